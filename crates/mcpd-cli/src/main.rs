@@ -1,0 +1,2 @@
+//! The `mcpd` binary.
+fn main() {}
