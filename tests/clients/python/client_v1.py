@@ -1,0 +1,35 @@
+"""A client on the 1.x line of the official Python SDK, which speaks the stateful revisions."""
+
+import os
+from contextlib import asynccontextmanager
+
+from mcp import ClientSession, StdioServerParameters
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamablehttp_client
+from session import Logs, expect, main, see
+
+
+@asynccontextmanager
+async def streams(transport, target):
+    if transport == "stdio":
+        # The SDK passes only a few variables on unless told otherwise.
+        server = StdioServerParameters(command=target[0], args=target[1:], env=dict(os.environ))
+        async with stdio_client(server) as (read, write):
+            yield read, write
+    else:
+        url, token = target
+        async with streamablehttp_client(url, {"Authorization": f"Bearer {token}"}) as (read, write, _):
+            yield read, write
+
+
+async def session(revision, transport, target):
+    logs = Logs()
+    async with streams(transport, target) as (read, write):
+        async with ClientSession(read, write, logging_callback=logs) as client:
+            initialized = await client.initialize()
+            expect("the revision", initialized.protocolVersion == revision, initialized.protocolVersion)
+            await client.set_logging_level("debug")
+            return await see(client, initialized.protocolVersion, logs)
+
+
+main(session)
