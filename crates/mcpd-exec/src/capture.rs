@@ -1,0 +1,131 @@
+//! What is kept of one output stream: its head, its tail and its exact length, in bounded memory.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::limits::Limits;
+
+/// One output stream of a finished run.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Captured {
+    /// The first bytes, up to [`Limits::capture_head`].
+    pub head: Bytes,
+    /// The last bytes after the head, up to [`Limits::capture_tail`].
+    pub tail: Bytes,
+    /// How many bytes the process wrote, kept or not.
+    pub total_bytes: u64,
+}
+
+impl Captured {
+    /// How many bytes between head and tail were not kept.
+    pub fn omitted(&self) -> u64 {
+        self.total_bytes - (self.head.len() + self.tail.len()) as u64
+    }
+
+    /// The stream in one piece, or `None` if a part of it was not kept.
+    pub fn whole(&self) -> Option<Bytes> {
+        if self.omitted() > 0 {
+            None
+        } else if self.tail.is_empty() {
+            Some(self.head.clone())
+        } else {
+            Some([&self.head[..], &self.tail[..]].concat().into())
+        }
+    }
+
+    /// The stream as text: head, a note of what was left out, tail.
+    ///
+    /// Nothing is cut inside a character. Bytes that are not UTF-8 become U+FFFD; see [`is_utf8`](Self::is_utf8).
+    pub fn to_text_lossy(&self) -> String {
+        if let Some(whole) = self.whole() {
+            return String::from_utf8_lossy(&whole).into_owned();
+        }
+        let (head, tail) = self.at_char_boundaries();
+        let left_out = self.total_bytes - (head.len() + tail.len()) as u64;
+        let head = String::from_utf8_lossy(head);
+        let tail = String::from_utf8_lossy(tail);
+        format!("{head}\n… {left_out} bytes left out …\n{tail}")
+    }
+
+    /// Whether [`to_text_lossy`](Self::to_text_lossy) has to replace nothing.
+    pub fn is_utf8(&self) -> bool {
+        if let Some(whole) = self.whole() {
+            return std::str::from_utf8(&whole).is_ok();
+        }
+        let (head, tail) = self.at_char_boundaries();
+        std::str::from_utf8(head).is_ok() && std::str::from_utf8(tail).is_ok()
+    }
+
+    fn at_char_boundaries(&self) -> (&[u8], &[u8]) {
+        (without_cut_end(&self.head), without_cut_start(&self.tail))
+    }
+}
+
+/// `bytes` without a character at the end that lacks its last bytes.
+fn without_cut_end(bytes: &[u8]) -> &[u8] {
+    match bytes.utf8_chunks().last().map(|chunk| chunk.invalid()) {
+        Some(cut) if is_unfinished_char(cut) => &bytes[..bytes.len() - cut.len()],
+        _ => bytes,
+    }
+}
+
+fn is_unfinished_char(bytes: &[u8]) -> bool {
+    std::str::from_utf8(bytes).is_err_and(|error| error.error_len().is_none())
+}
+
+/// `bytes` without the at most three bytes at the start that continue a character.
+fn without_cut_start(bytes: &[u8]) -> &[u8] {
+    let continues = |byte: &&u8| (0x80..0xC0).contains(*byte);
+    &bytes[bytes.iter().take(3).take_while(continues).count()..]
+}
+
+/// A [`Captured`] in the making.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    head: Vec<u8>,
+    head_limit: usize,
+    tail: VecDeque<u8>,
+    tail_limit: usize,
+    total_bytes: u64,
+}
+
+impl Capture {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            head: Vec::new(),
+            head_limit: limits.capture_head,
+            tail: VecDeque::new(),
+            tail_limit: limits.capture_tail,
+            total_bytes: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
+        self.total_bytes += bytes.len() as u64;
+        let room = self.head_limit - self.head.len();
+        let (head, rest) = bytes.split_at(room.min(bytes.len()));
+        self.head.extend_from_slice(head);
+
+        let rest = &rest[rest.len().saturating_sub(self.tail_limit)..];
+        let excess = (self.tail.len() + rest.len()).saturating_sub(self.tail_limit);
+        self.tail.drain(..excess);
+        self.tail.extend(rest);
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    pub(crate) fn finish(self) -> Captured {
+        Captured {
+            head: self.head.into(),
+            tail: Vec::from(self.tail).into(),
+            total_bytes: self.total_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

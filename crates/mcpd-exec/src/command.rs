@@ -1,0 +1,154 @@
+//! What to run, as plain data. Nothing is checked or started here.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+
+use crate::limits::Limits;
+
+/// A program with its arguments, environment, directory, input and limits.
+///
+/// A program without a slash is looked up in the `PATH` the process will see.
+/// A relative path is meant relative to the caller's directory, not to [`current_dir`](Self::current_dir).
+/// No shell is involved anywhere.
+///
+/// ```
+/// let command = mcpd_exec::Command::new("/usr/bin/sort")
+///     .arg("-r")
+///     .env("LC_ALL", "C")
+///     .stdin("a\nb\n");
+/// ```
+#[derive(Clone)]
+pub struct Command {
+    pub(crate) program: PathBuf,
+    pub(crate) args: Vec<OsString>,
+    /// `None` inherits everything.
+    pub(crate) inherited: Option<Vec<OsString>>,
+    /// `None` removes the name.
+    pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
+    pub(crate) current_dir: Option<PathBuf>,
+    pub(crate) stdin: Option<Bytes>,
+    pub(crate) limits: Limits,
+}
+
+impl Command {
+    /// A command without arguments or input, with the caller's environment and directory.
+    pub fn new(program: impl AsRef<OsStr>) -> Self {
+        Self {
+            program: PathBuf::from(program.as_ref()),
+            args: Vec::new(),
+            inherited: None,
+            changes: BTreeMap::new(),
+            current_dir: None,
+            stdin: None,
+            limits: Limits::default(),
+        }
+    }
+
+    /// The program as it was given.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
+    /// Appends an argument.
+    #[must_use]
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.args.push(arg.as_ref().to_owned());
+        self
+    }
+
+    /// Appends arguments.
+    #[must_use]
+    pub fn args(mut self, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.args
+            .extend(args.into_iter().map(|arg| arg.as_ref().to_owned()));
+        self
+    }
+
+    /// Sets a variable, inherited or not.
+    #[must_use]
+    pub fn env(mut self, name: impl AsRef<OsStr>, value: impl AsRef<OsStr>) -> Self {
+        self.changes
+            .insert(name.as_ref().to_owned(), Some(value.as_ref().to_owned()));
+        self
+    }
+
+    /// Removes a variable, inherited or not.
+    #[must_use]
+    pub fn env_remove(mut self, name: impl AsRef<OsStr>) -> Self {
+        self.changes.insert(name.as_ref().to_owned(), None);
+        self
+    }
+
+    /// Inherits nothing. Variables set with [`env`](Self::env), before or after, stay.
+    #[must_use]
+    pub fn env_clear(self) -> Self {
+        self.inherit_env(std::iter::empty::<OsString>())
+    }
+
+    /// Inherits these variables and no others. Variables set with [`env`](Self::env) stay.
+    #[must_use]
+    pub fn inherit_env(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
+        self.inherited = Some(
+            names
+                .into_iter()
+                .map(|name| name.as_ref().to_owned())
+                .collect(),
+        );
+        self
+    }
+
+    /// Sets the directory the process starts in.
+    #[must_use]
+    pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
+        self.current_dir = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Sets what the process reads from its standard input; without it, that is the null device.
+    #[must_use]
+    pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {
+        self.stdin = Some(bytes.into());
+        self
+    }
+
+    /// Sets the limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// The value `name` will have in the process.
+    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+        match self.changes.get(OsStr::new(name)) {
+            Some(change) => change.clone(),
+            None if self.inherits(name) => std::env::var_os(name),
+            None => None,
+        }
+    }
+
+    fn inherits(&self, name: &str) -> bool {
+        self.inherited
+            .as_ref()
+            .is_none_or(|names| names.iter().any(|inherited| inherited == name))
+    }
+}
+
+/// Shows no argument, no value and no input: they may hold secrets, and a `Debug` ends up in logs.
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("program", &self.program)
+            .field("args", &self.args.len())
+            .field("inherited", &self.inherited)
+            .field("env", &self.changes.keys())
+            .field("current_dir", &self.current_dir)
+            .field("stdin", &self.stdin.as_ref().map(Bytes::len))
+            .field("limits", &self.limits)
+            .finish()
+    }
+}

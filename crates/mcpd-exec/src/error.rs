@@ -1,0 +1,136 @@
+//! Why a process could not be started, as opposed to: it ran and failed.
+
+pub(crate) mod diagnosis;
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why nothing was run.
+///
+/// The texts read after "failed to" and name local paths: they are for the operator.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// There is no such file, or no such program in `PATH`.
+    #[error("start `{program}`: no such file or command", program = program.display())]
+    NotFound {
+        /// The program as it was given.
+        program: PathBuf,
+    },
+    /// The file may not be executed.
+    #[error("start `{program}`: permission denied; make it executable (chmod +x), and its directories accessible", program = program.display())]
+    NotExecutable {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
+    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line", program = program.display())]
+    NoShebang {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The interpreter the file needs can't be started.
+    #[error("start `{program}`: {fault}", program = program.display(), fault = interpreter_fault(interpreter, *crlf))]
+    #[non_exhaustive]
+    BadInterpreter {
+        /// The file.
+        program: PathBuf,
+        /// The interpreter its `#!` line names, without a carriage return.
+        interpreter: PathBuf,
+        /// The `#!` line ends with a carriage return, which the system takes for a part of the name.
+        crlf: bool,
+    },
+    /// A binary needs a dynamic loader that is not installed.
+    #[error("start `{program}`: the dynamic loader it was built for is missing; it is meant for another system or C library", program = program.display())]
+    NoLoader {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The program is a directory.
+    #[error("start `{program}`: it is a directory", program = program.display())]
+    IsDirectory {
+        /// The directory.
+        program: PathBuf,
+    },
+    /// The path leads through symbolic links without end.
+    #[error("start `{program}`: its symbolic links form a loop", program = program.display())]
+    SymlinkLoop {
+        /// The path.
+        program: PathBuf,
+    },
+    /// Arguments and environment are larger than the system passes on.
+    #[error("start `{program}`: arguments and environment are too large; pass large values on standard input", program = program.display())]
+    ArgumentsTooLarge {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The file was being written all the while.
+    #[error("start `{program}`: it is open for writing; try again when it is complete", program = program.display())]
+    TextBusy {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The directory to start in does not exist or can't be entered.
+    #[error("enter the directory `{directory}`: it is missing or not accessible", directory = directory.display())]
+    CwdMissing {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// An environment variable that no system call can express.
+    #[error("set the variable `{name}`: {reason}")]
+    #[non_exhaustive]
+    InvalidEnv {
+        /// The variable's name, made printable.
+        name: String,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// An argument that no system call can express.
+    #[error("pass argument {position}: it contains a NUL byte; pass it on standard input")]
+    #[non_exhaustive]
+    InvalidArgument {
+        /// Counted from 1.
+        position: usize,
+    },
+    /// As many as may are running, and as many as may are waiting.
+    #[error("start another process: {queued} are waiting already; try again later")]
+    #[non_exhaustive]
+    Busy {
+        /// How many are waiting.
+        queued: usize,
+    },
+    /// The executor was shut down before the process was started.
+    #[error("start a process: the executor is shutting down")]
+    ShuttingDown,
+    /// The system lacks processes, memory or file descriptors.
+    #[error("start `{program}`: the system is out of a resource", program = program.display())]
+    #[non_exhaustive]
+    Resource {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Anything else the system said.
+    #[error("start `{program}`", program = program.display())]
+    #[non_exhaustive]
+    Io {
+        /// The program.
+        program: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+fn interpreter_fault(interpreter: &std::path::Path, crlf: bool) -> String {
+    let interpreter = interpreter.display();
+    if crlf {
+        format!(
+            "its `#!` line ends with a carriage return after `{interpreter}`; save it with Unix line ends"
+        )
+    } else {
+        format!(
+            "its interpreter `{interpreter}` can't be executed; install it or mend the `#!` line"
+        )
+    }
+}

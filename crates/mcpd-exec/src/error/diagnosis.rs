@@ -1,0 +1,134 @@
+//! From what the system said to what is wrong. The system says "no such file" of a script whose
+//! interpreter is missing, so the file itself has to be looked at.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use super::StartError;
+use crate::command::Command;
+use crate::os::{self, Fault};
+
+/// The kernel reads no more of a `#!` line than this.
+const SHEBANG_LIMIT: u64 = 256;
+
+/// Finds what the system calls would silently misread.
+pub(crate) fn check(command: &Command) -> Result<(), StartError> {
+    let nul = |text: &OsStr| text.as_encoded_bytes().contains(&0);
+    if let Some(index) = command.args.iter().position(|arg| nul(arg)) {
+        return Err(StartError::InvalidArgument {
+            position: index + 1,
+        });
+    }
+    for (name, value) in &command.changes {
+        let reason = if name.is_empty() {
+            "the name is empty"
+        } else if nul(name) {
+            "the name contains a NUL byte"
+        } else if name.as_encoded_bytes().contains(&b'=') {
+            "the name contains `=`"
+        } else if value.as_deref().is_some_and(nul) {
+            "the value contains a NUL byte"
+        } else {
+            continue;
+        };
+        let name = name.to_string_lossy().escape_debug().to_string();
+        return Err(StartError::InvalidEnv { name, reason });
+    }
+    Ok(())
+}
+
+/// Says why `program`, the resolved path of `command`, was not started.
+pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) -> StartError {
+    let fault = os::fault(&error);
+    if let (Fault::Missing | Fault::Denied | Fault::NotDirectory, Some(directory)) =
+        (fault, &command.current_dir)
+        && !os::can_enter(directory)
+    {
+        return StartError::CwdMissing {
+            directory: directory.clone(),
+        };
+    }
+    match fault {
+        Fault::Missing | Fault::NotDirectory => missing(program),
+        Fault::Denied => denied(program),
+        Fault::Loop if fs::metadata(&program).is_err() => StartError::SymlinkLoop { program },
+        Fault::Loop => bad_interpreter(program).unwrap_or_else(|program| io_error(program, error)),
+        Fault::NotAProgram => StartError::NoShebang { program },
+        Fault::TooLarge => StartError::ArgumentsTooLarge { program },
+        Fault::Busy => StartError::TextBusy { program },
+        Fault::Exhausted => StartError::Resource {
+            program,
+            source: error,
+        },
+        Fault::Other => io_error(program, error),
+    }
+}
+
+fn io_error(program: PathBuf, source: io::Error) -> StartError {
+    StartError::Io { program, source }
+}
+
+fn missing(program: PathBuf) -> StartError {
+    match fs::metadata(&program) {
+        Err(_) => StartError::NotFound { program },
+        Ok(_) => {
+            bad_interpreter(program).unwrap_or_else(|program| StartError::NoLoader { program })
+        }
+    }
+}
+
+fn denied(program: PathBuf) -> StartError {
+    let Ok(metadata) = fs::metadata(&program) else {
+        return StartError::NotExecutable { program };
+    };
+    if metadata.is_dir() {
+        return StartError::IsDirectory { program };
+    }
+    match shebang(&program) {
+        Some((interpreter, crlf)) if os::is_executable(&metadata) && !runs(&interpreter) => {
+            StartError::BadInterpreter {
+                program,
+                interpreter,
+                crlf,
+            }
+        }
+        _ => StartError::NotExecutable { program },
+    }
+}
+
+fn runs(interpreter: &Path) -> bool {
+    fs::metadata(interpreter).is_ok_and(|metadata| os::is_executable(&metadata))
+}
+
+/// Blames the interpreter, or gives the path back if the file names none.
+fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
+    match shebang(&program) {
+        Some((interpreter, crlf)) => Ok(StartError::BadInterpreter {
+            program,
+            interpreter,
+            crlf,
+        }),
+        None => Err(program),
+    }
+}
+
+/// The interpreter in the first line, and whether a carriage return sticks to it.
+fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
+    let mut start = Vec::new();
+    File::open(program)
+        .ok()?
+        .take(SHEBANG_LIMIT)
+        .read_to_end(&mut start)
+        .ok()?;
+    let line = start
+        .strip_prefix(b"#!")?
+        .split(|byte| *byte == b'\n')
+        .next()?;
+    let words = String::from_utf8_lossy(line);
+    let interpreter = words.trim_ascii_start().split([' ', '\t', '\r']).next()?;
+    // Only a carriage return right after the name makes the name wrong; after an argument it belongs to that.
+    let crlf = words.trim_ascii_start()[interpreter.len()..].starts_with('\r');
+    Some((PathBuf::from(interpreter), crlf))
+}

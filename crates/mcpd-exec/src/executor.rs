@@ -1,0 +1,259 @@
+//! Who may run now: a bounded number at a time, a bounded number waiting, first come, first served.
+
+use std::future::{self, Future};
+use std::io;
+use std::num::NonZero;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time;
+
+use crate::command::Command;
+use crate::error::StartError;
+use crate::line::{Line, OnLine};
+use crate::outcome::Outcome;
+use crate::process::Turn;
+use crate::run;
+use crate::spawner::{Spawners, Started};
+
+/// Pauses between attempts to start a file that is open for writing: 191 ms in all.
+///
+/// A file just written is often still open for writing in a child that another thread is about to start.
+const BUSY_PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 64];
+
+/// How much an [`Executor`] does at a time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Config {
+    /// Processes running at a time. Four per core, at least 4.
+    pub concurrency: usize,
+    /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
+    pub queue: usize,
+    /// Threads that start processes. One per core.
+    pub spawners: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        Self {
+            concurrency: 4.max(4 * cores),
+            queue: 256,
+            spawners: cores,
+        }
+    }
+}
+
+/// Runs processes. Cheap to clone; all clones share their limits.
+///
+/// It needs a Tokio runtime with I/O and time enabled when something is run, of either flavour, and remembers none.
+/// It installs no signal handler and changes nothing of the host process; what it has of its own are its threads,
+/// which end with the last clone.
+#[derive(Debug, Clone)]
+pub struct Executor(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    spawners: Spawners,
+    turns: Arc<Semaphore>,
+    concurrency: u32,
+    queued: AtomicUsize,
+    queue: usize,
+    stop: watch::Sender<Stop>,
+}
+
+/// How far a shutdown has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Stop {
+    No,
+    /// Nothing new; what runs is asked to end.
+    Ask,
+    /// What runs is killed.
+    Kill,
+}
+
+impl Executor {
+    /// Starts the threads of an executor.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a thread.
+    pub fn new(config: Config) -> io::Result<Self> {
+        let concurrency = config
+            .concurrency
+            .clamp(1, Semaphore::MAX_PERMITS.min(1 << 20));
+        Ok(Self(Arc::new(Shared {
+            spawners: Spawners::start(config.spawners)?,
+            turns: Arc::new(Semaphore::new(concurrency)),
+            concurrency: concurrency as u32,
+            queued: AtomicUsize::new(0),
+            queue: config.queue,
+            stop: watch::Sender::new(Stop::No),
+        })))
+    }
+
+    /// Runs a command to its end, whatever that is.
+    ///
+    /// # Errors
+    ///
+    /// Nothing was run: see [`StartError`]. A process that fails is an [`Outcome`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future kills the process and its whole group at once; the process is reaped in the background.
+    /// If it was still waiting for its turn, nothing is started.
+    /// To end a process gently and keep its output, use [`run_until`](Self::run_until).
+    pub async fn run(&self, command: Command) -> Result<Outcome, StartError> {
+        self.execute(command, None, future::pending()).await
+    }
+
+    /// As [`run`](Self::run), and calls `on_line` with every line of output as it arrives.
+    ///
+    /// The process waits while `on_line` does, and so does the runtime's thread: hand the line on with something like `try_send`.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_with(
+        &self,
+        command: Command,
+        on_line: impl FnMut(Line<'_>) + Send,
+    ) -> Result<Outcome, StartError> {
+        self.run_until(command, on_line, future::pending()).await
+    }
+
+    /// As [`run_with`](Self::run_with), until `cancel` resolves: then the group is asked to end, given
+    /// [`Limits::grace`](crate::Limits::grace), killed, and the outcome is
+    /// [`Ending::Cancelled`](crate::Ending::Cancelled) with the output so far.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    ///
+    /// As [`run`](Self::run).
+    pub async fn run_until(
+        &self,
+        command: Command,
+        mut on_line: impl FnMut(Line<'_>) + Send,
+        cancel: impl Future<Output = ()> + Send,
+    ) -> Result<Outcome, StartError> {
+        self.execute(command, Some(&mut on_line), cancel).await
+    }
+
+    /// How many processes are running, or killed and not yet reaped.
+    pub fn running(&self) -> usize {
+        self.0.concurrency as usize - self.0.turns.available_permits()
+    }
+
+    /// How many runs wait for their turn.
+    pub fn queued(&self) -> usize {
+        self.0.queued.load(Ordering::Relaxed)
+    }
+
+    /// Ends everything: runs that wait fail with [`StartError::ShuttingDown`], as do new ones; processes are asked to end
+    /// as in [`run_until`](Self::run_until), and killed after `deadline` at the latest.
+    ///
+    /// Returns how many processes are left a second after that: with runs that are still polled, or dropped, it is 0
+    /// unless the kernel can't end one.
+    ///
+    /// # Cancel safety
+    ///
+    /// What was reached stays: nothing new is started. Calling it again goes on.
+    pub async fn shutdown(&self, deadline: Duration) -> usize {
+        const AFTER_KILL: Duration = Duration::from_secs(1);
+        for (stop, patience) in [(Stop::Ask, deadline), (Stop::Kill, AFTER_KILL)] {
+            self.0.stop.send_replace(stop);
+            // All turns at once are to be had when nothing runs.
+            if time::timeout(patience, self.0.turns.acquire_many(self.0.concurrency))
+                .await
+                .is_ok()
+            {
+                return 0;
+            }
+        }
+        self.running()
+    }
+
+    async fn execute(
+        &self,
+        command: Command,
+        on_line: Option<&mut OnLine<'_>>,
+        cancel: impl Future<Output = ()> + Send,
+    ) -> Result<Outcome, StartError> {
+        let arrived = Instant::now();
+        let mut cancel = pin!(cancel);
+        let mut stop = self.0.stop.subscribe();
+        let command = Arc::new(command);
+        let turn: Turn = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop >= Stop::Ask) => return Err(StartError::ShuttingDown),
+            () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
+            turn = self.turn() => Arc::new(turn?),
+        };
+        let started = self.start(&command, &turn).await?;
+        let queued = started.at - arrived - started.spawn;
+        run::run(started, &command.limits, on_line, cancel, stop, queued)
+            .await
+            .map_err(|source| StartError::Resource {
+                program: command.program.clone(),
+                source,
+            })
+    }
+
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, StartError> {
+        let turns = &self.0.turns;
+        // Does not overtake: a turn given back goes to whoever waits first.
+        if let Ok(turn) = Arc::clone(turns).try_acquire_owned() {
+            return Ok(turn);
+        }
+        let _place = Place::take(&self.0)?;
+        Arc::clone(turns)
+            .acquire_owned()
+            .await
+            .map_err(|_| StartError::ShuttingDown)
+    }
+
+    async fn start(&self, command: &Arc<Command>, turn: &Turn) -> Result<Started, StartError> {
+        let mut pauses = BUSY_PAUSES.iter();
+        loop {
+            match self.0.spawners.spawn(command, turn).await {
+                Err(error @ StartError::TextBusy { .. }) => match pauses.next() {
+                    Some(pause) => time::sleep(Duration::from_millis(*pause)).await,
+                    None => return Err(error),
+                },
+                result => return result,
+            }
+        }
+    }
+}
+
+/// A place in the queue, given up when dropped.
+struct Place<'a>(&'a AtomicUsize);
+
+impl<'a> Place<'a> {
+    fn take(shared: &'a Shared) -> Result<Self, StartError> {
+        let next = |queued| (queued < shared.queue).then_some(queued + 1);
+        match shared
+            .queued
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, next)
+        {
+            Ok(_) => Ok(Self(&shared.queued)),
+            Err(queued) => Err(StartError::Busy { queued }),
+        }
+    }
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,123 @@
+//! Our ends of a process's pipes: one to feed, two to drain, none of them waiting for another.
+
+use std::io;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use crate::capture::{Capture, Captured};
+use crate::limits::Limits;
+use crate::line::{Lines, OnLine, Stream};
+use crate::os::{self, Reader, Writer};
+use crate::outcome::StdinReport;
+use crate::spawner::Input;
+
+/// Writes the input.
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pipe: Option<Writer>,
+    rest: bytes::Bytes,
+    report: StdinReport,
+}
+
+impl Feed {
+    pub(crate) fn new(input: Input) -> io::Result<Self> {
+        let pipe = input.pipe.map(os::writer).transpose()?;
+        Ok(Self {
+            pipe,
+            rest: input.rest,
+            report: input.report,
+        })
+    }
+
+    /// Something is left to write, and somebody to read it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    /// Writes some, and closes the pipe after the last of it. Cancel safe.
+    pub(crate) async fn write(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        match pipe.write(&self.rest).await {
+            Ok(written) if written > 0 => {
+                self.report.written += written as u64;
+                self.rest = self.rest.split_off(written);
+                if self.rest.is_empty() {
+                    self.pipe = None;
+                }
+            }
+            // A process need not read its input.
+            _ => {
+                self.report.closed_early = true;
+                self.pipe = None;
+            }
+        }
+    }
+
+    pub(crate) fn report(&self) -> StdinReport {
+        StdinReport {
+            closed_early: self.report.closed_early || self.is_open(),
+            ..self.report
+        }
+    }
+}
+
+/// Reads one output stream.
+#[derive(Debug)]
+pub(crate) struct Drain {
+    pipe: Option<Reader>,
+    buffer: Vec<u8>,
+    capture: Capture,
+    lines: Lines,
+}
+
+impl Drain {
+    /// Most processes write a line or two; the buffer grows for the others.
+    const FIRST_BUFFER: usize = 4 * 1024;
+    const LAST_BUFFER: usize = 64 * 1024;
+
+    pub(crate) fn new(stream: Stream, pipe: Reader, limits: &Limits) -> Self {
+        Self {
+            pipe: Some(pipe),
+            buffer: Vec::with_capacity(Self::FIRST_BUFFER),
+            capture: Capture::new(limits),
+            lines: Lines::new(stream, limits.line),
+        }
+    }
+
+    /// Somebody may still write.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipe.is_some()
+    }
+
+    pub(crate) fn total_bytes(&self) -> u64 {
+        self.capture.total_bytes()
+    }
+
+    /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
+    pub(crate) async fn read(&mut self) {
+        let Some(pipe) = &mut self.pipe else { return };
+        if !matches!(pipe.read_buf(&mut self.buffer).await, Ok(1..)) {
+            self.pipe = None;
+        }
+    }
+
+    /// Keeps and hands on what was read.
+    pub(crate) fn take(&mut self, on_line: Option<&mut OnLine<'_>>) {
+        self.capture.push(&self.buffer);
+        if let Some(on_line) = on_line {
+            self.lines.push(&self.buffer, on_line);
+        }
+        let filled = self.buffer.len() == self.buffer.capacity();
+        self.buffer.clear();
+        if filled && self.buffer.capacity() < Self::LAST_BUFFER {
+            self.buffer.reserve(2 * self.buffer.capacity());
+        }
+    }
+
+    pub(crate) fn finish(mut self, on_line: Option<&mut OnLine<'_>>) -> Captured {
+        if let Some(on_line) = on_line {
+            self.lines.finish(on_line);
+        }
+        self.capture.finish()
+    }
+}

@@ -1,0 +1,237 @@
+//! One process from its start to its outcome: feeding it, draining it, and ending it when it must end.
+//!
+//! ```text
+//! Running ──exit──► Leaving ──pipes closed, or drain limit──► over
+//!    │                 │
+//!    ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
+//!    └──output limit, second shutdown──────────────────────────►┘
+//! ```
+//!
+//! It is over when the process has ended and both pipes are closed. Once asked, the whole group is killed at the end,
+//! so nobody in it outlives a run that was cut short.
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep};
+
+use crate::executor::Stop;
+use crate::limits::Limits;
+use crate::line::{OnLine, Stream};
+use crate::os;
+use crate::outcome::{Ending, Outcome, StdinReport, Timing};
+use crate::pipes::{Drain, Feed};
+use crate::process::Process;
+use crate::spawner::Started;
+
+/// What a run is waiting for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// The process, until the wall limit.
+    Running,
+    /// The pipes, until the drain limit: the process has ended on its own.
+    Leaving,
+    /// The group to heed our TERM, until the grace is over.
+    Asked,
+    /// The group to be gone, until the drain limit.
+    Killed,
+}
+
+struct Run<'a> {
+    process: Process,
+    limits: &'a Limits,
+    stage: Stage,
+    exited: bool,
+    /// Why we ended it, if we did.
+    cut_short: Option<Ending>,
+    /// When the present stage is over.
+    timer: Pin<&'a mut Sleep>,
+    stdin: Feed,
+    stdout: Drain,
+    stderr: Drain,
+}
+
+/// Runs a started process to its end.
+///
+/// # Errors
+///
+/// The system has no resources to watch the process; it is killed.
+pub(crate) async fn run(
+    started: Started,
+    limits: &Limits,
+    mut on_line: Option<&mut OnLine<'_>>,
+    mut cancel: Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut stop: watch::Receiver<Stop>,
+    queued: Duration,
+) -> io::Result<Outcome> {
+    let Started {
+        process,
+        stdin,
+        stdout,
+        stderr,
+        at,
+        spawn,
+    } = started;
+    let mut watch = process.watch()?;
+    let mut run = Run {
+        stdin: Feed::new(stdin)?,
+        stdout: Drain::new(Stream::Stdout, os::reader(stdout)?, limits),
+        stderr: Drain::new(Stream::Stderr, os::reader(stderr)?, limits),
+        timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
+        process,
+        limits,
+        stage: Stage::Running,
+        exited: false,
+        cut_short: None,
+    };
+    let mut level = Stop::No;
+    let mut cancelled = false;
+    while !run.is_over() {
+        tokio::select! {
+            biased;
+            () = run.timer.as_mut() => if run.time_is_up() { break },
+            () = &mut cancel, if !cancelled => {
+                cancelled = true;
+                run.ask(Ending::Cancelled);
+            }
+            Ok(next) = stop.wait_for(|next| *next > level) => {
+                level = *next;
+                run.stop(level);
+            }
+            () = watch.exited(), if !run.exited => run.has_exited(),
+            () = run.stdin.write(), if run.stdin.is_open() => {}
+            () = run.stdout.read(), if run.stdout.is_open() => {
+                run.stdout.take(on_line.as_deref_mut());
+                run.check_output();
+            }
+            () = run.stderr.read(), if run.stderr.is_open() => {
+                run.stderr.take(on_line.as_deref_mut());
+                run.check_output();
+            }
+        }
+    }
+    let timing = Timing {
+        queued,
+        spawn,
+        wall: at.elapsed(),
+    };
+    Ok(run.finish(on_line, timing))
+}
+
+impl Run<'_> {
+    fn is_over(&self) -> bool {
+        self.exited && !self.stdout.is_open() && !self.stderr.is_open()
+    }
+
+    /// Goes on to what follows the present stage. True if nothing does.
+    fn time_is_up(&mut self) -> bool {
+        match self.stage {
+            Stage::Running => self.ask(Ending::TimedOut {
+                limit: self.limits.wall,
+            }),
+            Stage::Asked => self.kill(),
+            Stage::Leaving | Stage::Killed => return true,
+        }
+        false
+    }
+
+    fn has_exited(&mut self) {
+        self.exited = self.process.has_exited();
+        if self.exited && self.stage == Stage::Running {
+            self.enter(Stage::Leaving, self.limits.drain);
+        }
+    }
+
+    fn ask(&mut self, why: Ending) {
+        if self.stage < Stage::Asked {
+            self.cut_short = Some(why);
+            self.process.terminate();
+            self.enter(Stage::Asked, self.limits.grace);
+        }
+    }
+
+    fn kill(&mut self) {
+        if self.stage < Stage::Killed {
+            self.process.kill();
+            self.enter(Stage::Killed, self.limits.drain);
+        }
+    }
+
+    fn stop(&mut self, level: Stop) {
+        self.ask(Ending::Cancelled);
+        if level == Stop::Kill {
+            self.kill();
+        }
+    }
+
+    fn check_output(&mut self) {
+        let limit = self.limits.output_hard;
+        if self.stdout.total_bytes() + self.stderr.total_bytes() > limit {
+            self.cut_short.get_or_insert(Ending::OutputLimit { limit });
+            self.kill();
+        }
+    }
+
+    fn enter(&mut self, stage: Stage, patience: Duration) {
+        self.stage = stage;
+        let now = Instant::now();
+        let distant = || now + Duration::from_secs(365 * 24 * 3600);
+        self.timer
+            .as_mut()
+            .reset(now.checked_add(patience).unwrap_or_else(distant));
+    }
+
+    fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {
+        if self.cut_short.is_some() {
+            // Before reaping: afterwards the group's number may be somebody else's.
+            self.process.kill();
+        }
+        let status = if self.exited {
+            self.process.reap()
+        } else {
+            None
+        };
+        let pipes_held = self.stdout.is_open() || self.stderr.is_open();
+        Outcome {
+            ending: self.cut_short.unwrap_or_else(|| natural(status)),
+            status,
+            stdout: self.stdout.finish(on_line.as_deref_mut()),
+            stderr: self.stderr.finish(on_line),
+            stdin: self.stdin.report(),
+            pipes_held,
+            timing,
+        }
+    }
+}
+
+fn natural(status: Option<std::process::ExitStatus>) -> Ending {
+    match status {
+        Some(status) => match (status.code(), os::signal(status)) {
+            (Some(code), _) => Ending::Exited(code),
+            (None, signal) => Ending::Signaled {
+                signal: signal.unwrap_or_default(),
+                core_dumped: os::core_dumped(status),
+            },
+        },
+        None => Ending::Lost,
+    }
+}
+
+/// The outcome of a run that was cancelled while it waited for its turn.
+pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
+    Outcome {
+        ending: Ending::Cancelled,
+        status: None,
+        stdout: Default::default(),
+        stderr: Default::default(),
+        stdin: StdinReport::default(),
+        pipes_held: false,
+        timing: Timing {
+            queued,
+            ..Timing::default()
+        },
+    }
+}
