@@ -4,21 +4,9 @@ import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
 import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { expect, Logs, main, see } from "./session.mjs";
+import { expect, Logs, main, reach, see } from "./session.mjs";
 
 const NAME = "@modelcontextprotocol/sdk";
-
-function reach(transport, target) {
-  if (transport === "stdio") {
-    const [command, ...args] = target;
-    // The SDK passes only a few variables on unless told otherwise.
-    return new StdioClientTransport({ command, args, env: process.env });
-  }
-  const [url, token] = target;
-  return new StreamableHTTPClientTransport(new URL(url), {
-    requestInit: { headers: { Authorization: `Bearer ${token}` } },
-  });
-}
 
 await main(async (revision, transport, target) => {
   const logs = new Logs();
@@ -27,7 +15,7 @@ await main(async (revision, transport, target) => {
 
   // The transport is told the negotiated revision once the server has agreed.
   let negotiated;
-  const reached = reach(transport, target);
+  const reached = reach({ StdioClientTransport, StreamableHTTPClientTransport }, transport, target);
   const tell = reached.setProtocolVersion?.bind(reached);
   reached.setProtocolVersion = (version) => {
     negotiated = version;

@@ -2,22 +2,10 @@
 
 import { Client, LOG_LEVEL_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { expect, Logs, main, see } from "./session.mjs";
+import { expect, Logs, main, reach, see } from "./session.mjs";
 
 const NAME = "@modelcontextprotocol/client";
 const STATELESS = "2026-07-28";
-
-function reach(transport, target) {
-  if (transport === "stdio") {
-    const [command, ...args] = target;
-    // The SDK passes only a few variables on unless told otherwise.
-    return new StdioClientTransport({ command, args, env: process.env });
-  }
-  const [url, token] = target;
-  return new StreamableHTTPClientTransport(new URL(url), {
-    requestInit: { headers: { Authorization: `Bearer ${token}` } },
-  });
-}
 
 await main(async (revision, transport, target) => {
   const logs = new Logs();
@@ -27,7 +15,7 @@ await main(async (revision, transport, target) => {
   const client = new Client({ name: NAME, version: "2" }, { versionNegotiation: { mode } });
   client.setNotificationHandler("notifications/message", ({ params }) => logs.add(params));
 
-  await client.connect(reach(transport, target));
+  await client.connect(reach({ StdioClientTransport, StreamableHTTPClientTransport }, transport, target));
   try {
     const negotiated = client.getNegotiatedProtocolVersion();
     expect("the revision", negotiated === revision, negotiated);

@@ -77,7 +77,20 @@ export async function see(client, logs, meta) {
   };
 }
 
-/** Runs `session(revision, transport, target)`, where the target is a command or [url, token]. */
+/** A transport of the SDK at hand to the target, which is a command or [url, token]. */
+export function reach({ StdioClientTransport, StreamableHTTPClientTransport }, transport, target) {
+  if (transport === "stdio") {
+    const [command, ...args] = target;
+    // The SDKs pass only a few variables on unless told otherwise.
+    return new StdioClientTransport({ command, args, env: process.env });
+  }
+  const [url, token] = target;
+  return new StreamableHTTPClientTransport(new URL(url), {
+    requestInit: { headers: { Authorization: `Bearer ${token}` } },
+  });
+}
+
+/** Runs `session(revision, transport, target)` with the arguments of the command line. */
 export async function main(session) {
   const [program, revision, transport, ...target] = process.argv.slice(1);
   if (target.length < 2 || !["stdio", "http"].includes(transport)) {
