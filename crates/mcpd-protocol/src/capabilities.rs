@@ -1,0 +1,249 @@
+//! What each side declares it can do, and who it says it is. An absent capability may not be used.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::JsonObject;
+use crate::content::Icon;
+
+/// What the client offers: for the session in `initialize`, for one request in its `_meta`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ClientCapabilities {
+    /// Answers `elicitation/create`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elicitation: Option<ElicitationCapability>,
+    /// Answers `sampling/createMessage`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<SamplingCapability>,
+    /// Answers `roots/list`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub roots: Option<RootsCapability>,
+    /// Outside the specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experimental: Option<JsonObject>,
+    /// Settings by extension id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<JsonObject>,
+}
+
+/// The modes of elicitation a client can show. With neither named, `form` is meant.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ElicitationCapability {
+    /// Forms of flat fields.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub form: Option<JsonObject>,
+    /// Opening a page, so that a secret never passes through the client.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<JsonObject>,
+}
+
+/// How a client can sample from its model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SamplingCapability {
+    /// Knows `includeContext`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<JsonObject>,
+    /// Knows `tools` and `toolChoice`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<JsonObject>,
+}
+
+/// What a client tells about its roots.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct RootsCapability {
+    /// Announces changes; stateful wire only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+}
+
+/// What the server offers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ServerCapabilities {
+    /// Has tools.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ListCapability>,
+    /// Has resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourcesCapability>,
+    /// Has prompts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<ListCapability>,
+    /// Answers `completion/complete`. Undeclared before 2025-03-26.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub completions: Option<JsonObject>,
+    /// Sends `notifications/message`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub logging: Option<JsonObject>,
+    /// Outside the specification.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub experimental: Option<JsonObject>,
+    /// Settings by extension id.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<JsonObject>,
+}
+
+/// A list of tools or prompts.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ListCapability {
+    /// Announces changes of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+}
+
+/// A list of resources.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct ResourcesCapability {
+    /// Announces changes of single resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub subscribe: Option<bool>,
+    /// Announces changes of the list.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+}
+
+/// Name and version of a program. For display and logs: behaviour must never depend on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Implementation {
+    /// Name for programs.
+    pub name: String,
+    /// Name for people; since 2025-06-18.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Version, in whatever form the program uses.
+    pub version: String,
+    /// What it is; since 2025-11-25.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Where to read about it; since 2025-11-25.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub website_url: Option<String>,
+    /// Since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub icons: Vec<Icon>,
+}
+
+impl ClientCapabilities {
+    /// Whether everything in `required` is declared here.
+    #[must_use]
+    pub fn covers(&self, required: &Self) -> bool {
+        fn members(capabilities: &ClientCapabilities) -> Value {
+            let mut capabilities = capabilities.clone();
+            // "an empty capabilities object is equivalent to declaring support for `form` mode only"
+            // -- 2026-07-28/client/elicitation#capabilities
+            if let Some(elicitation) = &mut capabilities.elicitation
+                && elicitation.url.is_none()
+            {
+                elicitation.form.get_or_insert_default();
+            }
+            serde_json::to_value(capabilities).unwrap_or_default()
+        }
+        includes(&members(self), &members(required))
+    }
+}
+
+fn includes(declared: &Value, required: &Value) -> bool {
+    match (declared, required) {
+        (Value::Object(declared), Value::Object(required)) => {
+            required.iter().all(|(key, value)| {
+                declared
+                    .get(key)
+                    .is_some_and(|declared| includes(declared, value))
+            })
+        }
+        // Settings are for the extension to compare; that one is there is enough here.
+        _ => true,
+    }
+}
+
+impl Implementation {
+    /// A program without anything but its name and version.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            title: None,
+            version: version.into(),
+            description: None,
+            website_url: None,
+            icons: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(declared: &str, required: &str, covered: bool) {
+        let declared: ClientCapabilities = serde_json::from_str(declared).unwrap();
+        let required: ClientCapabilities = serde_json::from_str(required).unwrap();
+        assert_eq!(
+            declared.covers(&required),
+            covered,
+            "{declared:?} for {required:?}"
+        );
+    }
+
+    #[test]
+    fn a_requirement_is_covered_member_by_member() {
+        check("{}", "{}", true);
+        check("{}", r#"{"sampling":{}}"#, false);
+        check(r#"{"sampling":{}}"#, r#"{"sampling":{"tools":{}}}"#, false);
+        check(
+            r#"{"sampling":{"tools":{}},"roots":{}}"#,
+            r#"{"sampling":{}}"#,
+            true,
+        );
+        check(
+            r#"{"extensions":{"a/b":{"x":1}}}"#,
+            r#"{"extensions":{"a/b":{}}}"#,
+            true,
+        );
+        check(
+            r#"{"extensions":{"a/b":{}}}"#,
+            r#"{"extensions":{"a/c":{}}}"#,
+            false,
+        );
+    }
+
+    #[test]
+    fn elicitation_without_a_mode_means_forms() {
+        check(
+            r#"{"elicitation":{}}"#,
+            r#"{"elicitation":{"form":{}}}"#,
+            true,
+        );
+        check(
+            r#"{"elicitation":{"form":{}}}"#,
+            r#"{"elicitation":{}}"#,
+            true,
+        );
+        check(
+            r#"{"elicitation":{"url":{}}}"#,
+            r#"{"elicitation":{}}"#,
+            false,
+        );
+        check(
+            r#"{"elicitation":{}}"#,
+            r#"{"elicitation":{"url":{}}}"#,
+            false,
+        );
+        check(
+            r#"{"elicitation":{"form":{},"url":{}}}"#,
+            r#"{"elicitation":{"url":{}}}"#,
+            true,
+        );
+    }
+}

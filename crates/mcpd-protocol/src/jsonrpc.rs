@@ -1,0 +1,14 @@
+//! The JSON-RPC 2.0 envelope: what a message is, how it is read and written. It knows no MCP method.
+//!
+//! Reading borrows from the input and leaves `params` and `result` as raw text, because only the
+//! method decides what they mean. Writing gives one line of compact JSON.
+
+mod encode;
+mod error;
+mod id;
+mod message;
+
+pub use encode::{error_response, notification, request, response, response_raw};
+pub use error::{ErrorCode, ErrorObject};
+pub use id::RequestId;
+pub use message::{DecodeError, Frame, Message, Notification, Request, Response};

@@ -1,0 +1,163 @@
+//! Messages to bytes. Each function gives one line of JSON without its terminator, so that the same
+//! bytes fit a pipe, an HTTP body and an event stream.
+
+use serde::Serialize;
+
+use super::error::ErrorObject;
+use super::id::RequestId;
+
+const START: &[u8] = br#"{"jsonrpc":"2.0""#;
+
+/// A response that succeeded.
+///
+/// # Errors
+/// When `result` has no JSON form, such as a map with keys that are not strings. No type of this
+/// crate is like that.
+pub fn response(id: &RequestId, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut out = start(256);
+    member(&mut out, "id", id)?;
+    member(&mut out, "result", result)?;
+    Ok(finish(out))
+}
+
+/// A response that succeeded, from a result encoded before. `result` must be one JSON object.
+#[must_use]
+pub fn response_raw(id: &RequestId, result: &[u8]) -> Vec<u8> {
+    let mut out = start(64 + result.len());
+    plain_member(&mut out, "id", id);
+    name(&mut out, "result");
+    out.extend_from_slice(result);
+    finish(out)
+}
+
+/// A response that failed. Without an id when the request's own could not be read.
+#[must_use]
+pub fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
+    let mut out = start(256);
+    if let Some(id) = id {
+        plain_member(&mut out, "id", id);
+    }
+    plain_member(&mut out, "error", error);
+    finish(out)
+}
+
+/// A notification.
+///
+/// # Errors
+/// When `params` has no JSON form, as for [`response`].
+pub fn notification(method: &str, params: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+    let mut out = start(256);
+    member(&mut out, "method", method)?;
+    member(&mut out, "params", params)?;
+    Ok(finish(out))
+}
+
+/// A request.
+///
+/// # Errors
+/// When `params` has no JSON form, as for [`response`].
+pub fn request(
+    id: &RequestId,
+    method: &str,
+    params: &impl Serialize,
+) -> serde_json::Result<Vec<u8>> {
+    let mut out = start(256);
+    member(&mut out, "id", id)?;
+    member(&mut out, "method", method)?;
+    member(&mut out, "params", params)?;
+    Ok(finish(out))
+}
+
+fn start(capacity: usize) -> Vec<u8> {
+    let mut out = Vec::with_capacity(capacity);
+    out.extend_from_slice(START);
+    out
+}
+
+fn name(out: &mut Vec<u8>, name: &str) {
+    out.extend_from_slice(b",\"");
+    out.extend_from_slice(name.as_bytes());
+    out.extend_from_slice(b"\":");
+}
+
+fn member(
+    out: &mut Vec<u8>,
+    key: &str,
+    value: &(impl Serialize + ?Sized),
+) -> serde_json::Result<()> {
+    name(out, key);
+    serde_json::to_writer(out, value)
+}
+
+/// [`member`] for ids and error objects.
+fn plain_member(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
+    member(out, key, value).expect("strings, integers and raw JSON always encode into memory");
+}
+
+/// Closes the object and keeps it on one line. Raw JSON inside may have been written over several
+/// lines; in JSON text a line break stands only between tokens, where a space does as well.
+fn finish(mut out: Vec<u8>) -> Vec<u8> {
+    out.push(b'}');
+    for byte in &mut out {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use serde_json::value::RawValue;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(encoded: &[u8], expected: &str) {
+        assert_eq!(std::str::from_utf8(encoded).unwrap(), expected);
+    }
+
+    #[test]
+    fn each_kind_of_message_is_one_compact_object() {
+        let id = RequestId::from("a\"b");
+        check(
+            &response(&id, &json!({"ok": true})).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"a\"b","result":{"ok":true}}"#,
+        );
+        check(
+            &response_raw(&RequestId::from(-7), b"{}"),
+            r#"{"jsonrpc":"2.0","id":-7,"result":{}}"#,
+        );
+        check(
+            &notification("notifications/x", &json!({})).unwrap(),
+            r#"{"jsonrpc":"2.0","method":"notifications/x","params":{}}"#,
+        );
+        check(
+            &request(&RequestId::from(1), "ping", &json!({})).unwrap(),
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#,
+        );
+    }
+
+    #[test]
+    fn an_error_without_a_readable_id_has_no_id() {
+        let error = ErrorObject::parse_error("not JSON");
+        check(
+            &error_response(None, &error),
+            r#"{"jsonrpc":"2.0","error":{"code":-32700,"message":"not JSON"}}"#,
+        );
+        check(
+            &error_response(Some(&RequestId::from(1)), &error),
+            r#"{"jsonrpc":"2.0","id":1,"error":{"code":-32700,"message":"not JSON"}}"#,
+        );
+    }
+
+    #[test]
+    fn raw_json_over_several_lines_becomes_one_line() {
+        let raw = RawValue::from_string("{\r\n \"a\": \"\\n\"\n}".into()).unwrap();
+        check(
+            &response(&RequestId::from(1), &raw).unwrap(),
+            r#"{"jsonrpc":"2.0","id":1,"result":{   "a": "\n" }}"#,
+        );
+    }
+}

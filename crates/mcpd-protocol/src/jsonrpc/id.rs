@@ -1,0 +1,126 @@
+//! Request ids: a string or an integer, echoed exactly as they came. `1` and `"1"` are different ids.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::de::{self, Deserialize, Deserializer, Visitor};
+use serde::{Serialize, Serializer};
+
+/// The id that ties a response to its request. Cloning allocates nothing.
+///
+/// "Unlike base JSON-RPC, the ID MUST NOT be `null`." -- 2026-07-28/basic/index#requests
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "JSON-RPC and MCP allow these two and no other"
+)]
+pub enum RequestId {
+    /// A JSON number without fraction or exponent, within 64 bits.
+    Integer(i64),
+    /// A JSON string, also one that spells a number.
+    String(Arc<str>),
+}
+
+impl From<i64> for RequestId {
+    fn from(id: i64) -> Self {
+        Self::Integer(id)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(id: &str) -> Self {
+        Self::String(id.into())
+    }
+}
+
+/// As in JSON, so that `1` and `"1"` can be told apart in a log line.
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(id) => id.fmt(f),
+            Self::String(id) => write!(f, "{id:?}"),
+        }
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Integer(id) => serializer.serialize_i64(*id),
+            Self::String(id) => serializer.serialize_str(id),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(IdVisitor)
+    }
+}
+
+struct IdVisitor;
+
+impl Visitor<'_> for IdVisitor {
+    type Value = RequestId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or a 64-bit integer")
+    }
+
+    fn visit_i64<E: de::Error>(self, id: i64) -> Result<RequestId, E> {
+        Ok(RequestId::Integer(id))
+    }
+
+    fn visit_u64<E: de::Error>(self, id: u64) -> Result<RequestId, E> {
+        i64::try_from(id)
+            .map(RequestId::Integer)
+            .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(id), &self))
+    }
+
+    fn visit_str<E: de::Error>(self, id: &str) -> Result<RequestId, E> {
+        Ok(RequestId::from(id))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: Option<RequestId>) {
+        let parsed: Option<RequestId> = serde_json::from_str(json).ok();
+        assert_eq!(parsed, expected, "{json}");
+        if let Some(id) = parsed {
+            assert_eq!(serde_json::to_string(&id).unwrap(), json, "echoed exactly");
+        }
+    }
+
+    #[test]
+    fn a_number_and_its_spelling_are_different_ids() {
+        check("1", Some(RequestId::Integer(1)));
+        check("\"1\"", Some("1".into()));
+        assert_ne!(RequestId::from(1), RequestId::from("1"));
+        assert_eq!(RequestId::from(1).to_string(), "1");
+        assert_eq!(RequestId::from("1").to_string(), "\"1\"");
+    }
+
+    #[test]
+    fn the_whole_64_bit_range_is_kept() {
+        check("9223372036854775807", Some(RequestId::Integer(i64::MAX)));
+        check("-9223372036854775808", Some(RequestId::Integer(i64::MIN)));
+        check("9223372036854775808", None);
+    }
+
+    #[test]
+    fn nothing_else_is_an_id() {
+        for json in ["1.0", "1e3", "null", "true", "[]", "{}"] {
+            check(json, None);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Bytes to messages. A message that is refused keeps its id whenever that was readable, so that the
+//! sender learns which of its requests was wrong.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::error::ErrorObject;
+use super::id::RequestId;
+use crate::json;
+
+/// One JSON-RPC message, borrowed from the bytes it was read from.
+#[derive(Clone, Debug)]
+#[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these three")]
+pub enum Message<'a> {
+    /// Wants exactly one response.
+    Request(Request<'a>),
+    /// Wants none.
+    Notification(Notification<'a>),
+    /// Answers a request of ours.
+    Response(Response<'a>),
+}
+
+/// A call that wants an answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Request<'a> {
+    /// Echoed in the response.
+    pub id: RequestId,
+    /// What to do.
+    pub method: Cow<'a, str>,
+    /// Always an object when present.
+    pub params: Option<&'a RawValue>,
+}
+
+/// A call that wants no answer.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Notification<'a> {
+    /// What happened.
+    pub method: Cow<'a, str>,
+    /// Always an object when present.
+    pub params: Option<&'a RawValue>,
+}
+
+/// The answer to a request.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Response<'a> {
+    /// `None` when the peer could not read the id of the request it refuses.
+    pub id: Option<RequestId>,
+    /// The `result` as it came, or the `error`.
+    pub outcome: Result<&'a RawValue, ErrorObject>,
+}
+
+/// What one line or body holds: a message, or a 2025-03-26 batch of them.
+#[derive(Clone, Debug)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a JSON text holds one message or several"
+)]
+pub enum Frame<'a> {
+    /// The only form of every other revision.
+    Single(Message<'a>),
+    /// At least one element. Each is decoded by itself, so that one bad element fails alone.
+    Batch(Vec<&'a RawValue>),
+}
+
+/// Why bytes are not a message, in the form the sender is answered.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct DecodeError {
+    /// The id of the refused message, when it was readable.
+    pub id: Option<RequestId>,
+    /// `-32700` when it is not JSON, `-32600` when it is not a message.
+    pub error: ErrorObject,
+}
+
+impl<'a> Message<'a> {
+    /// Reads one message.
+    ///
+    /// # Errors
+    /// When the bytes are not JSON, or not a JSON-RPC 2.0 message whose `params` are an object.
+    /// Members that JSON-RPC does not define are ignored; those it does must not repeat.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let text = utf8(bytes)?;
+        if first_byte(bytes) != Some(b'{') {
+            let value: &RawValue = serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+            return Err(refuse(
+                None,
+                format!("a message is an object, not {}", json::kind(value)),
+            ));
+        }
+        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+        envelope.into_message()
+    }
+}
+
+impl<'a> Frame<'a> {
+    /// Reads one message or one batch, whichever the first byte announces.
+    ///
+    /// # Errors
+    /// As [`Message::decode`]; and for an empty batch, which is no message at all.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        if first_byte(bytes) != Some(b'[') {
+            return Message::decode(bytes).map(Self::Single);
+        }
+        let text = utf8(bytes)?;
+        let elements: Vec<&RawValue> =
+            serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+        if elements.is_empty() {
+            return Err(refuse(None, "a batch has at least one message"));
+        }
+        Ok(Self::Batch(elements))
+    }
+}
+
+impl<'a> Request<'a> {
+    /// The parameters of a known method; absent ones count as `{}`.
+    ///
+    /// # Errors
+    /// `-32602` saying which member is missing or of the wrong type.
+    pub fn parse_params<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
+        parse_params(self.params)
+    }
+}
+
+impl<'a> Notification<'a> {
+    /// The parameters of a known notification; absent ones count as `{}`.
+    ///
+    /// # Errors
+    /// `-32602` saying which member is missing or of the wrong type. It is for the log:
+    /// a notification is never answered.
+    pub fn parse_params<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
+        parse_params(self.params)
+    }
+}
+
+fn parse_params<'a, P: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<P, ErrorObject> {
+    serde_json::from_str(params.map_or("{}", RawValue::get))
+        .map_err(|e| ErrorObject::invalid_params(format!("invalid params: {e}")))
+}
+
+/// The members JSON-RPC defines, each as it came: nothing is judged before all of them, the id above
+/// all, have been seen.
+#[derive(Default)]
+struct Envelope<'a> {
+    jsonrpc: Option<&'a RawValue>,
+    id: Option<&'a RawValue>,
+    method: Option<&'a RawValue>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+    /// Two readers of a repeated member may each see a different one, so it is refused.
+    repeated: Option<&'static str>,
+}
+
+impl<'a> Envelope<'a> {
+    fn into_message(self) -> Result<Message<'a>, DecodeError> {
+        let id = match self.id {
+            Some(_) if self.repeated == Some("id") => None,
+            Some(raw) if raw.get() == "null" && self.error.is_some() => None,
+            Some(raw) => Some(read_id(raw)?),
+            None => None,
+        };
+        self.classify(id.clone())
+            .map_err(|message| refuse(id, message))
+    }
+
+    fn classify(&self, id: Option<RequestId>) -> Result<Message<'a>, Cow<'static, str>> {
+        if let Some(name) = self.repeated {
+            return Err(format!("`{name}` is given more than once").into());
+        }
+        match self.jsonrpc {
+            Some(version) if json::string(version).as_deref() == Some("2.0") => {}
+            Some(_) => return Err("`jsonrpc` must be the string \"2.0\"".into()),
+            None => return Err("`jsonrpc` is missing; it must be \"2.0\"".into()),
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => self.call(id, method),
+            (None, Some(result), None) if id.is_some() => Ok(Message::Response(Response {
+                id,
+                outcome: Ok(result),
+            })),
+            (None, Some(_), None) => Err("a `result` needs the `id` it answers".into()),
+            (None, None, Some(error)) => {
+                let error = serde_json::from_str(error.get())
+                    .map_err(|e| format!("`error` must be {{code, message, data?}}: {e}"))?;
+                Ok(Message::Response(Response {
+                    id,
+                    outcome: Err(error),
+                }))
+            }
+            (None, None, None) => Err("one of `method`, `result` and `error` is needed".into()),
+            _ => Err("only one of `method`, `result` and `error` is allowed".into()),
+        }
+    }
+
+    fn call(
+        &self,
+        id: Option<RequestId>,
+        method: &'a RawValue,
+    ) -> Result<Message<'a>, Cow<'static, str>> {
+        let method = json::string(method)
+            .ok_or_else(|| format!("`method` must be a string, not {}", json::kind(method)))?;
+        let params = self.params;
+        if let Some(params) = params.filter(|params| !json::is_object(params)) {
+            let kind = json::kind(params);
+            return Err(format!("`params` must be an object or be left out, not {kind}").into());
+        }
+        Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params }),
+            None => Message::Notification(Notification { method, params }),
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(EnvelopeVisitor)
+    }
+}
+
+struct EnvelopeVisitor;
+
+impl<'de> Visitor<'de> for EnvelopeVisitor {
+    type Value = Envelope<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON-RPC message")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut envelope = Envelope::default();
+        while let Some(member) = map.next_key()? {
+            let (slot, name) = match member {
+                Member::Jsonrpc => (&mut envelope.jsonrpc, "jsonrpc"),
+                Member::Id => (&mut envelope.id, "id"),
+                Member::Method => (&mut envelope.method, "method"),
+                Member::Params => (&mut envelope.params, "params"),
+                Member::Result => (&mut envelope.result, "result"),
+                Member::Error => (&mut envelope.error, "error"),
+                Member::Other => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
+            };
+            // A repeated id is remembered above all: it must not be echoed.
+            if slot.replace(map.next_value()?).is_some() && envelope.repeated != Some("id") {
+                envelope.repeated = Some(name);
+            }
+        }
+        Ok(envelope)
+    }
+}
+
+/// A member's name after its escapes are resolved: `"m\u0065thod"` is `method`.
+#[derive(serde::Deserialize)]
+#[serde(field_identifier, rename_all = "lowercase")]
+enum Member {
+    Jsonrpc,
+    Id,
+    Method,
+    Params,
+    Result,
+    Error,
+    #[serde(other)]
+    Other,
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
+    std::str::from_utf8(bytes).map_err(|e| DecodeError {
+        id: None,
+        error: ErrorObject::parse_error(format!("not UTF-8 from byte {} on", e.valid_up_to())),
+    })
+}
+
+/// The first byte that is not JSON whitespace.
+fn first_byte(bytes: &[u8]) -> Option<u8> {
+    bytes
+        .iter()
+        .copied()
+        .find(|byte| !matches!(byte, b' ' | b'\t' | b'\n' | b'\r'))
+}
+
+fn read_id(raw: &RawValue) -> Result<RequestId, DecodeError> {
+    serde_json::from_str(raw.get()).map_err(|_| {
+        let kind = json::kind(raw);
+        let expected = "a string or a 64-bit integer without fraction or exponent";
+        refuse(None, format!("`id` is {kind}; it must be {expected}"))
+    })
+}
+
+fn not_json(text: &str, cause: &serde_json::Error) -> DecodeError {
+    let error = if text.starts_with('\u{feff}') {
+        ErrorObject::parse_error("not JSON: it starts with a byte order mark; leave that out")
+    } else {
+        ErrorObject::parse_error(format!("not JSON: {cause}"))
+    };
+    DecodeError { id: None, error }
+}
+
+fn refuse(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> DecodeError {
+    DecodeError {
+        id,
+        error: ErrorObject::invalid_request(message),
+    }
+}
+
+impl fmt::Display for DecodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.error.fmt(f)
+    }
+}
+
+impl std::error::Error for DecodeError {}

@@ -1,0 +1,120 @@
+//! `_meta`: what travels beside the payload. Reserved keys are constants here; every other key
+//! belongs to whoever put it there.
+
+mod key;
+mod request;
+
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use key::is_valid_key;
+pub use request::RequestMeta;
+
+use crate::JsonObject;
+use crate::capabilities::Implementation;
+use crate::jsonrpc::RequestId;
+
+/// In a request: the revision it is written in.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// In a request: what the client offers for this request.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// In a request: who the client is.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// In a request: the lowest level of log message wanted while it runs.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// In everything a `subscriptions/listen` stream carries: the id of that request.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// In a result: who the server is.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// In a request: the token its progress notifications shall carry.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+
+/// An ordered JSON object of `_meta` members.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Meta(JsonObject);
+
+impl Meta {
+    /// No members.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The members with [`SUBSCRIPTION_ID`] set, its JSON type kept.
+    #[must_use]
+    pub fn with_subscription_id(mut self, id: &RequestId) -> Self {
+        let id = match id {
+            RequestId::Integer(id) => Value::from(*id),
+            RequestId::String(id) => Value::from(&**id),
+        };
+        self.insert(SUBSCRIPTION_ID.into(), id);
+        self
+    }
+}
+
+impl Deref for Meta {
+    type Target = JsonObject;
+
+    fn deref(&self) -> &JsonObject {
+        &self.0
+    }
+}
+
+impl DerefMut for Meta {
+    fn deref_mut(&mut self) -> &mut JsonObject {
+        &mut self.0
+    }
+}
+
+impl From<JsonObject> for Meta {
+    fn from(members: JsonObject) -> Self {
+        Self(members)
+    }
+}
+
+/// The `_meta` of a result. Left out on the wire when empty.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ResultMeta {
+    /// Who answered. Set by [`Stamp`](crate::stamp::Stamp), and shared by all results of a server.
+    #[serde(
+        rename = "io.modelcontextprotocol/serverInfo",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub server_info: Option<Arc<Implementation>>,
+    /// Every other member.
+    #[serde(flatten)]
+    pub other: Meta,
+}
+
+impl ResultMeta {
+    /// Whether there is nothing to write.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.server_info.is_none() && self.other.is_empty()
+    }
+}
+
+impl From<Meta> for ResultMeta {
+    fn from(other: Meta) -> Self {
+        Self {
+            server_info: None,
+            other,
+        }
+    }
+}
+
+/// Opaque; ties progress notifications to the request that asked for them. A string or an integer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ProgressToken(RequestId);
+
+impl From<RequestId> for ProgressToken {
+    fn from(token: RequestId) -> Self {
+        Self(token)
+    }
+}

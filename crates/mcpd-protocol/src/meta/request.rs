@@ -1,0 +1,275 @@
+//! The `_meta` of a request, read before its method is known. Values are judged one by one and only
+//! when asked for, so that each fault has an exact error and nothing unknown is ever built.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::ProgressToken;
+use super::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION};
+use crate::capabilities::{ClientCapabilities, Implementation};
+use crate::json;
+use crate::jsonrpc::ErrorObject;
+use crate::method::logging::LoggingLevel;
+
+/// The reserved members of a request's `_meta`, borrowed from its `params`.
+///
+/// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+pub struct RequestMeta<'a> {
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/protocolVersion",
+        deserialize_with = "json::present"
+    )]
+    protocol_version: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/clientCapabilities",
+        deserialize_with = "json::present"
+    )]
+    client_capabilities: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/clientInfo",
+        deserialize_with = "json::present"
+    )]
+    client_info: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "io.modelcontextprotocol/logLevel",
+        deserialize_with = "json::present"
+    )]
+    log_level: Option<&'a RawValue>,
+    #[serde(
+        borrow,
+        default,
+        rename = "progressToken",
+        deserialize_with = "json::present"
+    )]
+    progress_token: Option<&'a RawValue>,
+    #[serde(borrow)]
+    traceparent: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tracestate: Option<&'a RawValue>,
+    #[serde(borrow)]
+    baggage: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Params<'a> {
+    #[serde(borrow, default, rename = "_meta", deserialize_with = "json::present")]
+    meta: Option<&'a RawValue>,
+}
+
+impl<'a> RequestMeta<'a> {
+    /// Reads `_meta` out of a request's `params`. Absent is the same as empty.
+    ///
+    /// # Errors
+    /// `-32602` when `_meta` is not an object, or repeats itself or a reserved member.
+    pub fn of_params(params: Option<&'a RawValue>) -> Result<Self, ErrorObject> {
+        let invalid =
+            |e: serde_json::Error| ErrorObject::invalid_params(format!("invalid params: {e}"));
+        let Some(params) = params else {
+            return Ok(Self::default());
+        };
+        match serde_json::from_str::<Params<'a>>(params.get())
+            .map_err(invalid)?
+            .meta
+        {
+            None => Ok(Self::default()),
+            Some(meta) if json::is_object(meta) => {
+                serde_json::from_str(meta.get()).map_err(invalid)
+            }
+            Some(meta) => Err(wrong_type("_meta", "an object", meta)),
+        }
+    }
+
+    /// Whether the request is written for the stateless wire: it names its revision, rightly or not.
+    #[must_use]
+    pub fn is_stateless(&self) -> bool {
+        self.protocol_version.is_some()
+    }
+
+    /// The revision the request is written in, known to this crate or not.
+    ///
+    /// # Errors
+    /// `-32602` when it is not a string.
+    pub fn protocol_version(&self) -> Result<Option<Cow<'a, str>>, ErrorObject> {
+        self.protocol_version
+            .map(|raw| {
+                json::string(raw).ok_or_else(|| wrong_type(PROTOCOL_VERSION, "a string", raw))
+            })
+            .transpose()
+    }
+
+    /// What the client offers for this request.
+    ///
+    /// # Errors
+    /// `-32602` when it is not an object of capabilities.
+    pub fn client_capabilities(&self) -> Result<Option<ClientCapabilities>, ErrorObject> {
+        read_object(CLIENT_CAPABILITIES, self.client_capabilities)
+    }
+
+    /// Who the client says it is.
+    ///
+    /// # Errors
+    /// `-32602` when it is not an `Implementation`.
+    pub fn client_info(&self) -> Result<Option<Implementation>, ErrorObject> {
+        read_object(CLIENT_INFO, self.client_info)
+    }
+
+    /// The lowest level of log message the client wants; none at all without it.
+    ///
+    /// # Errors
+    /// `-32602` when it is not one of the eight levels.
+    pub fn log_level(&self) -> Result<Option<LoggingLevel>, ErrorObject> {
+        read(LOG_LEVEL, "a logging level", self.log_level)
+    }
+
+    /// What progress notifications shall carry; none are wanted without it.
+    ///
+    /// # Errors
+    /// `-32602` when it is neither a string nor an integer.
+    pub fn progress_token(&self) -> Result<Option<ProgressToken>, ErrorObject> {
+        read(
+            PROGRESS_TOKEN,
+            "a string or an integer",
+            self.progress_token,
+        )
+    }
+
+    /// W3C trace context. A bad one is no reason to refuse a request, so it counts as absent.
+    #[must_use]
+    pub fn traceparent(&self) -> Option<Cow<'a, str>> {
+        self.traceparent.and_then(json::string)
+    }
+
+    /// W3C trace state, as [`traceparent`](Self::traceparent).
+    #[must_use]
+    pub fn tracestate(&self) -> Option<Cow<'a, str>> {
+        self.tracestate.and_then(json::string)
+    }
+
+    /// W3C baggage, as [`traceparent`](Self::traceparent).
+    #[must_use]
+    pub fn baggage(&self) -> Option<Cow<'a, str>> {
+        self.baggage.and_then(json::string)
+    }
+}
+
+fn read<T: DeserializeOwned>(
+    key: &str,
+    expected: &str,
+    raw: Option<&RawValue>,
+) -> Result<Option<T>, ErrorObject> {
+    raw.map(|raw| serde_json::from_str(raw.get()).map_err(|_| wrong_type(key, expected, raw)))
+        .transpose()
+}
+
+fn read_object<T: DeserializeOwned>(
+    key: &str,
+    raw: Option<&RawValue>,
+) -> Result<Option<T>, ErrorObject> {
+    let Some(raw) = raw else { return Ok(None) };
+    if !json::is_object(raw) {
+        return Err(wrong_type(key, "an object", raw));
+    }
+    serde_json::from_str(raw.get())
+        .map(Some)
+        .map_err(|e| ErrorObject::invalid_params(format!("`{key}`: {e}")))
+}
+
+fn wrong_type(key: &str, expected: &str, raw: &RawValue) -> ErrorObject {
+    ErrorObject::invalid_params(format!(
+        "`{key}` must be {expected}, not {}",
+        json::kind(raw)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check<T: std::fmt::Debug>(
+        params: &str,
+        member: impl Fn(RequestMeta<'_>) -> Result<T, ErrorObject>,
+        expected: &str,
+    ) {
+        let params: &RawValue = serde_json::from_str(params).unwrap();
+        let shown = match RequestMeta::of_params(Some(params)).and_then(member) {
+            Ok(value) => format!("{value:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn absent_and_wrong_type_are_told_apart() {
+        let version = |meta: RequestMeta<'_>| {
+            meta.protocol_version()
+                .map(|version| version.map(Cow::into_owned))
+        };
+        check("{}", version, "None");
+        check(r#"{"_meta":{}}"#, version, "None");
+        check(
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":"x"}}"#,
+            version,
+            r#"Some("x")"#,
+        );
+        check(
+            r#"{"_meta":{"io.modelcontextprotocol/protocolVersion":null}}"#,
+            version,
+            "`io.modelcontextprotocol/protocolVersion` must be a string, not null (-32602)",
+        );
+    }
+
+    #[test]
+    fn each_member_says_what_it_must_be() {
+        check(
+            r#"{"_meta":[]}"#,
+            |_| Ok(()),
+            "`_meta` must be an object, not an array (-32602)",
+        );
+        check(
+            r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":[]}}"#,
+            |meta| meta.client_capabilities(),
+            "`io.modelcontextprotocol/clientCapabilities` must be an object, not an array (-32602)",
+        );
+        check(
+            r#"{"_meta":{"io.modelcontextprotocol/logLevel":"loud"}}"#,
+            |meta| meta.log_level(),
+            "`io.modelcontextprotocol/logLevel` must be a logging level, not a string (-32602)",
+        );
+        check(
+            r#"{"_meta":{"progressToken":1.5}}"#,
+            |meta| meta.progress_token(),
+            "`progressToken` must be a string or an integer, not a number (-32602)",
+        );
+    }
+
+    #[test]
+    fn a_reserved_member_must_not_repeat() {
+        check(
+            r#"{"_meta":{"progressToken":1,"progress\u0054oken":2}}"#,
+            |meta| meta.progress_token(),
+            "invalid params: duplicate field `progressToken` at line 1 column 39 (-32602)",
+        );
+    }
+
+    #[test]
+    fn a_bad_trace_context_counts_as_absent() {
+        check(
+            r#"{"_meta":{"traceparent":7,"tracestate":"a=b"}}"#,
+            |meta| Ok((meta.traceparent().is_some(), meta.tracestate().is_some())),
+            "(false, true)",
+        );
+    }
+}

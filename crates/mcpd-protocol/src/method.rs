@@ -1,0 +1,117 @@
+//! The methods of both wires: a name, its parameters and its result, one file per category of the
+//! official schema. What a method does is the server's business.
+
+pub mod cancelled;
+pub mod completion;
+pub mod discover;
+pub mod initialize;
+pub mod input;
+pub mod logging;
+pub mod pagination;
+pub mod ping;
+pub mod progress;
+pub mod prompts;
+pub mod resources;
+pub mod subscriptions;
+pub mod tools;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::meta::{Meta, ResultMeta};
+use crate::stamp::{ResultObject, ResultType, stamped};
+
+/// A request a client sends, as a type: `<ListToolsRequest as Method>::Result`.
+pub trait Method {
+    /// The `method` member.
+    const NAME: &'static str;
+    /// The `params` member.
+    type Params: Serialize + DeserializeOwned;
+    /// The `result` member.
+    type Result: ResultObject + DeserializeOwned;
+}
+
+/// A notification either side sends, as a type.
+pub trait NotificationMethod {
+    /// The `method` member.
+    const NAME: &'static str;
+    /// The `params` member.
+    type Params: Serialize + DeserializeOwned;
+}
+
+/// Parameters that are nothing but `_meta`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct RequestParams {
+    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<RawValue>>,
+}
+
+/// Parameters of a notification that says all by its name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct NotificationParams {
+    /// [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID) when it belongs to a subscription.
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Meta>,
+}
+
+impl From<Meta> for NotificationParams {
+    fn from(meta: Meta) -> Self {
+        Self { meta: Some(meta) }
+    }
+}
+
+/// A result that says no more than that it is one: exactly `{}` on the stateful wire.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct EmptyResult {
+    /// Stateless wire only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// Beside the payload.
+    #[serde(
+        rename = "_meta",
+        default,
+        skip_serializing_if = "ResultMeta::is_empty"
+    )]
+    pub meta: ResultMeta,
+}
+
+stamped!(EmptyResult);
+
+/// Names a request and what it takes and gives. The type itself is never built.
+macro_rules! request {
+    ($(#[$doc:meta])* $name:ident, $method:literal, $params:ty => $result:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub struct $name;
+
+        impl $crate::method::Method for $name {
+            const NAME: &'static str = $method;
+            type Params = $params;
+            type Result = $result;
+        }
+    };
+}
+pub(crate) use request;
+
+/// Names a notification and what it carries.
+macro_rules! notification {
+    ($(#[$doc:meta])* $name:ident, $method:literal, $params:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[non_exhaustive]
+        pub struct $name;
+
+        impl $crate::method::NotificationMethod for $name {
+            const NAME: &'static str = $method;
+            type Params = $params;
+        }
+    };
+}
+pub(crate) use notification;

@@ -1,0 +1,148 @@
+//! Suggestions while a person types the argument of a prompt or of a resource template.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::request;
+use crate::meta::ResultMeta;
+use crate::stamp::{ResultType, stamped};
+
+request! {
+    /// `completion/complete`.
+    CompleteRequest, "completion/complete", CompleteRequestParams => CompleteResult
+}
+
+/// What is typed, and where.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompleteRequestParams {
+    /// Whose argument.
+    #[serde(rename = "ref")]
+    pub reference: CompletionReference,
+    /// The argument and what it is so far.
+    pub argument: CompletionArgument,
+    /// The other arguments; since 2025-06-18.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context: Option<CompletionContext>,
+    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Box<RawValue>>,
+}
+
+/// The schema's `PromptReference` and `ResourceTemplateReference`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type")]
+#[non_exhaustive]
+pub enum CompletionReference {
+    /// A prompt.
+    #[serde(rename = "ref/prompt")]
+    Prompt {
+        /// Its name.
+        name: String,
+        /// Its name for people; since 2025-06-18.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        title: Option<String>,
+    },
+    /// A resource template.
+    #[serde(rename = "ref/resource")]
+    Resource {
+        /// The template, or a URI made from it.
+        uri: String,
+    },
+}
+
+/// An argument while it is typed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompletionArgument {
+    /// Its name.
+    pub name: String,
+    /// What it is so far.
+    pub value: String,
+}
+
+/// What is known of the other arguments.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct CompletionContext {
+    /// Values by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<BTreeMap<String, String>>,
+}
+
+/// Suggestions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Completion {
+    /// Best first, at most 100.
+    pub values: Vec<String>,
+    /// How many there are, sent or not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<u64>,
+    /// Whether there are more than were sent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub has_more: Option<bool>,
+}
+
+/// Suggestions, as a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct CompleteResult {
+    /// The suggestions.
+    pub completion: Completion,
+    /// Stateless wire only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// Beside the payload.
+    #[serde(
+        rename = "_meta",
+        default,
+        skip_serializing_if = "ResultMeta::is_empty"
+    )]
+    pub meta: ResultMeta,
+}
+
+stamped!(CompleteResult);
+
+impl CompleteRequestParams {
+    /// A question without context.
+    pub fn new(
+        reference: CompletionReference,
+        name: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let argument = CompletionArgument {
+            name: name.into(),
+            value: value.into(),
+        };
+        Self {
+            reference,
+            argument,
+            context: None,
+            meta: None,
+        }
+    }
+}
+
+impl CompleteResult {
+    /// The first 100 of these, which the schema allows, and how many there are.
+    #[must_use]
+    pub fn new(mut values: Vec<String>) -> Self {
+        let count = values.len();
+        values.truncate(100);
+        let completion = Completion {
+            has_more: Some(count > values.len()),
+            total: u64::try_from(count).ok(),
+            values,
+        };
+        Self {
+            completion,
+            result_type: None,
+            meta: ResultMeta::default(),
+        }
+    }
+}
