@@ -1,1 +1,84 @@
-//! mcpd-scriptspec.
+//! What a script says of itself → a spec, a JSON Schema and diagnostics; arguments → stdin and environment.
+//!
+//! Pure functions of bytes: this crate starts no process, reads no file and no variable, and knows nothing of MCP.
+//!
+//! # The contract in one example
+//!
+//! ```
+//! use mcpd_scriptspec::{HelpOutput, parse};
+//! use serde_json::{json, value::RawValue};
+//!
+//! // A script prints its metadata to stdout and its options to stderr when asked for `--help`.
+//! let parsed = parse(HelpOutput {
+//!     stdout: br#"{"description": "Repeats a word", "version": "1.0"}"#,
+//!     stderr: br#"{"word": {"description": "What to repeat", "required": true, "value_type": "string"},
+//!                  "times": {"description": "How often", "required": false, "value_type": "integer",
+//!                            "default_value": 1, "size": {"min": 1, "max": 9}}}"#,
+//! });
+//! let spec = parsed.spec.expect("the script has no errors");
+//!
+//! // Callers see a JSON Schema.
+//! assert_eq!(spec.input_schema(), json!({
+//!     "type": "object",
+//!     "properties": {
+//!         "word": {"type": "string", "description": "What to repeat"},
+//!         "times": {"type": "integer", "minimum": 1, "maximum": 9, "description": "How often", "default": 1},
+//!     },
+//!     "required": ["word"],
+//!     "additionalProperties": false,
+//! }));
+//!
+//! // The script gets checked arguments, on stdin and as variables.
+//! let arguments = RawValue::from_string(r#"{"times": "3", "word": "ho"}"#.to_owned())?;
+//! let invocation = spec.invocation(Some(&arguments)).expect("the arguments are valid");
+//! assert_eq!(invocation.stdin, br#"{"word":"ho","times":3}"#);
+//! assert_eq!(invocation.env[1], ("MCPD_OPT_times".to_owned(), "3".to_owned()));
+//!
+//! // Callers who err are told how.
+//! let arguments = RawValue::from_string(r#"{"word": "ho", "times": 10}"#.to_owned())?;
+//! let faults = spec.invocation(Some(&arguments)).unwrap_err();
+//! assert_eq!(faults[0].to_string(), "option `times`: expected an integer from 1 to 9, got the number 10");
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! # A linter in ten lines
+//!
+//! ```
+//! use mcpd_scriptspec::{HelpOutput, Severity, parse};
+//!
+//! fn lint(stdout: &[u8], stderr: &[u8]) -> bool {
+//!     let parsed = parse(HelpOutput { stdout, stderr });
+//!     for fault in &parsed.diagnostics {
+//!         let place = &fault.location;
+//!         println!("{} at byte {}: {}: {} [{}]", place.stream, place.span.start, fault.severity, fault.message, fault.code);
+//!     }
+//!     parsed.diagnostics.iter().all(|fault| fault.severity < Severity::Error)
+//! }
+//!
+//! assert!(lint(br#"{"descripton": "Says hello"}"#, b""));
+//! assert!(!lint(b"Hello, World!", b""));
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod decimal;
+mod diagnostic;
+mod input_schema;
+mod invocation;
+mod json;
+mod log_line;
+mod name;
+mod parse;
+mod rules;
+mod spec;
+mod suggest;
+mod value;
+
+pub use decimal::Decimal;
+pub use diagnostic::{Diagnostic, Location, Severity, Stream};
+pub use invocation::{ArgumentFault, Invocation};
+pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
+pub use name::{PathError, ScriptPath};
+pub use parse::{HelpOutput, Parsed, parse};
+pub use rules::{Code, RULES, Rule};
+pub use spec::{Bounds, ScriptOption, ScriptSpec, ValueType};

@@ -1,0 +1,143 @@
+//! Faults in what a script says of itself, as data: where, what and how to mend it. Rendering is elsewhere.
+
+use std::{fmt, ops::Range, time::Duration};
+
+use crate::rules::Code;
+
+/// One fault in what a script says of itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Diagnostic {
+    /// Which rule was broken.
+    pub code: Code,
+    /// What the fault means for the script: a property of the rule.
+    pub severity: Severity,
+    /// What is wrong here: a fragment in lower case without a full stop.
+    pub message: String,
+    /// The offending token.
+    pub location: Location,
+    /// How to mend it, where that can be said.
+    pub help: Option<String>,
+}
+
+/// A place in the output of `--help`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Location {
+    /// Which of the two outputs.
+    pub stream: Stream,
+    /// Bytes from the beginning of that output; empty where the fault is in none of them.
+    pub span: Range<usize>,
+}
+
+/// One of the two outputs of `--help`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(clippy::exhaustive_enums, reason = "a process has these two outputs")]
+pub enum Stream {
+    /// Holds the metadata.
+    Stdout,
+    /// Holds the options.
+    Stderr,
+}
+
+/// What a fault means for the script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "renderers and exit codes decide by all three"
+)]
+pub enum Severity {
+    /// The script is served and would be better for a change.
+    Info,
+    /// The script is served, perhaps not as its author meant.
+    Warning,
+    /// The script is not served.
+    Error,
+}
+
+impl Diagnostic {
+    pub(crate) fn new(code: Code, stream: Stream, span: Range<usize>, message: String) -> Self {
+        Self {
+            code,
+            severity: code.rule().severity,
+            message,
+            location: Location { stream, span },
+            help: None,
+        }
+    }
+
+    /// `--help` ended with an exit code other than 0.
+    #[must_use]
+    pub fn help_failed(exit_code: i32) -> Self {
+        Self::probe(
+            Code::HelpFailed,
+            format!("`--help` ended with exit code {exit_code}"),
+        )
+        .with_help("print the metadata and exit with 0 when the first argument is `--help`")
+    }
+
+    /// `--help` was ended by a signal.
+    #[must_use]
+    pub fn help_killed(signal: i32) -> Self {
+        Self::probe(
+            Code::HelpKilled,
+            format!("`--help` was ended by signal {signal}"),
+        )
+        .with_help("run the script with `--help` by hand to see it crash")
+    }
+
+    /// `--help` did not end within `limit`.
+    #[must_use]
+    pub fn help_timed_out(limit: Duration) -> Self {
+        let message = format!("`--help` did not end within {} s", limit.as_secs_f64());
+        Self::probe(Code::HelpTimedOut, message)
+            .with_help("answer `--help` before any other work, and without reading stdin")
+    }
+
+    /// One output of `--help` was longer than `limit` bytes.
+    #[must_use]
+    pub fn help_too_large(stream: Stream, limit: usize) -> Self {
+        let message = format!("{stream} of `--help` is longer than {limit} bytes");
+        Self::new(Code::HelpTooLarge, stream, 0..0, message)
+            .with_help("print nothing but the one JSON object")
+    }
+
+    /// The script could not be started; `reason` is a fragment such as `bad interpreter`.
+    #[must_use]
+    pub fn help_not_started(reason: &str) -> Self {
+        Self::probe(
+            Code::HelpNotStarted,
+            format!("could not be started: {reason}"),
+        )
+        .with_help("the first line names an interpreter that exists, such as `#!/usr/bin/env sh`")
+    }
+
+    /// A fault of the probe as a whole, in neither output.
+    fn probe(code: Code, message: String) -> Self {
+        Self::new(code, Stream::Stdout, 0..0, message)
+    }
+
+    fn with_help(mut self, help: &str) -> Self {
+        self.help = Some(help.to_owned());
+        self
+    }
+}
+
+impl fmt::Display for Stream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Stdout => "stdout",
+            Self::Stderr => "stderr",
+        })
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Info => "info",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Arguments of a call → what the script gets on stdin and in its environment, or every fault in them.
+
+use std::fmt;
+
+use serde_json::value::RawValue;
+
+use crate::{
+    json::{self, Document, Kind, Member},
+    spec::{ScriptOption, ScriptSpec},
+    suggest::suggest,
+    value::{self, Accepted, Strings},
+};
+
+/// Longest value of one variable, in bytes; Linux refuses 128 KiB, and other systems less.
+const MAX_VARIABLE: usize = 32 * 1024;
+
+/// All values together, in bytes.
+const MAX_VARIABLES: usize = 256 * 1024;
+
+/// What a script gets from one call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Invocation {
+    /// One JSON object on one line, without a line end: the options in declared order, complete and exact.
+    pub stdin: Vec<u8>,
+    /// `MCPD_OPT_*` for each option that is given, aliases of names that are no shell identifier,
+    /// and `MCPD_OPTS_OMITTED` where something was left out.
+    pub env: Vec<(String, String)>,
+    /// Options that are on stdin only: longer than 32 KiB, past 256 KiB in total, or with a NUL in them.
+    /// `MCPD_OPTS_OMITTED` lists the same names, one on each line.
+    pub omitted: Vec<String>,
+}
+
+/// One reason why arguments are not what a script wants.
+///
+/// Displayed, it is one sentence for the caller: ``option `count`: expected an integer, got the string "ten"``.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ArgumentFault {
+    /// The option, declared or not; `None` where the arguments as a whole are at fault.
+    pub option: Option<String>,
+    /// What would have been right.
+    pub expected: String,
+    /// What came instead.
+    pub got: String,
+}
+
+impl fmt::Display for ArgumentFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.option {
+            Some(option) => write!(f, "option `{option}`: ")?,
+            None => f.write_str("arguments: ")?,
+        }
+        write!(f, "expected {}, got {}", self.expected, self.got)
+    }
+}
+
+impl std::error::Error for ArgumentFault {}
+
+impl ScriptSpec {
+    /// Checks the arguments of a call and makes of them what the script gets.
+    ///
+    /// Absent arguments, and `null`, are an empty object. `null` for an optional option is as good as absent,
+    /// and an absent one has its default. A string that is exactly a number or a boolean is taken for one
+    /// where the option wants one. Integers arrive in digits, whether sent as `2` or `2.0`; other numbers
+    /// are on stdin exactly as they were sent.
+    ///
+    /// # Errors
+    ///
+    /// Every fault in the arguments, in declared order and then in the order of the arguments.
+    pub fn invocation(
+        &self,
+        arguments: Option<&RawValue>,
+    ) -> Result<Invocation, Vec<ArgumentFault>> {
+        let document = read(arguments).map_err(|fault| vec![fault])?;
+        let members: Vec<_> = document.root.members().collect();
+        let mut faults = Vec::new();
+        let mut output = Output::default();
+        for option in &self.options {
+            match value_of(option, &members) {
+                Ok(Some(accepted)) => output.pass(&option.name, accepted),
+                Ok(None) => {}
+                Err(fault) => faults.push(fault),
+            }
+        }
+        faults.extend(members.iter().filter_map(|member| self.undeclared(member)));
+        faults.extend(repeated(&document, &members));
+        if faults.is_empty() {
+            Ok(output.finish())
+        } else {
+            Err(faults)
+        }
+    }
+
+    fn undeclared(&self, member: &Member<'_>) -> Option<ArgumentFault> {
+        let names = || self.options.iter().map(|option| option.name.as_str());
+        if names().any(|name| name == member.key) {
+            return None;
+        }
+        let expected = match suggest(&member.key, names()) {
+            Some(name) => format!("a declared option such as `{name}`"),
+            None if self.options.is_empty() => "no options at all".to_owned(),
+            None => format!(
+                "one of the options `{}`",
+                names().collect::<Vec<_>>().join("`, `")
+            ),
+        };
+        let option = Some(json::shorten(&member.key, 64).into_owned());
+        Some(ArgumentFault {
+            option,
+            expected,
+            got: "an unknown one".to_owned(),
+        })
+    }
+}
+
+fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
+    let text = arguments.map_or("{}", RawValue::get);
+    let text = if text == "null" { "{}" } else { text };
+    let fault = |got| ArgumentFault {
+        option: None,
+        expected: "a JSON object".to_owned(),
+        got,
+    };
+    let document = json::read(text, 0).map_err(|error| fault(error.message))?;
+    match document.root.kind() {
+        Kind::Object => Ok(document),
+        _ => Err(fault(value::describe(document.root))),
+    }
+}
+
+/// The value that a call gives to `option`, or the default.
+fn value_of<'a>(
+    option: &'a ScriptOption,
+    members: &[Member<'a>],
+) -> Result<Option<Accepted<'a>>, ArgumentFault> {
+    let given = members
+        .iter()
+        .find(|member| member.key == option.name.as_str());
+    let given = given.filter(|member| option.required || member.value.kind() != Kind::Null);
+    let Some(member) = given else {
+        if option.required {
+            let expected = value::expectation(&option.value_type);
+            return Err(ArgumentFault {
+                option: Some(option.name.clone()),
+                expected,
+                got: "nothing".to_owned(),
+            });
+        }
+        return Ok(default_of(option));
+    };
+    value::accept(&option.value_type, member.value, Strings::Coerced)
+        .map(Some)
+        .map_err(|mismatch| ArgumentFault {
+            option: Some(option.name.clone()),
+            expected: mismatch.expected,
+            got: mismatch.got,
+        })
+}
+
+fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
+    let default = json::read(option.default_value.as_deref()?.get(), 0)
+        .ok()?
+        .root;
+    value::accept(&option.value_type, default, Strings::Kept).ok()
+}
+
+/// Keys that stand twice in one object, at any depth: two readers could take two values from them.
+fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
+    let fault = |span: &json::Span| {
+        let around = members
+            .iter()
+            .rfind(|member| member.key_span.start <= span.start);
+        ArgumentFault {
+            option: around.map(|member| member.key.clone().into_owned()),
+            expected: "each key once".to_owned(),
+            got: "one twice".to_owned(),
+        }
+    };
+    document.duplicates.iter().map(fault).collect()
+}
+
+/// Collects stdin and the environment.
+struct Output {
+    stdin: String,
+    env: Vec<(String, String)>,
+    omitted: Vec<String>,
+    /// Bytes that variables may still take.
+    room: usize,
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self {
+            stdin: "{".to_owned(),
+            env: Vec::new(),
+            omitted: Vec::new(),
+            room: MAX_VARIABLES,
+        }
+    }
+}
+
+impl Output {
+    fn pass(&mut self, name: &str, accepted: Accepted<'_>) {
+        if self.stdin.len() > 1 {
+            self.stdin.push(',');
+        }
+        let key = serde_json::to_string(name).expect("a string can be written as JSON");
+        self.stdin.push_str(&key);
+        self.stdin.push(':');
+        self.stdin.push_str(&accepted.json);
+        let alias = alias(name);
+        let copies = if alias.is_some() { 2 } else { 1 };
+        let fits = |text: &str| {
+            text.len() <= MAX_VARIABLE && text.len() * copies <= self.room && !text.contains('\0')
+        };
+        match accepted.text.filter(|text| fits(text)) {
+            Some(text) => {
+                self.room -= text.len() * copies;
+                if let Some(alias) = alias {
+                    self.env.push((variable(&alias), text.clone().into_owned()));
+                }
+                self.env.push((variable(name), text.into_owned()));
+            }
+            None => self.omitted.push(name.to_owned()),
+        }
+    }
+
+    fn finish(mut self) -> Invocation {
+        self.stdin.push('}');
+        if !self.omitted.is_empty() {
+            self.env
+                .push(("MCPD_OPTS_OMITTED".to_owned(), self.omitted.join("\n")));
+        }
+        Invocation {
+            stdin: self.stdin.into_bytes(),
+            env: self.env,
+            omitted: self.omitted,
+        }
+    }
+}
+
+fn variable(name: &str) -> String {
+    format!("MCPD_OPT_{name}")
+}
+
+/// The name with `_` for every character that a shell identifier cannot hold, where there is one.
+pub(crate) fn alias(name: &str) -> Option<String> {
+    // The prefix makes an identifier of a name that starts with a digit.
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let replace = |char| if is_word(char) { char } else { '_' };
+    (!name.chars().all(is_word)).then(|| name.chars().map(replace).collect())
+}

@@ -1,0 +1,164 @@
+//! The output of `--help` → spec and diagnostics. Parsing never fails: it says what it understood and what it minded.
+
+use crate::{
+    diagnostic::{Diagnostic, Severity, Stream},
+    json::{self, Document, Kind, SyntaxErrorKind, Value},
+    rules::Code,
+    spec::ScriptSpec,
+};
+
+mod metadata;
+mod options;
+mod report;
+
+use report::Report;
+
+/// What a script printed when asked for `--help`.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "a process has these two outputs")]
+pub struct HelpOutput<'a> {
+    /// The metadata.
+    pub stdout: &'a [u8],
+    /// The options, or nothing.
+    pub stderr: &'a [u8],
+}
+
+/// What was understood, and what was minded.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Parsed {
+    /// Absent exactly when a diagnostic is an error.
+    pub spec: Option<ScriptSpec>,
+    /// In the order of their places: stdout first.
+    pub diagnostics: Vec<Diagnostic>,
+}
+
+/// Reads what a script says of itself.
+///
+/// ```
+/// use mcpd_scriptspec::{HelpOutput, parse};
+///
+/// let parsed = parse(HelpOutput { stdout: br#"{"description": "Says hello"}"#, stderr: b"" });
+/// assert_eq!(parsed.spec.unwrap().description.as_deref(), Some("Says hello"));
+/// ```
+#[must_use]
+pub fn parse(help: HelpOutput<'_>) -> Parsed {
+    let mut diagnostics = Vec::new();
+    let mut spec = ScriptSpec::default();
+    let stdout = open(
+        help.stdout,
+        &mut Report::new(Stream::Stdout, &mut diagnostics),
+    );
+    let stderr = open(
+        help.stderr,
+        &mut Report::new(Stream::Stderr, &mut diagnostics),
+    );
+    if are_swapped(&stdout, &stderr) {
+        let message = "the options are on stdout and the metadata on stderr".to_owned();
+        Report::new(Stream::Stdout, &mut diagnostics)
+            .fault(
+                Code::SwappedStreams,
+                0..help.stdout.trim_ascii_end().len(),
+                message,
+            )
+            .help("print the metadata to stdout and the options to stderr");
+    } else {
+        metadata::read(
+            &stdout,
+            &stderr,
+            &mut spec,
+            &mut Report::new(Stream::Stdout, &mut diagnostics),
+        );
+        options::read(
+            &stderr,
+            &mut spec,
+            &mut Report::new(Stream::Stderr, &mut diagnostics),
+        );
+    }
+    diagnostics.sort_by_key(|diagnostic| {
+        (
+            diagnostic.location.stream,
+            diagnostic.location.span.start,
+            diagnostic.location.span.end,
+        )
+    });
+    let failed = diagnostics
+        .iter()
+        .any(|diagnostic| diagnostic.severity == Severity::Error);
+    Parsed {
+        spec: (!failed).then_some(spec),
+        diagnostics,
+    }
+}
+
+/// One output of `--help`.
+enum Output<'a> {
+    /// Nothing but whitespace.
+    Blank,
+    /// Not one JSON value, which has been reported.
+    Faulty,
+    Json(Document<'a>),
+}
+
+impl<'a> Output<'a> {
+    fn root(&self) -> Option<Value<'a>> {
+        match self {
+            Self::Json(document) => Some(document.root),
+            Self::Blank | Self::Faulty => None,
+        }
+    }
+}
+
+fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
+    const BYTE_ORDER_MARK: &str = "\u{feff}";
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let start = error.valid_up_to();
+            let end = start + error.error_len().unwrap_or(bytes.len() - start);
+            let message = format!("byte {start} is not UTF-8");
+            report.fault(Code::HelpNotUtf8, start..end, message);
+            return Output::Faulty;
+        }
+    };
+    let start = if text.starts_with(BYTE_ORDER_MARK) {
+        BYTE_ORDER_MARK.len()
+    } else {
+        0
+    };
+    if start > 0 {
+        report.fault(
+            Code::ByteOrderMark,
+            0..start,
+            "a byte order mark before the JSON".to_owned(),
+        );
+    }
+    if text[start..].trim().is_empty() {
+        return Output::Blank;
+    }
+    match json::read(text, start) {
+        Ok(document) => Output::Json(document),
+        Err(error) => {
+            let code = match error.kind {
+                SyntaxErrorKind::Grammar => Code::HelpNotJson,
+                SyntaxErrorKind::TooDeep => Code::NestingTooDeep,
+                SyntaxErrorKind::Trailing => Code::TextAfterJson,
+            };
+            report.fault(code, error.span, error.message);
+            Output::Faulty
+        }
+    }
+}
+
+/// Whether each output plainly holds what belongs on the other.
+fn are_swapped(stdout: &Output<'_>, stderr: &Output<'_>) -> bool {
+    let (Some(stdout), Some(stderr)) = (stdout.root(), stderr.root()) else {
+        return false;
+    };
+    let mut names = stdout.members().peekable();
+    let are_options = names.peek().is_some()
+        && names.all(|member| {
+            member.value.kind() == Kind::Object && !metadata::FIELDS.contains(&&*member.key)
+        });
+    are_options && metadata::resembles(stderr)
+}

@@ -1,0 +1,284 @@
+//! Every rule that a script's description can break: one table, from which the documentation is made.
+
+use std::fmt;
+
+use crate::diagnostic::Severity;
+
+/// One rule: what breaking it means, and why it exists.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Rule {
+    /// What diagnostics carry.
+    pub code: Code,
+    /// What breaking the rule means for the script.
+    pub severity: Severity,
+    /// Why the rule exists.
+    pub why: &'static str,
+    /// How a script breaks the rule when asked for `--help`, as lines of shell.
+    pub bad: &'static str,
+    /// The same, mended.
+    pub good: &'static str,
+}
+
+macro_rules! rules {
+    ($($variant:ident $name:literal $severity:ident $why:literal bad $bad:literal good $good:literal)*) => {
+        /// The name of a rule; it never changes its meaning and is never used again for another.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[non_exhaustive]
+        pub enum Code {
+            $(#[doc = $why] $variant,)*
+        }
+
+        impl Code {
+            /// The name in kebab-case, such as `unknown-field`.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+
+        /// Every rule, in the order of the codes.
+        pub const RULES: &[Rule] = &[$(Rule {
+            code: Code::$variant,
+            severity: Severity::$severity,
+            why: $why,
+            bad: $bad,
+            good: $good,
+        },)*];
+    };
+}
+
+impl Code {
+    /// The rule of this name.
+    #[must_use]
+    pub fn rule(self) -> &'static Rule {
+        &RULES[self as usize]
+    }
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+rules! {
+    HelpFailed "help-failed" Error
+    "A script that ends `--help` with another exit code than 0 may have printed anything: its description cannot be trusted."
+    bad "exit 2"
+    good r#"echo '{"description": "Says hello"}'
+exit 0"#
+
+    HelpKilled "help-killed" Error
+    "A signal ended `--help`, so what was printed may be cut short."
+    bad "kill -SEGV $$"
+    good r#"echo '{"description": "Says hello"}'"#
+
+    HelpTimedOut "help-timed-out" Error
+    "Every script is asked for its help at start; one that does not answer would hold up all others."
+    bad r#"sleep 60; echo '{"description": "Says hello"}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    HelpTooLarge "help-too-large" Error
+    "A description is read by models; one of this size is an accident, such as a tool's output printed in place of its help."
+    bad "cat /dev/zero"
+    good r#"echo '{"description": "Says hello"}'"#
+
+    HelpNotStarted "help-not-started" Error
+    "A script that cannot be started, for want of its interpreter or the right to execute it, can answer no call."
+    bad "#!/usr/bin/env no-such-interpreter"
+    good r#"echo '{"description": "Says hello"}'"#
+
+    HelpNotUtf8 "help-not-utf8" Error
+    "JSON is UTF-8; bytes in another encoding would reach clients as other characters than the author wrote."
+    bad r#"printf '{"description": "Gr\374\337e"}'"#
+    good r#"echo '{"description": "Grüße"}'"#
+
+    ByteOrderMark "byte-order-mark" Warning
+    "JSON texts do not begin with a byte order mark, and other readers of the same output refuse it."
+    bad r#"printf '\357\273\277{"description": "Says hello"}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    MissingMetadata "missing-metadata" Error
+    "Stdout holds the metadata; without it nobody can tell a script that describes itself from one that ignores `--help` and starts to work."
+    bad r#"echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+
+    HelpNotJson "help-not-json" Error
+    "Both outputs of `--help` are read by a machine: each is one strict JSON value, without comments, trailing commas or single quotes."
+    bad r#"echo "{'description': 'Says hello'}""#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    TextAfterJson "text-after-json" Error
+    "One output holds one JSON object and nothing else; what follows it would be lost."
+    bad r#"echo '{"description": "Says hello"} done'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    NestingTooDeep "nesting-too-deep" Error
+    "No description needs more than a few levels; a bound keeps every reader of it safe."
+    bad r#"python3 -c 'print("[" * 100000)'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    SwappedStreams "swapped-streams" Error
+    "The metadata belongs on stdout and the options on stderr; the other way round neither means anything."
+    bad r#"echo '{"name": {"required": true, "value_type": "string"}}'
+echo '{"description": "Greet someone by name"}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+
+    MetadataNotObject "metadata-not-object" Error
+    "The metadata is a JSON object, so that fields can be added without breaking anyone."
+    bad r#"echo '"Says hello"'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    OptionsNotObject "options-not-object" Error
+    "The options are a JSON object from name to definition; log lines on stderr of `--help` end up here too."
+    bad r#"echo '{"description": "Greet someone by name"}'
+echo '["name"]' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true}}' >&2"#
+
+    OptionNotObject "option-not-object" Error
+    "Each option is a JSON object of fields, even where one field would do."
+    bad r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": "string"}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+
+    DuplicateKey "duplicate-key" Error
+    "Readers of JSON disagree about which of two equal keys counts."
+    bad r#"echo '{"description": "Says hello", "description": "Says goodbye"}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    DuplicateOption "duplicate-option" Error
+    "Readers of JSON disagree about which of two options of one name counts."
+    bad r#"echo '{"description": "Adds"}'
+echo '{"a": {"required": true}, "a": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Adds"}'
+echo '{"a": {"required": true}, "b": {"required": true}}' >&2"#
+
+    UnknownField "unknown-field" Warning
+    "A field that nobody reads is most often a known one misspelt."
+    bad r#"echo '{"descripton": "Says hello"}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    NullField "null-field" Warning
+    "A field that is `null` counts as absent; leaving it out says so plainly."
+    bad r#"echo '{"description": "Says hello", "title": null}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    FieldTypeMismatch "field-type-mismatch" Error
+    "A field of the wrong type was meant to say something, and guessing what is worse than asking."
+    bad r#"echo '{"description": "Counts", "state": "yes"}'"#
+    good r#"echo '{"description": "Counts", "state": true}'"#
+
+    TextTooLong "text-too-long" Error
+    "Every model reads every description on every turn; text of this size crowds out the conversation."
+    bad r#"python3 -c 'print("{\"title\": \"" + "x" * 1000000 + "\"}")'"#
+    good r#"echo '{"title": "Hello", "description": "Says hello"}'"#
+
+    HiddenCharacter "hidden-character" Error
+    "Control, direction and invisible characters show people another text than models and terminals read."
+    bad r#"echo '{"description": "Says \u202eolleh"}'"#
+    good r#"echo '{"description": "Says hello"}'"#
+
+    MissingDescription "missing-description" Warning
+    "The description is all a model has to decide when to use the tool."
+    bad r#"echo '{"title": "Hello"}'"#
+    good r#"echo '{"title": "Hello", "description": "Says hello"}'"#
+
+    UndescribedOption "undescribed-option" Info
+    "A model fills an option better when it is told what the option means."
+    bad r#"echo '{"description": "Adds"}'
+echo '{"a": {"required": true, "value_type": "float"}}' >&2"#
+    good r#"echo '{"description": "Adds"}'
+echo '{"a": {"description": "First summand", "required": true, "value_type": "float"}}' >&2"#
+
+    InvalidOptionName "invalid-option-name" Error
+    "The name is part of the name of an environment variable, which cannot be empty and cannot hold `=` or a control character."
+    bad r#"echo '{"description": "Adds"}'
+echo '{"a=b": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Adds"}'
+echo '{"a_b": {"required": true}}' >&2"#
+
+    UnportableOptionName "unportable-option-name" Warning
+    "Some model providers refuse a whole request over one property name outside `[A-Za-z0-9_.-]{1,64}`."
+    bad r#"echo '{"description": "Adds"}'
+echo '{"größe": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Adds"}'
+echo '{"size": {"required": true}}' >&2"#
+
+    AmbiguousOptionVariable "ambiguous-option-variable" Error
+    "An option whose name is no shell identifier is also passed under a name with `_` for every other character; two options cannot share it."
+    bad r#"echo '{"description": "Fetches a page"}'
+echo '{"max-age": {"required": true}, "max_age": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Fetches a page"}'
+echo '{"max-age": {"required": true}}' >&2"#
+
+    UnknownValueType "unknown-value-type" Error
+    "A type that mcpd does not know cannot be checked, and a model would be told nothing about it."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "int"}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer"}}' >&2"#
+
+    EmptyEnum "empty-enum" Error
+    "No value is one of none, so no call could ever be valid."
+    bad r#"echo '{"description": "Calculator"}'
+echo '{"operation": {"required": true, "value_type": {"enum": []}}}' >&2"#
+    good r#"echo '{"description": "Calculator"}'
+echo '{"operation": {"required": true, "value_type": {"enum": ["add", "subtract"]}}}' >&2"#
+
+    DuplicateEnumValue "duplicate-enum-value" Error
+    "JSON Schema wants the values of an enum to differ, and some clients refuse the whole list of tools over it."
+    bad r#"echo '{"description": "Calculator"}'
+echo '{"operation": {"required": true, "value_type": {"enum": ["add", "add"]}}}' >&2"#
+    good r#"echo '{"description": "Calculator"}'
+echo '{"operation": {"required": true, "value_type": {"enum": ["add", "subtract"]}}}' >&2"#
+
+    InvertedBounds "inverted-bounds" Error
+    "No value lies between a minimum and a smaller maximum, so no call could ever be valid."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 9, "max": 1}}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 1, "max": 9}}}' >&2"#
+
+    BoundsOnUnboundedType "bounds-on-unbounded-type" Warning
+    "A boolean has no size, an enum lists its values, and `any` cannot publish bounds: the size tells a model nothing."
+    bad r#"echo '{"description": "Shouts"}'
+echo '{"loud": {"required": true, "value_type": "boolean", "size": {"max": 1}}}' >&2"#
+    good r#"echo '{"description": "Shouts"}'
+echo '{"loud": {"required": true, "value_type": "boolean"}}' >&2"#
+
+    OptionalWithoutDefault "optional-without-default" Warning
+    "Without a default the variable is not set at all when the option is left out, which scripts tend to forget."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": false, "value_type": "integer"}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": false, "value_type": "integer", "default_value": 1}}' >&2"#
+
+    RequiredWithDefault "required-with-default" Warning
+    "The default of a required option is published and never used."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "default_value": 1}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": false, "value_type": "integer", "default_value": 1}}' >&2"#
+
+    DefaultTypeMismatch "default-type-mismatch" Error
+    "A default is passed to the script as if a caller had sent it, so it must be what a caller could send."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"value_type": "integer", "default_value": "one"}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"value_type": "integer", "default_value": 1}}' >&2"#
+
+    DefaultOutOfBounds "default-out-of-bounds" Error
+    "A default outside the option's own bounds or list could not be sent by any caller."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 10}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 1}}' >&2"#
+}
+
+#[cfg(test)]
+mod tests;

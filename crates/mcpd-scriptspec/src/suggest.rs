@@ -1,0 +1,18 @@
+//! "Did you mean": the known name that a misspelt one is closest to.
+
+/// The name closest to `given`, if one is close enough to have been meant.
+pub(crate) fn suggest<'n>(
+    given: &str,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
+    // Nobody means a name this long, and the distance takes quadratic time.
+    if given.len() > 64 {
+        return None;
+    }
+    let distance = |name: &str| strsim::osa_distance(&given.to_lowercase(), &name.to_lowercase());
+    let (best, name) = names
+        .into_iter()
+        .map(|name| (distance(name), name))
+        .min_by_key(|(distance, _)| *distance)?;
+    (best <= name.chars().count().max(3) / 3).then_some(name)
+}
