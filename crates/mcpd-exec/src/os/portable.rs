@@ -23,7 +23,8 @@ impl ExitWatch {
             .name("mcpd-exec-wait".to_owned())
             .spawn(move || {
                 let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-                while rustix::process::waitid(WaitId::Pid(pid), options) == Err(Errno::INTR) {}
+                let wait = || rustix::process::waitid(WaitId::Pid(pid), options);
+                while wait().is_err_and(|error| error == Errno::INTR) {}
                 // Nobody listens any more when the run was dropped.
                 exited.send(()).ok();
             })?;

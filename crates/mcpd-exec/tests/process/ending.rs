@@ -1,0 +1,85 @@
+//! An ending is reported as it was: exit code or signal, never one dressed as the other.
+
+use mcpd_exec::Ending;
+
+use crate::support::World;
+
+#[tokio::test]
+async fn every_exit_code_is_exact() {
+    let world = World::new();
+    let script = world.sh("exit $1");
+    for code in 0..=255 {
+        let outcome = world
+            .executor
+            .run(script.clone().arg(code.to_string()))
+            .await
+            .unwrap();
+        assert_eq!(outcome.ending, Ending::Exited(code));
+        assert_eq!(outcome.success(), code == 0);
+    }
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn every_deadly_signal_is_exact() {
+    let world = World::new();
+    let script = world.sh("ulimit -c 0; kill -$1 $$");
+    for number in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25] {
+        let outcome = world
+            .executor
+            .run(script.clone().arg(number.to_string()))
+            .await
+            .unwrap();
+        let Ending::Signaled {
+            signal,
+            core_dumped,
+            ..
+        } = outcome.ending
+        else {
+            panic!("signal {number}: {:?}", outcome.ending);
+        };
+        assert_eq!((signal, core_dumped), (number, false));
+    }
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn an_exit_code_over_128_is_no_signal() {
+    let outcome = World::new().run("exit 137").await;
+    assert_eq!(outcome.ending, Ending::Exited(137));
+}
+
+#[tokio::test]
+async fn the_process_ignores_and_blocks_no_signal() {
+    // Rust ignores SIGPIPE in us; a script that inherited that would never end in `yes | head`.
+    let outcome = World::new()
+        .run("exec grep -E '^Sig(Ign|Blk)' /proc/self/status")
+        .await;
+    let text = outcome.stdout.to_text_lossy();
+    for line in text.lines() {
+        let mask = line.split_whitespace().last().unwrap();
+        // Above 31 are the real-time signals, two of which belong to the C library.
+        let standard = u64::from_str_radix(mask, 16).unwrap() & 0x7fff_ffff;
+        assert_eq!(standard, 0, "{text}");
+    }
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[tokio::test]
+async fn the_process_leads_a_group_of_its_own() {
+    let world = World::new();
+    let outcome = world
+        .run("set -- $(cat /proc/$$/stat); test $5 = $$ && echo leader")
+        .await;
+    assert_eq!(outcome.stdout.head, "leader\n");
+}
+
+#[tokio::test]
+async fn no_descriptor_of_ours_is_inherited() {
+    let world = World::new();
+    let _ours = std::fs::File::open("/dev/zero").unwrap();
+    let outcome = world.run("ls -l /proc/$$/fd").await;
+    let listing = outcome.stdout.to_text_lossy();
+    assert!(!listing.contains("/dev/zero"), "{listing}");
+    assert!(!listing.contains("anon_inode"), "{listing}");
+}

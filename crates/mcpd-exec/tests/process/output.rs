@@ -1,0 +1,148 @@
+//! Output is counted exactly and kept in bounded memory, whatever is written; the lines arrive as they are written.
+
+use mcpd_exec::{Ending, Line, Stream};
+use tokio::sync::{Notify, mpsc};
+
+use crate::support::{World, limits, signal, within};
+
+const MIB: u64 = 1024 * 1024;
+
+#[tokio::test]
+async fn both_pipes_are_drained_at_once() {
+    let world = World::new();
+    // More than a pipe holds, one after the other, so that reading one first would never end.
+    let outcome = world
+        .run("head -c 70000 /dev/zero >&2; head -c 70000 /dev/zero")
+        .await;
+    assert_eq!(outcome.ending, Ending::Exited(0));
+    assert_eq!(
+        (outcome.stdout.total_bytes, outcome.stderr.total_bytes),
+        (70_000, 70_000)
+    );
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn large_output_on_both_pipes_is_counted_exactly() {
+    let world = World::new();
+    let outcome = world
+        .run("head -c 20000001 /dev/zero & head -c 20000003 /dev/zero >&2; wait")
+        .await;
+    assert_eq!(outcome.stdout.total_bytes, 20_000_001);
+    assert_eq!(outcome.stderr.total_bytes, 20_000_003);
+    assert_eq!(outcome.stdout.omitted(), 20_000_001 - 128 * 1024);
+}
+
+#[tokio::test]
+async fn head_and_tail_are_the_first_and_last_bytes() {
+    let outcome = World::new().run("seq 1 100000").await;
+    assert!(outcome.stdout.head.starts_with(b"1\n2\n3\n"));
+    assert!(outcome.stdout.tail.ends_with(b"99999\n100000\n"));
+    assert_eq!(outcome.stdout.total_bytes, 588_895);
+}
+
+#[tokio::test]
+async fn endless_output_is_stopped() {
+    let world = World::new();
+    let limits = limits(|limits| limits.output_hard = 8 * MIB);
+    let outcome = within(world.executor.run(world.command("yes").limits(limits)))
+        .await
+        .unwrap();
+    assert!(matches!(outcome.ending, Ending::OutputLimit { limit, .. } if limit == 8 * MIB));
+    assert_eq!(signal(&outcome), Some(9));
+    assert!((8 * MIB..9 * MIB).contains(&outcome.stdout.total_bytes));
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn bytes_that_are_not_text_are_kept_as_they_are() {
+    let outcome = World::new().run(r"printf 'a\377\000b\033[31m'").await;
+    assert_eq!(&outcome.stdout.head[..], b"a\xff\0b\x1b[31m");
+    assert!(!outcome.stdout.is_utf8());
+    assert_eq!(outcome.stdout.to_text_lossy(), "a\u{fffd}\0b\u{1b}[31m");
+}
+
+#[tokio::test]
+async fn lines_arrive_while_the_process_runs() {
+    let world = World::new();
+    // The second line is only written when the first one has been seen.
+    let go = world.directory().join("go");
+    let script = world
+        .sh("echo one >&2; until test -e \"$1\"; do sleep 0.01; done; printf two")
+        .arg(&go);
+    let mut seen = Vec::new();
+    let on_line = |line: Line<'_>| {
+        seen.push((
+            line.stream,
+            String::from_utf8_lossy(line.bytes).into_owned(),
+        ));
+        std::fs::write(&go, "").unwrap();
+    };
+    let outcome = within(world.executor.run_with(script, on_line))
+        .await
+        .unwrap();
+    assert!(outcome.success());
+    assert_eq!(
+        seen,
+        [
+            (Stream::Stderr, "one".to_owned()),
+            (Stream::Stdout, "two".to_owned())
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_line_without_end_comes_in_pieces() {
+    let world = World::new();
+    let (mut pieces, mut bytes) = (0, 0);
+    let on_line = |line: Line<'_>| {
+        assert!(line.bytes.len() <= 1000);
+        assert_eq!(line.continues, line.bytes.len() == 1000);
+        (pieces, bytes) = (pieces + 1, bytes + line.bytes.len());
+    };
+    let script = world
+        .sh("head -c 100500 /dev/zero; echo")
+        .limits(limits(|limits| limits.line = 1000));
+    within(world.executor.run_with(script, on_line))
+        .await
+        .unwrap();
+    assert_eq!((pieces, bytes), (101, 100_500));
+}
+
+#[tokio::test]
+async fn a_consumer_that_stalls_does_not_stop_the_process() {
+    let world = World::new();
+    let (lines, mut consumer) = mpsc::channel(4);
+    let mut dropped = 0;
+    let on_line = |line: Line<'_>| {
+        if lines.try_send(line.bytes.to_vec()).is_err() {
+            dropped += 1;
+        }
+    };
+    let outcome = within(world.executor.run_with(world.sh("seq 1 50000"), on_line))
+        .await
+        .unwrap();
+    assert!(outcome.success());
+    assert_eq!(dropped, 49_996);
+    assert_eq!(consumer.recv().await.unwrap(), b"1");
+}
+
+#[tokio::test]
+async fn a_flood_does_not_starve_the_runtime() {
+    let world = World::new();
+    let flooded = Notify::new();
+    let neighbour = async {
+        flooded.notified().await;
+        for _ in 0..1000 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        biased;
+        outcome = world.executor.run_with(world.command("yes"), |_| flooded.notify_one()) => {
+            panic!("the neighbour had no turn: {:?}", outcome.map(|outcome| outcome.ending))
+        }
+        () = within(neighbour) => {}
+    }
+    world.nothing_left();
+}

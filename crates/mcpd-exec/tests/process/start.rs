@@ -1,0 +1,264 @@
+//! What can't be started says why; nothing is guessed, nothing is handed to a shell.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpd_exec::{Command, StartError};
+
+use crate::support::{World, config, within};
+
+/// Runs the command and compares the kind and the text of the error; `@` stands for the program.
+async fn check(world: &World, command: Command, kind: &str, text: &str) {
+    let program = command.program().display().to_string();
+    let error = within(world.executor.run(command)).await.unwrap_err();
+    let debug = format!("{error:?}");
+    assert_eq!(debug.split([' ', '{']).next(), Some(kind), "{debug}");
+    assert_eq!(error.to_string().replace(&program, "@"), text);
+    world.nothing_left();
+}
+
+async fn check_file(bytes: &str, mode: u32, kind: &str, text: &str) {
+    let world = World::new();
+    let file = world.file(bytes, mode);
+    check(&world, world.command(file), kind, text).await;
+}
+
+const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line";
+const NOT_EXECUTABLE: &str =
+    "start `@`: permission denied; make it executable (chmod +x), and its directories accessible";
+
+#[tokio::test]
+async fn a_script_without_shebang() {
+    check_file("echo hello\n", 0o755, "NoShebang", NO_SHEBANG).await;
+}
+
+#[tokio::test]
+async fn an_empty_file() {
+    check_file("", 0o755, "NoShebang", NO_SHEBANG).await;
+}
+
+#[tokio::test]
+async fn a_carriage_return_after_the_interpreter() {
+    let text = "start `@`: its `#!` line ends with a carriage return after `/bin/sh`; save it with Unix line ends";
+    check_file("#!/bin/sh\r\necho\r\n", 0o755, "BadInterpreter", text).await;
+}
+
+#[tokio::test]
+async fn a_missing_interpreter() {
+    let text = "start `@`: its interpreter `/no/python9` can't be executed; install it or mend the `#!` line";
+    check_file("#!/no/python9 -u\n", 0o755, "BadInterpreter", text).await;
+}
+
+#[tokio::test]
+async fn an_interpreter_that_is_not_executable() {
+    let text = "start `@`: its interpreter `/etc/passwd` can't be executed; install it or mend the `#!` line";
+    check_file("#! /etc/passwd\n", 0o755, "BadInterpreter", text).await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_executable() {
+    check_file("#!/bin/sh\n", 0o644, "NotExecutable", NOT_EXECUTABLE).await;
+}
+
+#[tokio::test]
+async fn a_directory() {
+    let world = World::new();
+    let command = world.command(world.directory());
+    check(
+        &world,
+        command,
+        "IsDirectory",
+        "start `@`: it is a directory",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_not_there() {
+    let world = World::new();
+    for program in [
+        "/no/such/file",
+        "/etc/passwd/x",
+        "no-such-command-anywhere",
+        "./no-such-file",
+    ] {
+        let error = within(world.executor.run(world.command(program)))
+            .await
+            .unwrap_err();
+        assert!(matches!(error, StartError::NotFound { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn symbolic_links_without_end() {
+    let world = World::new();
+    let link = world.directory().join("loop");
+    symlink(&link, &link).unwrap();
+    check(
+        &world,
+        world.command(link),
+        "SymlinkLoop",
+        "start `@`: its symbolic links form a loop",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_dangling_link() {
+    let world = World::new();
+    let link = world.directory().join("link");
+    symlink("nowhere", &link).unwrap();
+    check(
+        &world,
+        world.command(link),
+        "NotFound",
+        "start `@`: no such file or command",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn arguments_too_large() {
+    let world = World::new();
+    let text =
+        "start `@`: arguments and environment are too large; pass large values on standard input";
+    let command = world.sh("exit 0").arg("x".repeat(200_000));
+    check(&world, command, "ArgumentsTooLarge", text).await;
+    let command = world.sh("exit 0").env("X", "x".repeat(200_000));
+    check(&world, command, "ArgumentsTooLarge", text).await;
+}
+
+#[tokio::test]
+async fn a_directory_to_start_in_that_is_gone() {
+    let world = World::new();
+    let gone = world.directory().join("gone");
+    let text = format!(
+        "enter the directory `{}`: it is missing or not accessible",
+        gone.display()
+    );
+    check(
+        &world,
+        world.sh("exit 0").current_dir(&gone),
+        "CwdMissing",
+        &text,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_that_stays_open_for_writing() {
+    let world = World::new();
+    let file = world.file("#!/bin/sh\n", 0o755);
+    let writer = OpenOptions::new().append(true).open(&file).unwrap();
+    let text = "start `@`: it is open for writing; try again when it is complete";
+    check(&world, world.command(&file), "TextBusy", text).await;
+    drop(writer);
+    assert!(
+        within(world.executor.run(world.command(&file)))
+            .await
+            .unwrap()
+            .success()
+    );
+}
+
+#[tokio::test]
+async fn a_missing_dynamic_loader() {
+    let world = World::new();
+    let mut bytes = fs::read("/bin/true").unwrap();
+    let name = b"/lib64/ld-linux-x86-64.so.2";
+    let Some(at) = bytes.windows(name.len()).position(|window| window == name) else {
+        return; // Another system's loader; nothing to break here.
+    };
+    bytes[at + 1] = b'X';
+    let file = world.file(bytes, 0o755);
+    let text = "start `@`: the dynamic loader it was built for is missing; it is meant for another system or C library";
+    check(&world, world.command(file), "NoLoader", text).await;
+}
+
+/// Writes and runs, again and again, while another thread starts processes that inherit the open file for a moment.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_file_just_written_can_be_run() {
+    let world = World::new();
+    let failures = AtomicUsize::new(0);
+    let storm = |name: &'static str| {
+        let (world, failures) = (&world, &failures);
+        async move {
+            for _ in 0..200 {
+                let path = world.directory().join(name);
+                write_anew(&path);
+                if within(world.executor.run(world.command(&path)))
+                    .await
+                    .is_err()
+                {
+                    failures.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+    };
+    tokio::join!(storm("a"), storm("b"), storm("c"));
+    assert_eq!(failures.into_inner(), 0);
+    world.nothing_left();
+}
+
+fn write_anew(path: &Path) {
+    fs::remove_file(path).ok();
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(path)
+        .unwrap();
+    file.write_all(b"#!/bin/sh\nexit 0\n").unwrap();
+}
+
+/// Holds the only turn, changes the script that waits for it, and returns how that went.
+async fn changed_while_queued(change: impl FnOnce(&Path)) -> Result<String, StartError> {
+    let world = World::with(config(1, 8));
+    let go = world.directory().join("go");
+    let holder = world
+        .sh("until test -e \"$1\"; do sleep 0.01; done")
+        .arg(&go);
+    let script = world.file("#!/bin/sh\necho old\n", 0o755);
+    let wait = async {
+        let run = world.executor.run(world.command(&script));
+        let change = async {
+            while world.executor.queued() == 0 {
+                tokio::task::yield_now().await;
+            }
+            change(&script);
+            fs::write(&go, "").unwrap();
+        };
+        tokio::join!(run, change).0
+    };
+    let (held, outcome) = within(async { tokio::join!(world.executor.run(holder), wait) }).await;
+    assert!(held.unwrap().success());
+    world.nothing_left();
+    outcome.map(|outcome| outcome.stdout.to_text_lossy())
+}
+
+#[tokio::test]
+async fn a_script_deleted_while_it_waits() {
+    let outcome = changed_while_queued(|script| fs::remove_file(script).unwrap()).await;
+    assert!(
+        matches!(outcome, Err(StartError::NotFound { .. })),
+        "{outcome:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_script_replaced_while_it_waits() {
+    let outcome = changed_while_queued(|script| {
+        fs::write(script.with_extension("new"), "#!/bin/sh\necho new\n").unwrap();
+        fs::set_permissions(
+            script.with_extension("new"),
+            fs::metadata(script).unwrap().permissions(),
+        )
+        .unwrap();
+        fs::rename(script.with_extension("new"), script).unwrap();
+    })
+    .await;
+    assert_eq!(outcome.unwrap(), "new\n");
+}

@@ -1,0 +1,139 @@
+//! Scripts in a directory of their own, and a mark by which their processes are found again.
+
+use std::fs;
+use std::future::Future;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use mcpd_exec::{Command, Config, Ending, Executor, Limits, Outcome};
+use tempfile::TempDir;
+
+/// Longer than anything here takes on a busy machine, shorter than anybody's patience.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+/// Directory, executor and mark of one test.
+pub(crate) struct World {
+    pub(crate) executor: Executor,
+    directory: TempDir,
+    mark: String,
+    scripts: AtomicUsize,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        let directory = TempDir::new().unwrap();
+        Self {
+            executor: Executor::new(config).unwrap(),
+            mark: format!("MCPD_EXEC_TEST={}", directory.path().display()),
+            directory,
+            scripts: AtomicUsize::new(0),
+        }
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.directory.path()
+    }
+
+    /// A file with these bytes and this mode.
+    pub(crate) fn file(&self, bytes: impl AsRef<[u8]>, mode: u32) -> PathBuf {
+        let index = self.scripts.fetch_add(1, Ordering::Relaxed);
+        let path = self.directory.path().join(format!("script-{index}"));
+        fs::write(&path, bytes).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        path
+    }
+
+    /// A command, marked.
+    pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
+        let (name, value) = self.mark.split_once('=').unwrap();
+        Command::new(program).env(name, value)
+    }
+
+    /// A shell script, marked.
+    pub(crate) fn sh(&self, body: &str) -> Command {
+        self.command(self.file(format!("#!/bin/sh\n{body}\n"), 0o755))
+    }
+
+    /// Runs a shell script to its end.
+    pub(crate) async fn run(&self, body: &str) -> Outcome {
+        within(self.executor.run(self.sh(body))).await.unwrap()
+    }
+
+    /// How many processes carry the mark.
+    pub(crate) fn processes(&self) -> usize {
+        let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+        // A process that ends meanwhile can't be read, and a zombie has no environment.
+        entries
+            .filter(|entry| self.is_marked(&entry.path()))
+            .count()
+    }
+
+    fn is_marked(&self, process: &Path) -> bool {
+        fs::read(process.join("environ")).is_ok_and(|text| {
+            text.split(|byte| *byte == 0)
+                .any(|var| var == self.mark.as_bytes())
+        })
+    }
+
+    /// Asserts that nothing carries the mark any more, and that every turn was given back.
+    #[track_caller]
+    pub(crate) fn nothing_left(&self) {
+        eventually("no process left", || self.processes() == 0);
+        eventually("every turn given back", || self.executor.running() == 0);
+        assert_eq!(self.executor.queued(), 0);
+    }
+}
+
+pub(crate) fn config(concurrency: usize, queue: usize) -> Config {
+    let mut config = Config::default();
+    config.concurrency = concurrency;
+    config.queue = queue;
+    config
+}
+
+pub(crate) fn limits(change: impl FnOnce(&mut Limits)) -> Limits {
+    let mut limits = Limits::default();
+    change(&mut limits);
+    limits
+}
+
+pub(crate) const fn ms(milliseconds: u64) -> Duration {
+    Duration::from_millis(milliseconds)
+}
+
+/// The future's output, or a failure at the deadline.
+pub(crate) async fn within<F: Future>(future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future)
+        .await
+        .expect("an answer before the deadline")
+}
+
+/// Waits for something nobody announces.
+#[track_caller]
+pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !holds() {
+        assert!(Instant::now() < deadline, "not in time: {what}");
+        std::thread::yield_now();
+    }
+}
+
+/// The number of the signal that ended the process, whatever the ending.
+pub(crate) fn signal(outcome: &Outcome) -> Option<i32> {
+    use std::os::unix::process::ExitStatusExt as _;
+    outcome.status.and_then(|status| status.signal())
+}
+
+pub(crate) fn exit_code(outcome: &Outcome) -> Option<i32> {
+    outcome.status.and_then(|status| status.code())
+}
+
+pub(crate) fn timed_out(outcome: &Outcome) -> bool {
+    matches!(outcome.ending, Ending::TimedOut { .. })
+}

@@ -1,0 +1,108 @@
+//! The wall limit holds, for the whole group, and what the process still said and did is kept.
+
+use mcpd_exec::{Command, Outcome};
+
+use crate::support::{World, exit_code, limits, ms, signal, timed_out, within};
+
+async fn run_with_limits(world: &World, wall: u64, grace: u64, command: Command) -> Outcome {
+    let limits = limits(|limits| (limits.wall, limits.grace) = (ms(wall), ms(grace)));
+    within(world.executor.run(command.limits(limits)))
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn who_ignores_term_is_killed_after_the_grace() {
+    let world = World::new();
+    let script = world.sh("trap '' TERM; echo started; while :; do sleep 1; done");
+    let outcome = run_with_limits(&world, 300, 300, script).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    assert_eq!(signal(&outcome), Some(9));
+    assert_eq!(outcome.stdout.head, "started\n");
+    assert!(
+        (ms(600)..ms(2000)).contains(&outcome.timing.wall),
+        "{:?}",
+        outcome.timing
+    );
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn a_term_handler_has_the_last_word() {
+    let world = World::new();
+    let script = world.sh("trap 'echo bye; exit 3' TERM; while :; do sleep 0.02; done");
+    let outcome = run_with_limits(&world, 300, 20_000, script).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    assert_eq!(exit_code(&outcome), Some(3));
+    assert_eq!(outcome.stdout.head, "bye\n");
+    assert!(
+        outcome.timing.wall < ms(10_000),
+        "the grace is not waited out: {:?}",
+        outcome.timing
+    );
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn a_child_may_use_the_grace_after_its_parent_is_gone() {
+    let world = World::new();
+    let child = world.file(
+        "#!/bin/sh\ntrap 'sleep 0.1; echo cleaned up; exit' TERM\necho ready\nwhile :; do sleep 0.02; done\n",
+        0o755,
+    );
+    let script = world.sh("\"$1\"; exit 1").arg(child);
+    let outcome = run_with_limits(&world, 300, 20_000, script).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    assert_eq!(signal(&outcome), Some(15));
+    assert_eq!(outcome.stdout.head, "ready\ncleaned up\n");
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn a_stopped_process_hears_the_request() {
+    let world = World::new();
+    let script =
+        world.sh("trap 'echo woken; exit 4' TERM; kill -STOP $$; while :; do sleep 0.02; done");
+    let outcome = run_with_limits(&world, 300, 20_000, script).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    assert_eq!(
+        (exit_code(&outcome), &outcome.stdout.head[..]),
+        (Some(4), &b"woken\n"[..])
+    );
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn the_whole_group_goes() {
+    let world = World::new();
+    let script = world.sh("for i in 1 2 3 4 5; do sh -c 'trap \"\" TERM; sleep 300' & done; wait");
+    let outcome = run_with_limits(&world, 300, 100, script).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn closed_pipes_do_not_hide_a_process() {
+    let world = World::new();
+    let outcome = run_with_limits(&world, 300, 100, world.sh("exec >&- 2>&-; sleep 300")).await;
+    assert!(timed_out(&outcome), "{:?}", outcome.ending);
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn an_endless_limit_is_no_overflow() {
+    let world = World::new();
+    let limits = limits(|limits| {
+        (limits.wall, limits.grace, limits.drain) = (
+            std::time::Duration::MAX,
+            std::time::Duration::MAX,
+            std::time::Duration::MAX,
+        );
+    });
+    assert!(
+        within(world.executor.run(world.sh("exit 0").limits(limits)))
+            .await
+            .unwrap()
+            .success()
+    );
+}
