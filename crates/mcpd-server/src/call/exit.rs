@@ -1,0 +1,89 @@
+//! How a run ended, as a number and a name: the table of the script contract and what lies beyond it.
+
+use mcpd_exec::{Ending, Outcome};
+
+/// The names of the exit codes 0 to 9 in the script contract.
+const CONTRACT: [&str; 10] = [
+    "success",
+    "internal-error",
+    "bad-request",
+    "forbidden",
+    "not-found",
+    "service-unavailable",
+    "not-acceptable",
+    "not-implemented",
+    "conflict",
+    "timeout",
+];
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Exit {
+    /// The exit code, or 128 and the signal, as a shell counts.
+    pub(super) code: i32,
+    /// What it means.
+    pub(super) name: &'static str,
+}
+
+impl Exit {
+    pub(super) fn of(outcome: &Outcome) -> Self {
+        match outcome.ending {
+            Ending::Exited(code) => Self { code, name: code_name(code) },
+            Ending::Signaled { signal, .. } => Self { code: 128 + signal, name: "killed-by-signal" },
+            Ending::TimedOut { .. } => Self { code: status_code(outcome), name: "time-limit" },
+            Ending::OutputLimit { .. } => Self { code: status_code(outcome), name: "output-limit" },
+            _ => Self { code: status_code(outcome), name: "cancelled" },
+        }
+    }
+
+    /// A sentence for endings that were not the script's own choice.
+    pub(super) fn explanation(&self, outcome: &Outcome) -> Option<String> {
+        match outcome.ending {
+            Ending::TimedOut { limit, .. } => Some(format!(
+                "The script was stopped because it ran longer than its limit of {} s. What it printed until then follows.",
+                limit.as_secs_f64()
+            )),
+            Ending::OutputLimit { limit, .. } => Some(format!(
+                "The script was stopped because it printed more than its limit of {limit} bytes."
+            )),
+            Ending::Signaled { signal, .. } => Some(format!("The script was ended by signal {signal}.")),
+            Ending::Cancelled => Some("The script was stopped because the call was cancelled.".to_owned()),
+            _ => None,
+        }
+    }
+}
+
+fn code_name(code: i32) -> &'static str {
+    let contract = usize::try_from(code).ok().and_then(|code| CONTRACT.get(code).copied());
+    match (contract, code) {
+        (Some(name), _) => name,
+        // What a shell says of a command it could not start.
+        (None, 126) => "command-not-executable",
+        (None, 127) => "command-not-found",
+        (None, _) => "failed",
+    }
+}
+
+#[cfg(unix)]
+fn status_code(outcome: &Outcome) -> i32 {
+    use std::os::unix::process::ExitStatusExt as _;
+    let status = outcome.status;
+    status.and_then(|s| s.code().or_else(|| s.signal().map(|signal| 128 + signal))).unwrap_or(-1)
+}
+
+#[cfg(not(unix))]
+fn status_code(outcome: &Outcome) -> i32 {
+    outcome.status.and_then(|status| status.code()).unwrap_or(-1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_contract_names_ten_codes_and_the_shell_two() {
+        let names: Vec<_> = (0..=10).chain([125, 126, 127, 255]).map(code_name).collect();
+        assert_eq!(names[..10], CONTRACT);
+        assert_eq!(names[10..], ["failed", "failed", "command-not-executable", "command-not-found", "failed"]);
+    }
+}

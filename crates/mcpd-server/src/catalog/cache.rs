@@ -1,0 +1,108 @@
+//! What scripts said of themselves last time, on disk, so that a warm start runs nothing.
+//! A cache: whatever is unreadable, foreign or torn in it is ignored, never trusted, never fatal.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::scan::HelpText;
+use super::walk::Fingerprint;
+
+/// The answers remembered for one root.
+#[derive(Debug)]
+pub(crate) struct Cache {
+    file: PathBuf,
+    entries: BTreeMap<String, Entry>,
+}
+
+/// A probe that went well: only those are remembered, so that a mended machine mends its scripts.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Entry {
+    fingerprint: Fingerprint,
+    stdout: String,
+    stderr: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Document {
+    mcpd: String,
+    root: PathBuf,
+    scripts: BTreeMap<String, Entry>,
+}
+
+impl Cache {
+    /// Opens the cache of `root` under `directory`; an unusable one counts as empty.
+    pub(crate) fn open(directory: &Path, root: &Path) -> Self {
+        // A hash in the name keeps two roots apart; the path inside says which one it is.
+        let mut hasher = DefaultHasher::new();
+        root.hash(&mut hasher);
+        let file = directory.join(format!("scripts-{:016x}.json", hasher.finish()));
+        let entries = fs::read(&file)
+            .ok()
+            .and_then(|bytes| serde_json::from_slice::<Document>(&bytes).ok())
+            .filter(|document| document.mcpd == env!("CARGO_PKG_VERSION") && document.root == root)
+            .map(|document| document.scripts)
+            .unwrap_or_default();
+        Self { file, entries }
+    }
+
+    /// What the script at `path` printed, if it is still the same file.
+    pub(crate) fn get(&self, path: &str, fingerprint: &Fingerprint) -> Option<HelpText> {
+        let entry = self.entries.get(path).filter(|entry| entry.fingerprint == *fingerprint)?;
+        Some(HelpText {
+            stdout: entry.stdout.clone().into_bytes(),
+            stderr: entry.stderr.clone().into_bytes(),
+        })
+    }
+
+    /// Replaces everything remembered of the root; writes only when something is another.
+    ///
+    /// # Errors
+    ///
+    /// When the file can't be written; the next start then probes again.
+    pub(crate) fn store<'a>(
+        &mut self,
+        root: &Path,
+        answers: impl Iterator<Item = (&'a str, Fingerprint, &'a HelpText)>,
+    ) -> io::Result<()> {
+        let entries: BTreeMap<String, Entry> = answers
+            .filter_map(|(path, fingerprint, help)| {
+                let stdout = String::from_utf8(help.stdout.clone()).ok()?;
+                let stderr = String::from_utf8(help.stderr.clone()).ok()?;
+                Some((path.to_owned(), Entry { fingerprint, stdout, stderr }))
+            })
+            .collect();
+        let unchanged = entries.len() == self.entries.len()
+            && entries.iter().all(|(path, entry)| {
+                self.entries.get(path).is_some_and(|old| old.fingerprint == entry.fingerprint)
+            });
+        if unchanged {
+            return Ok(());
+        }
+        self.entries = entries;
+        let document = Document {
+            mcpd: env!("CARGO_PKG_VERSION").to_owned(),
+            root: root.to_owned(),
+            scripts: self.entries.clone(),
+        };
+        let bytes = serde_json::to_vec(&document).map_err(io::Error::other)?;
+        write_atomically(&self.file, &bytes)
+    }
+}
+
+/// A reader sees the old file or the new one, and nobody else's writer is disturbed.
+fn write_atomically(file: &Path, bytes: &[u8]) -> io::Result<()> {
+    if let Some(directory) = file.parent() {
+        fs::create_dir_all(directory)?;
+    }
+    let temporary = file.with_extension(format!("{}.tmp", std::process::id()));
+    fs::write(&temporary, bytes)?;
+    fs::rename(&temporary, file).inspect_err(|_| {
+        // The rename failed; a stray file would only puzzle people.
+        fs::remove_file(&temporary).ok();
+    })
+}

@@ -1,0 +1,127 @@
+//! The catalog as it is now: scanned at the start, scanned again when the roots change, swapped in one
+//! piece. Readers take no lock; whoever needs the first scan waits for it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::Catalog;
+use super::scan::{ScannedScript, Scanner};
+use super::watch::Watch;
+use crate::subscribers::{Event, Subscribers};
+use crate::tool::Tool;
+
+/// Editors write in several steps; one look after the last of them is enough.
+const SETTLE: Duration = Duration::from_millis(80);
+
+/// The catalog and whether the first scan has been made.
+#[derive(Debug)]
+pub(crate) struct LiveCatalog {
+    current: ArcSwap<Catalog>,
+    scanned: watch::Receiver<bool>,
+}
+
+impl LiveCatalog {
+    /// Starts with the tools built into the program and keeps following `roots` until `stop`.
+    ///
+    /// Must be called on a tokio runtime.
+    pub(crate) fn start(
+        native: Vec<Arc<Tool>>,
+        scanner: Scanner,
+        watched: Option<Vec<PathBuf>>,
+        subscribers: Arc<Subscribers>,
+        stop: CancellationToken,
+    ) -> Arc<Self> {
+        let (ready, scanned) = watch::channel(false);
+        let current = ArcSwap::from_pointee(Catalog::new(&native, super::scan::Scan::default()));
+        let live = Arc::new(Self { current, scanned });
+        let follower = Follower { live: Arc::clone(&live), native, scanner, subscribers, ready };
+        tokio::spawn(async move {
+            stop.run_until_cancelled_owned(follower.follow(watched)).await;
+        });
+        live
+    }
+
+    /// The catalog of this moment; before the first scan only what is built in.
+    pub(crate) fn current(&self) -> Arc<Catalog> {
+        self.current.load_full()
+    }
+
+    /// Whether the first scan has been made.
+    pub(crate) fn is_scanned(&self) -> bool {
+        *self.scanned.borrow()
+    }
+
+    /// Waits for the first scan. Returns at once ever after.
+    pub(crate) async fn scanned(&self) {
+        // An error means the follower is gone with the server: what there is is all there will be.
+        self.scanned.clone().wait_for(|scanned| *scanned).await.ok();
+    }
+}
+
+/// Keeps a [`LiveCatalog`] current.
+struct Follower {
+    live: Arc<LiveCatalog>,
+    native: Vec<Arc<Tool>>,
+    scanner: Scanner,
+    subscribers: Arc<Subscribers>,
+    ready: watch::Sender<bool>,
+}
+
+impl Follower {
+    async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
+        // Watching starts before the scan, so that no change falls between the two.
+        let watch = watched.and_then(|roots| {
+            Watch::start(&roots)
+                .inspect_err(|error| tracing::error!(%error, "failed to watch the roots; changes need a restart"))
+                .ok()
+        });
+        self.refresh().await;
+        self.ready.send_replace(true);
+        let Some(watch) = watch else { return };
+        let changed = watch.changed();
+        loop {
+            changed.notified().await;
+            tokio::time::sleep(SETTLE).await;
+            self.refresh().await;
+        }
+    }
+
+    async fn refresh(&mut self) {
+        let before = self.live.current();
+        let after = Arc::new(Catalog::new(&self.native, self.scanner.scan().await));
+        report(&before, &after);
+        self.live.current.store(Arc::clone(&after));
+        if !before.same_tools(&after) {
+            self.subscribers.publish(&Event::ToolsChanged);
+        }
+        if !before.resources().eq(after.resources()) {
+            self.subscribers.publish(&Event::ResourcesChanged);
+        }
+    }
+}
+
+/// Logs what became faulty, and what is well again.
+fn report(before: &Catalog, after: &Catalog) {
+    let known: BTreeSet<*const ScannedScript> = before.scan().scripts.iter().map(Arc::as_ptr).collect();
+    for script in after.scan().scripts.iter().filter(|script| !known.contains(&Arc::as_ptr(script))) {
+        for diagnostic in &script.diagnostics {
+            if script.spec.is_some() {
+                tracing::debug!(script = %script.path, code = %diagnostic.code, "{}", diagnostic.message);
+            } else {
+                tracing::warn!(script = %script.path, code = %diagnostic.code, "not served: {}", diagnostic.message);
+            }
+        }
+    }
+    for conflict in after.conflicts().iter().filter(|conflict| !before.conflicts().contains(conflict)) {
+        tracing::warn!(script = %conflict.path, "{}", conflict.message);
+    }
+    for file in after.scan().unusable.iter().filter(|file| !before.scan().unusable.contains(file)) {
+        tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
+    }
+}

@@ -1,0 +1,242 @@
+//! From a directory to what its scripts say of themselves: walk, ask each with `--help`, parse.
+//! A script that can't be asked is part of the result, with the reason as a diagnostic.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use mcpd_exec::{Command, Ending, Executor, Limits, Outcome, StartError};
+use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, parse};
+
+use super::cache::Cache;
+use super::walk::{self, Candidate, Fingerprint, Reason, Rejected};
+use crate::environment::Environment;
+
+/// How long a script may take to describe itself.
+pub const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
+/// How much it may print for that, per stream, in bytes.
+pub const PROBE_OUTPUT_LIMIT: usize = 1 << 20;
+
+/// What a script printed when it was asked for `--help`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HelpText {
+    /// The metadata, if all went well.
+    pub stdout: Vec<u8>,
+    /// The options, if all went well.
+    pub stderr: Vec<u8>,
+}
+
+/// One script as it was found: described, or faulty, or both.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ScannedScript {
+    /// Its path relative to its root, which is its name.
+    pub path: ScriptPath,
+    /// The executable file.
+    pub file: PathBuf,
+    /// The root it was found under.
+    pub root: PathBuf,
+    /// What it said, parsed; absent if a fault keeps it from being served.
+    pub spec: Option<Arc<ScriptSpec>>,
+    /// What is wrong or doubtful.
+    pub diagnostics: Vec<Diagnostic>,
+    /// The text the diagnostics point into.
+    pub help: HelpText,
+    fingerprint: Fingerprint,
+}
+
+/// A file that can't even be asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnusableFile {
+    /// Where it is.
+    pub file: PathBuf,
+    /// Why, as a sentence fragment.
+    pub reason: String,
+}
+
+/// Everything found under the roots, in the order of the roots and then of the paths.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Scan {
+    /// The scripts, faulty ones included.
+    pub scripts: Vec<Arc<ScannedScript>>,
+    /// Files that look like scripts and can't be one.
+    pub unusable: Vec<UnusableFile>,
+}
+
+/// Scans roots, again and again; asks only the scripts that are new or changed.
+#[derive(Debug)]
+pub struct Scanner {
+    executor: Executor,
+    environment: Environment,
+    roots: Vec<PathBuf>,
+    caches: Vec<Cache>,
+    known: BTreeMap<PathBuf, Arc<ScannedScript>>,
+}
+
+impl Scanner {
+    /// A scanner of `roots`, which must be canonical directories. Answers are remembered in
+    /// `cache_directory`, if there is one.
+    #[must_use]
+    pub fn new(executor: Executor, environment: Environment, roots: Vec<PathBuf>, cache_directory: Option<&Path>) -> Self {
+        let caches = cache_directory
+            .map(|directory| roots.iter().map(|root| Cache::open(directory, root)).collect())
+            .unwrap_or_default();
+        Self { executor, environment, roots, caches, known: BTreeMap::new() }
+    }
+
+    /// Looks at every root now.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped halfway, probes still running are killed and the next scan starts over.
+    pub async fn scan(&mut self) -> Scan {
+        let roots = self.roots.clone();
+        // Directory walks block; a thread pool is where blocking belongs.
+        let walked = tokio::task::spawn_blocking(move || {
+            roots.iter().map(|root| walk::walk(root)).collect::<Vec<_>>()
+        })
+        .await
+        .unwrap_or_default();
+        let mut scan = Scan::default();
+        let mut candidates = Vec::new();
+        for (root, (found, rejected)) in walked.into_iter().enumerate() {
+            candidates.extend(found.into_iter().map(|candidate| (root, candidate)));
+            scan.unusable.extend(rejected.into_iter().map(UnusableFile::from));
+        }
+        let workers = std::thread::available_parallelism().map_or(2, usize::from);
+        scan.scripts = stream::iter(candidates)
+            .map(|(root, candidate)| self.look_at(root, candidate))
+            .buffered(workers)
+            .collect()
+            .await;
+        self.remember(&scan);
+        scan
+    }
+
+    /// Asks one script, unless what it said is still known.
+    async fn look_at(&self, root: usize, candidate: Candidate) -> Arc<ScannedScript> {
+        let known = self.known.get(&candidate.file);
+        if let Some(known) = known.filter(|known| known.fingerprint == candidate.fingerprint) {
+            return Arc::clone(known);
+        }
+        let cached = self
+            .caches
+            .get(root)
+            .and_then(|cache| cache.get(candidate.path.as_str(), &candidate.fingerprint));
+        let answer = match cached {
+            Some(help) => Ok(help),
+            None => self.probe(&candidate).await,
+        };
+        Arc::new(ScannedScript::new(candidate, answer))
+    }
+
+    async fn probe(&self, candidate: &Candidate) -> Result<HelpText, ProbeFault> {
+        let mut limits = Limits::default();
+        limits.wall = PROBE_TIME_LIMIT;
+        limits.capture_head = PROBE_OUTPUT_LIMIT;
+        limits.capture_tail = 0;
+        limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
+        let command =
+            Command::new(&candidate.file).arg("--help").current_dir(&candidate.root).limits(limits);
+        match self.executor.run(self.environment.prepare(command)).await {
+            Ok(outcome) => match outcome.ending {
+                Ending::Exited(0) => Ok(HelpText {
+                    stdout: outcome.stdout.head.to_vec(),
+                    stderr: outcome.stderr.head.to_vec(),
+                }),
+                _ => Err(ProbeFault::Ended(Box::new(outcome))),
+            },
+            Err(error) => Err(ProbeFault::NotStarted(error)),
+        }
+    }
+
+    fn remember(&mut self, scan: &Scan) {
+        self.known =
+            scan.scripts.iter().map(|script| (script.file.clone(), Arc::clone(script))).collect();
+        for (root, cache) in self.roots.iter().zip(&mut self.caches) {
+            let answers = scan
+                .scripts
+                .iter()
+                .filter(|script| script.root == *root && script.spec.is_some())
+                .map(|script| (script.path.as_str(), script.fingerprint, &script.help));
+            if let Err(error) = cache.store(root, answers) {
+                tracing::warn!(%error, "failed to write the cache of `{}`", root.display());
+            }
+        }
+    }
+}
+
+/// Why a script could not be asked.
+enum ProbeFault {
+    NotStarted(StartError),
+    Ended(Box<Outcome>),
+}
+
+impl ProbeFault {
+    fn diagnostic(&self) -> Diagnostic {
+        match self {
+            Self::NotStarted(error) => Diagnostic::help_not_started(&error.to_string()),
+            Self::Ended(outcome) => match outcome.ending {
+                Ending::Exited(code) => Diagnostic::help_failed(code),
+                Ending::Signaled { signal, .. } => Diagnostic::help_killed(signal),
+                Ending::TimedOut { limit, .. } => Diagnostic::help_timed_out(limit),
+                Ending::OutputLimit { .. } => {
+                    let stdout_is_larger = outcome.stdout.total_bytes >= outcome.stderr.total_bytes;
+                    let stream = if stdout_is_larger { Stream::Stdout } else { Stream::Stderr };
+                    Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
+                }
+                _ => Diagnostic::help_not_started("the server is shutting down"),
+            },
+        }
+    }
+
+    /// What it printed all the same: often it says what is wrong.
+    fn help(self) -> HelpText {
+        match self {
+            Self::NotStarted(_) => HelpText::default(),
+            Self::Ended(outcome) => {
+                HelpText { stdout: outcome.stdout.head.to_vec(), stderr: outcome.stderr.head.to_vec() }
+            }
+        }
+    }
+}
+
+impl ScannedScript {
+    fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>) -> Self {
+        let (help, spec, diagnostics) = match answer {
+            Ok(help) => {
+                let parsed = parse(HelpOutput { stdout: &help.stdout, stderr: &help.stderr });
+                (help, parsed.spec, parsed.diagnostics)
+            }
+            Err(fault) => {
+                let diagnostic = fault.diagnostic();
+                (fault.help(), None, vec![diagnostic])
+            }
+        };
+        Self {
+            path: candidate.path,
+            file: candidate.file,
+            root: candidate.root,
+            spec: spec.map(Arc::new),
+            diagnostics,
+            help,
+            fingerprint: candidate.fingerprint,
+        }
+    }
+}
+
+impl From<Rejected> for UnusableFile {
+    fn from(rejected: Rejected) -> Self {
+        let reason = match rejected.reason {
+            Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
+            Reason::Unnameable(why) => format!("no tool can have its name: {why}"),
+            Reason::Unreadable(why) => why,
+        };
+        Self { file: rejected.file, reason }
+    }
+}

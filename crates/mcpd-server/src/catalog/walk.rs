@@ -1,0 +1,230 @@
+//! Which files under a root are scripts: executable, not hidden, not a backup, not linked out of the
+//! root. Reads directory entries only; it never opens or runs a file.
+
+use std::borrow::Cow;
+use std::fs::Metadata;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use mcpd_scriptspec::{PathError, ScriptPath};
+use serde::{Deserialize, Serialize};
+use walkdir::{DirEntry, WalkDir};
+
+/// Deeper directories are left alone: a loop of mounts, or somebody's whole home.
+const MAX_DEPTH: usize = 16;
+
+/// An executable file that may be a script.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) path: ScriptPath,
+    pub(crate) file: PathBuf,
+    pub(crate) root: PathBuf,
+    pub(crate) fingerprint: Fingerprint,
+}
+
+/// A file that looks like a script and can't be one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Rejected {
+    pub(crate) file: PathBuf,
+    pub(crate) reason: Reason,
+}
+
+/// Why a file was rejected.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// A link whose target lies outside of the root.
+    LeavesRoot,
+    /// A path that no tool can be named after.
+    Unnameable(String),
+    /// The file system refused to say what is there.
+    Unreadable(String),
+}
+
+/// What must be equal for two sightings of a file to be the same content.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Fingerprint([i128; 6]);
+
+/// Lists the scripts under `root` (canonical) in the order of their paths.
+pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
+    let mut candidates = Vec::new();
+    let mut rejected = Vec::new();
+    let mut outside = Vec::new();
+    let entries = WalkDir::new(root)
+        .min_depth(1)
+        .max_depth(MAX_DEPTH)
+        .follow_links(true)
+        .sort_by_file_name()
+        .into_iter()
+        .filter_entry(|entry| {
+            if is_ignored(entry) {
+                return false;
+            }
+            // Before it is entered: a link to `/` would serve everything.
+            let leaves = entry.path_is_symlink() && !is_inside(root, entry.path());
+            if leaves {
+                outside.push(Rejected { file: entry.path().to_owned(), reason: Reason::LeavesRoot });
+            }
+            !leaves
+        });
+    for entry in entries {
+        match entry {
+            Ok(entry) => match inspect(root, &entry) {
+                Ok(candidate) => candidates.extend(candidate),
+                Err(reason) => rejected.push(Rejected { file: entry.into_path(), reason }),
+            },
+            // A dangling link is nobody's script; editors use them as locks.
+            Err(error) if error.io_error().is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
+            Err(error) => {
+                let file = error.path().unwrap_or(root).to_owned();
+                rejected.push(Rejected { file, reason: Reason::Unreadable(error.to_string()) });
+            }
+        }
+    }
+    rejected.append(&mut outside);
+    rejected.sort_by(|a, b| a.file.cmp(&b.file));
+    candidates.sort_by(|a: &Candidate, b| a.path.cmp(&b.path));
+    (candidates, rejected)
+}
+
+/// Hidden files and directories, and what editors leave behind.
+fn is_ignored(entry: &DirEntry) -> bool {
+    let name = entry.file_name().as_encoded_bytes();
+    entry.depth() > 0
+        && (name.starts_with(b".")
+            || name.starts_with(b"#")
+            || name.ends_with(b"~")
+            || name.ends_with(b".swp"))
+}
+
+/// A target that can't be resolved counts as inside: it is no script, and reported elsewhere.
+fn is_inside(root: &Path, link: &Path) -> bool {
+    link.canonicalize().map_or(true, |target| target.starts_with(root))
+}
+
+fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
+    if !entry.file_type().is_file() {
+        return Ok(None);
+    }
+    let metadata = entry.metadata().map_err(|error| Reason::Unreadable(error.to_string()))?;
+    if !is_executable(entry.path(), &metadata) {
+        return Ok(None);
+    }
+    let file = entry.path();
+    let relative = file.strip_prefix(root).unwrap_or(file);
+    let path = relative
+        .to_str()
+        .ok_or_else(|| "its name is not UTF-8".to_owned())
+        .and_then(|text| slashed(text).parse().map_err(|error: PathError| error.to_string()))
+        .map_err(Reason::Unnameable)?;
+    Ok(Some(Candidate {
+        path,
+        file: file.to_owned(),
+        root: root.to_owned(),
+        fingerprint: Fingerprint::of(&metadata),
+    }))
+}
+
+#[cfg(unix)]
+fn is_executable(_: &Path, metadata: &Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    metadata.permissions().mode() & 0o111 != 0
+}
+
+/// Windows has no executable bit: what the system itself starts by its extension counts.
+#[cfg(not(unix))]
+fn is_executable(file: &Path, _: &Metadata) -> bool {
+    file.extension().is_some_and(|extension| {
+        ["exe", "com", "bat", "cmd"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+    })
+}
+
+/// Tool names are written with `/` on every platform.
+fn slashed(path: &str) -> Cow<'_, str> {
+    if std::path::MAIN_SEPARATOR == '/' {
+        Cow::Borrowed(path)
+    } else {
+        Cow::Owned(path.replace(std::path::MAIN_SEPARATOR, "/"))
+    }
+}
+
+impl Fingerprint {
+    #[cfg(unix)]
+    fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt as _;
+        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        Self([
+            i128::from(metadata.dev()),
+            i128::from(metadata.ino()),
+            i128::from(metadata.size()),
+            nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
+            nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
+            i128::from(metadata.mode()),
+        ])
+    }
+
+    #[cfg(not(unix))]
+    fn of(metadata: &Metadata) -> Self {
+        let modified = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let nanoseconds = modified.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
+        Self([0, 0, i128::from(metadata.len()), nanoseconds, 0, 0])
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+
+    use super::*;
+
+    fn executable(path: &Path) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn names(root: &Path) -> Vec<String> {
+        walk(root).0.iter().map(|found| found.path.to_string()).collect()
+    }
+
+    #[test]
+    fn only_visible_executables_are_scripts() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for name in ["b", "a/c", ".hidden", ".git/hook", "b~", "b.swp", ".#lock", "#b#"] {
+            executable(&at(name));
+        }
+        fs::write(at("notes.txt"), "").unwrap();
+        symlink("/nowhere", at("dangling")).unwrap();
+        assert_eq!(names(&root.path().canonicalize().unwrap()), ["a/c", "b"]);
+    }
+
+    #[test]
+    fn links_stay_inside_the_root() {
+        let outside = tempfile::tempdir().unwrap();
+        executable(&outside.path().join("x"));
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        executable(&at("real"));
+        symlink("real", at("alias")).unwrap();
+        symlink(outside.path().join("x"), at("escape")).unwrap();
+        symlink(outside.path(), at("escape-dir")).unwrap();
+        symlink(".", at("loop")).unwrap();
+        let root = root.path().canonicalize().unwrap();
+        assert_eq!(names(&root), ["alias", "real"]);
+        let rejected: Vec<_> = walk(&root).1.into_iter().map(|r| (r.file, r.reason)).collect();
+        assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
+        assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
+        assert_eq!(rejected[2].0, root.join("loop"));
+    }
+
+    #[test]
+    fn a_changed_file_has_another_fingerprint() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("x");
+        executable(&file);
+        let before = walk(root.path()).0[0].fingerprint;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
+        assert_ne!(before, walk(root.path()).0[0].fingerprint);
+    }
+}

@@ -1,0 +1,130 @@
+//! Everything about a request but the request itself: in which revision it is answered, what else its
+//! sender wants to hear meanwhile, and where that goes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpd_protocol::jsonrpc::{self, ErrorObject};
+use mcpd_protocol::meta::ProgressToken;
+use mcpd_protocol::NotificationMethod;
+use mcpd_protocol::{LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams};
+use mcpd_protocol::{ProgressNotification, ProgressNotificationParams};
+use mcpd_protocol::{ResultObject, Stamp};
+use mcpd_protocol::ProtocolVersion;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use crate::catalog::ToolNames;
+use crate::dispatch::MethodResult;
+use crate::session::Session;
+
+/// Where messages to one client, or to one request of it, are queued.
+pub(crate) type Outbox = mpsc::Sender<Bytes>;
+
+/// The circumstances of one request.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) version: ProtocolVersion,
+    pub(crate) names: ToolNames,
+    pub(crate) session: Option<Arc<Session>>,
+    pub(crate) trace: Trace,
+    pub(crate) side: SideStream,
+    /// How results of this wire are marked.
+    pub(crate) stamp: Arc<Stamp>,
+    /// Cancelled when what never ends by itself shall end.
+    pub(crate) closing: CancellationToken,
+}
+
+impl Context {
+    /// The bytes of `result` on this request's wire.
+    pub(crate) fn encode(&self, result: impl ResultObject) -> MethodResult {
+        encode(&self.stamp, result)
+    }
+}
+
+/// The bytes of `result`, marked with `stamp`.
+pub(crate) fn encode(stamp: &Stamp, mut result: impl ResultObject) -> MethodResult {
+    result.stamp(stamp);
+    serde_json::to_vec(&result).map(Bytes::from).map_err(|error| {
+        tracing::error!(%error, "failed to encode a result");
+        ErrorObject::internal_error("the result could not be encoded")
+    })
+}
+
+/// The bytes of a notification.
+pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<Bytes> {
+    jsonrpc::notification(N::NAME, params)
+        .inspect_err(|error| tracing::error!(%error, method = N::NAME, "failed to encode a notification"))
+        .ok()
+        .map(Bytes::from)
+}
+
+/// W3C trace context as the caller sent it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trace {
+    pub(crate) parent: Option<String>,
+    pub(crate) state: Option<String>,
+}
+
+/// Log messages and progress on the way to whoever sent the request. Never blocks: a client that
+/// doesn't read loses them, not the script its time.
+#[derive(Debug, Clone)]
+pub(crate) struct SideStream {
+    pub(crate) outbox: Outbox,
+    log_level: Option<LoggingLevel>,
+    progress_token: Option<ProgressToken>,
+    with_progress_message: bool,
+    last_progress: f64,
+}
+
+impl SideStream {
+    pub(crate) fn new(
+        outbox: Outbox,
+        version: ProtocolVersion,
+        log_level: Option<LoggingLevel>,
+        progress_token: Option<ProgressToken>,
+    ) -> Self {
+        Self {
+            outbox,
+            log_level,
+            progress_token,
+            with_progress_message: version.has_progress_message(),
+            last_progress: f64::NEG_INFINITY,
+        }
+    }
+
+    /// Whether the sender of the request wants to hear anything at all.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.log_level.is_some() || self.progress_token.is_some()
+    }
+
+    /// Sends a log message, if this request wants one of that level.
+    pub(crate) fn log(&self, level: LoggingLevel, logger: &str, text: &str) {
+        if self.log_level.is_some_and(|least| level >= least) {
+            let mut params = LoggingMessageNotificationParams::new(level, text);
+            params.logger = Some(logger.to_owned());
+            self.notify::<LoggingMessageNotification>(&params);
+        }
+    }
+
+    /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
+    /// notification" -- 2026-07-28/basic/patterns/progress
+    pub(crate) fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let Some(token) = &self.progress_token else { return };
+        if !progress.is_finite() || progress <= self.last_progress {
+            return;
+        }
+        self.last_progress = progress;
+        let mut params = ProgressNotificationParams::new(token.clone(), progress);
+        params.total = total;
+        params.message = message.filter(|_| self.with_progress_message).map(str::to_owned);
+        self.notify::<ProgressNotification>(&params);
+    }
+
+    fn notify<N: NotificationMethod>(&self, params: &N::Params) {
+        let Some(message) = notification::<N>(params) else { return };
+        if self.outbox.try_send(message).is_err() {
+            tracing::debug!(method = N::NAME, "a client does not keep up; a notification is dropped");
+        }
+    }
+}

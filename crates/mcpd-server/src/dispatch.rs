@@ -1,0 +1,74 @@
+//! One request, exactly one answer. Which method belongs to which wire is written here and nowhere else.
+
+use std::pin::Pin;
+
+use bytes::Bytes;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::Wire;
+use serde_json::value::RawValue;
+
+use crate::Server;
+use crate::context::Context;
+use crate::handler::{lifecycle, resources, subscriptions, tools};
+
+/// The encoded result of a method, or the error.
+pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
+
+/// A result now, or a future of it; dropping the future cancels the request.
+pub(crate) enum Handled {
+    Now(MethodResult),
+    Later(Pin<Box<dyn Future<Output = MethodResult> + Send>>),
+}
+
+impl Handled {
+    /// A result that takes a while.
+    pub(crate) fn later(result: impl Future<Output = MethodResult> + Send + 'static) -> Self {
+        Self::Later(Box::pin(result))
+    }
+}
+
+/// Answers `request`, except for `initialize`, which opens a session and is its transport's business.
+pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context) -> Handled {
+    if needs_catalog(&request.method) && !server.catalog_is_ready() {
+        return wait_for_catalog(server.clone(), request, context);
+    }
+    handle(server, request, context).unwrap_or_else(|error| Handled::Now(Err(error)))
+}
+
+fn handle(server: &Server, request: &Request<'_>, context: Context) -> Result<Handled, ErrorObject> {
+    let now = |result: MethodResult| Ok(Handled::Now(result));
+    match (context.version.wire(), &*request.method) {
+        (Wire::Stateless, "server/discover") => now(lifecycle::discover(server, &context)),
+        (Wire::Stateless, "subscriptions/listen") => subscriptions::listen(server, request, context),
+        (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
+        (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(request, &context)),
+        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(request, &context)),
+        (Wire::Stateful, "resources/unsubscribe") => now(subscriptions::unsubscribe(request, &context)),
+        (_, "tools/list") => now(tools::list(server, request, &context)),
+        (_, "tools/call") => tools::call(server, request, context),
+        (_, "resources/list") => now(resources::list(server, request, &context)),
+        (_, "resources/templates/list") => now(resources::list_templates(request, &context)),
+        (_, "resources/read") => resources::read(server, request, context),
+        (_, method) => Err(ErrorObject::method_not_found(method)),
+    }
+}
+
+/// What is built in is known at once; everything else waits for the first look at the roots.
+fn needs_catalog(method: &str) -> bool {
+    method.starts_with("tools/") || method.starts_with("resources/")
+}
+
+fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> Handled {
+    let id = request.id.clone();
+    let method = request.method.clone().into_owned();
+    let params = request.params.map(RawValue::to_owned);
+    Handled::later(async move {
+        server.catalog_ready().await;
+        // The request outlives its bytes here, so it is put together again from owned parts.
+        let request = Request::new(id, method, params.as_deref());
+        match handle(&server, &request, context)? {
+            Handled::Now(result) => result,
+            Handled::Later(result) => result.await,
+        }
+    })
+}

@@ -1,0 +1,68 @@
+//! Who the server is and what it can do: `server/discover` on the stateless wire, the result of
+//! `initialize` on the stateful one, and the small methods around them.
+
+use bytes::Bytes;
+use mcpd_protocol::JsonObject;
+use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::DiscoverResult;
+use mcpd_protocol::{InitializeRequestParams, InitializeResult};
+use mcpd_protocol::SetLevelRequestParams;
+use mcpd_protocol::Stamp;
+use mcpd_protocol::ProtocolVersion;
+
+use crate::Server;
+use crate::context::{self, Context};
+use crate::dispatch::MethodResult;
+
+/// Answers `server/discover`.
+pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
+    // "newest first" is what clients that pick the first expect.
+    let versions = ProtocolVersion::ALL.into_iter().rev();
+    let mut result = DiscoverResult::new(versions, capabilities(server));
+    result.instructions = server.instructions().map(str::to_owned);
+    context.encode(result)
+}
+
+/// Negotiates a revision and gives the result of `initialize` in it.
+///
+/// # Errors
+///
+/// When the parameters are not those of `initialize`.
+pub(crate) fn initialize(server: &Server, request: &Request<'_>) -> Result<(ProtocolVersion, Bytes), ErrorObject> {
+    let params: InitializeRequestParams = request.parse_params()?;
+    let version = ProtocolVersion::negotiate(&params.protocol_version);
+    tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
+    let mut result = InitializeResult::new(version, capabilities(server), (**server.identity()).clone());
+    result.instructions = server.instructions().map(str::to_owned);
+    let result = context::encode(&Stamp::Stateful, result)?;
+    Ok((version, result))
+}
+
+/// What everything that only acknowledges answers on the stateful wire.
+pub(crate) fn empty() -> Bytes {
+    Bytes::from_static(b"{}")
+}
+
+/// Sets how much of the log the session wants to see.
+pub(crate) fn set_level(request: &Request<'_>, context: &Context) -> MethodResult {
+    let params: SetLevelRequestParams = request.parse_params()?;
+    if let Some(session) = &context.session {
+        session.set_log_level(params.level);
+    }
+    Ok(empty())
+}
+
+fn capabilities(server: &Server) -> ServerCapabilities {
+    let list_changed = Some(server.is_watching());
+    let mut tools = ListCapability::default();
+    tools.list_changed = list_changed;
+    let mut resources = ResourcesCapability::default();
+    resources.list_changed = list_changed;
+    resources.subscribe = Some(true);
+    let mut capabilities = ServerCapabilities::default();
+    capabilities.tools = Some(tools);
+    capabilities.resources = Some(resources);
+    capabilities.logging = Some(JsonObject::new());
+    capabilities
+}

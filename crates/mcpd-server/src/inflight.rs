@@ -1,0 +1,90 @@
+//! Requests being answered, so that they can be cancelled by id. Bounded: a client that sends without
+//! end is told so.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+
+use crate::sync::lock;
+
+/// How many requests of one client may be open at once.
+const MAX_OPEN: usize = 1024;
+
+/// The open requests of one client.
+#[derive(Debug, Default)]
+pub(crate) struct Inflight {
+    open: Mutex<BTreeMap<RequestId, CancellationToken>>,
+    closed: Notify,
+}
+
+impl Inflight {
+    /// Notes that `id` is being answered, until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// When the id is already in use, or too many are.
+    pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
+        let mut open = lock(&self.open);
+        if open.contains_key(id) {
+            return Err(ErrorObject::invalid_request(format!("the id {id} is already in use")));
+        }
+        if open.len() >= MAX_OPEN {
+            return Err(ErrorObject::internal_error(format!(
+                "{MAX_OPEN} requests are already open; wait for an answer to one of them"
+            )));
+        }
+        let cancelled = CancellationToken::new();
+        open.insert(id.clone(), cancelled.clone());
+        Ok(Open { id: id.clone(), cancelled, inflight: Arc::clone(self) })
+    }
+
+    /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
+    pub(crate) fn cancel(&self, id: &RequestId) {
+        if let Some(cancelled) = lock(&self.open).get(id) {
+            cancelled.cancel();
+        }
+    }
+
+    /// Cancels everything: the client is gone.
+    pub(crate) fn cancel_all(&self) {
+        for cancelled in lock(&self.open).values() {
+            cancelled.cancel();
+        }
+    }
+
+    /// Waits until nothing is open.
+    pub(crate) async fn empty(&self) {
+        loop {
+            let closed = self.closed.notified();
+            if lock(&self.open).is_empty() {
+                return;
+            }
+            closed.await;
+        }
+    }
+}
+
+/// One open request.
+#[derive(Debug)]
+pub(crate) struct Open {
+    id: RequestId,
+    cancelled: CancellationToken,
+    inflight: Arc<Inflight>,
+}
+
+impl Open {
+    /// Runs `answer` unless the request is cancelled first: then there is no answer.
+    pub(crate) async fn unless_cancelled<T>(self, answer: impl Future<Output = T>) -> Option<T> {
+        self.cancelled.run_until_cancelled(answer).await
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        lock(&self.inflight.open).remove(&self.id);
+        self.inflight.closed.notify_waiters();
+    }
+}

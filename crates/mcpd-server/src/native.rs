@@ -1,0 +1,160 @@
+//! Tools that are functions of the embedding program. The schema comes from the argument type; what
+//! reaches the function has been checked against it.
+
+use std::fmt;
+
+use jsonschema::Validator;
+use mcpd_protocol::LoggingLevel;
+use mcpd_protocol::CallToolResult;
+use mcpd_scriptspec::ScriptPath;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use crate::call::invalid_arguments;
+use crate::context::{Context, SideStream};
+use crate::tool::Run;
+
+/// What a native tool can tell its caller while it works.
+#[derive(Debug)]
+pub struct CallContext {
+    side: SideStream,
+    logger: String,
+}
+
+impl CallContext {
+    pub(crate) fn new(context: &Context, path: &ScriptPath) -> Self {
+        Self { side: context.side.clone(), logger: path.as_str().to_owned() }
+    }
+
+    /// Sends a log message to the caller, if it wants one of that level.
+    pub fn log(&self, level: LoggingLevel, text: &str) {
+        self.side.log(level, &self.logger, text);
+    }
+
+    /// Tells the caller how far the work is, if it wants to know. A value that is not greater than the
+    /// last one is not sent.
+    pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.side.progress(progress, total, message);
+    }
+}
+
+/// What a native tool may return.
+pub trait IntoToolResult {
+    /// The result the caller gets.
+    fn into_tool_result(self) -> CallToolResult;
+}
+
+impl IntoToolResult for CallToolResult {
+    fn into_tool_result(self) -> CallToolResult {
+        self
+    }
+}
+
+impl IntoToolResult for String {
+    fn into_tool_result(self) -> CallToolResult {
+        CallToolResult::text(self)
+    }
+}
+
+impl IntoToolResult for &str {
+    fn into_tool_result(self) -> CallToolResult {
+        self.to_owned().into_tool_result()
+    }
+}
+
+/// An error is a result too: its text is for the model.
+impl<T: IntoToolResult, E: fmt::Display> IntoToolResult for Result<T, E> {
+    fn into_tool_result(self) -> CallToolResult {
+        match self {
+            Ok(value) => value.into_tool_result(),
+            Err(error) => CallToolResult::error(error.to_string()),
+        }
+    }
+}
+
+/// Structured content: any value with a JSON form, given as `structuredContent` and as text.
+#[derive(Debug, Clone, Copy)]
+#[expect(clippy::exhaustive_structs, reason = "a wrapper, like axum's Json")]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoToolResult for Json<T> {
+    fn into_tool_result(self) -> CallToolResult {
+        match to_raw_value(&self.0) {
+            Ok(value) => {
+                let mut result = CallToolResult::text(value.get());
+                result.structured_content = Some(value);
+                result
+            }
+            Err(error) => CallToolResult::error(format!("the result has no JSON form: {error}")),
+        }
+    }
+}
+
+/// A function of the program, and what its arguments must look like.
+pub(crate) struct NativeTool {
+    validator: Validator,
+    function: Box<dyn Fn(Value, CallContext) -> Run + Send + Sync>,
+}
+
+impl NativeTool {
+    /// Wraps `function`; also gives the JSON Schema of its argument type.
+    ///
+    /// # Errors
+    ///
+    /// When the type's schema describes no object, or is no valid schema.
+    pub(crate) fn new<A, F, R, O>(function: F) -> Result<(Self, Value), String>
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoToolResult,
+    {
+        let schema = schemars::schema_for!(A).to_value();
+        if schema.get("type").is_none_or(|kind| kind != "object") {
+            return Err("its arguments must be a struct with named fields".to_owned());
+        }
+        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
+        let function = Box::new(move |value, context| match serde_json::from_value::<A>(value) {
+            Ok(arguments) => {
+                let result = function(arguments, context);
+                Box::pin(async move { result.await.into_tool_result() }) as Run
+            }
+            Err(error) => refused(&error.to_string()),
+        });
+        Ok((Self { validator, function }, schema))
+    }
+
+    /// Checks the arguments and, if they are right, calls the function.
+    pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
+        let text = arguments.map_or("{}", RawValue::get);
+        match serde_json::from_str::<Value>(text) {
+            Ok(value) => match self.faults(&value) {
+                None => (self.function)(value, context),
+                Some(faults) => refused(&faults),
+            },
+            Err(error) => refused(&error.to_string()),
+        }
+    }
+
+    fn faults(&self, arguments: &Value) -> Option<String> {
+        let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            path => format!("`{}`: {error}", path.trim_start_matches('/')),
+        };
+        let faults: Vec<String> = self.validator.iter_errors(arguments).map(describe).collect();
+        (!faults.is_empty()).then(|| faults.join("\n"))
+    }
+}
+
+impl fmt::Debug for NativeTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeTool").finish_non_exhaustive()
+    }
+}
+
+fn refused(faults: &str) -> Run {
+    Box::pin(std::future::ready(invalid_arguments(faults)))
+}

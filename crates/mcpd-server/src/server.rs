@@ -1,0 +1,129 @@
+//! The server: what is served and with what, fixed when it starts and cheap to share. It speaks to
+//! nobody by itself; a [`Connection`](crate::Connection) or a transport does.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_exec::Executor;
+use mcpd_protocol::Implementation;
+use mcpd_protocol::Stamp;
+use mcpd_protocol::Wire;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::catalog::Catalog;
+use crate::catalog::live::LiveCatalog;
+use crate::environment::Environment;
+use crate::subscribers::Subscribers;
+
+mod builder;
+
+pub use builder::ServerBuilder;
+
+/// How long scripts get to end by themselves when the server stops.
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
+
+/// A running server. All clones are one server; it stops when the last is dropped.
+#[derive(Debug, Clone)]
+pub struct Server {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    identity: Arc<Implementation>,
+    instructions: Option<String>,
+    roots: Vec<PathBuf>,
+    watching: bool,
+    executor: Executor,
+    environment: Environment,
+    catalog: Arc<LiveCatalog>,
+    subscribers: Arc<Subscribers>,
+    stateful: Arc<Stamp>,
+    stateless: Arc<Stamp>,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+}
+
+impl Server {
+    /// Starts to describe a server.
+    #[must_use]
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::new()
+    }
+
+    /// What is served at this moment. Before the first scan that is only what is built in:
+    /// see [`catalog_ready`](Self::catalog_ready).
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.inner.catalog.current()
+    }
+
+    /// Waits until the roots have been scanned once.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again at any time.
+    pub async fn catalog_ready(&self) {
+        self.inner.catalog.scanned().await;
+    }
+
+    /// Ends everything: scripts are asked to end and killed if they don't, connections close.
+    ///
+    /// # Cancel safety
+    ///
+    /// Once called, the server stops even if the future is dropped; scripts are then killed at once.
+    pub async fn shutdown(&self) {
+        self.inner.stop.cancel();
+        self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+    }
+
+    /// The directories scripts are served from.
+    #[must_use]
+    pub fn roots(&self) -> &[PathBuf] {
+        &self.inner.roots
+    }
+
+    /// What runs the scripts.
+    #[must_use]
+    pub fn executor(&self) -> &Executor {
+        &self.inner.executor
+    }
+
+    pub(crate) fn catalog_is_ready(&self) -> bool {
+        self.inner.catalog.is_scanned()
+    }
+
+    pub(crate) fn identity(&self) -> &Arc<Implementation> {
+        &self.inner.identity
+    }
+
+    pub(crate) fn instructions(&self) -> Option<&str> {
+        self.inner.instructions.as_deref()
+    }
+
+    pub(crate) fn is_watching(&self) -> bool {
+        self.inner.watching
+    }
+
+    pub(crate) fn environment(&self) -> &Environment {
+        &self.inner.environment
+    }
+
+    pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
+        &self.inner.subscribers
+    }
+
+    /// How results of `wire` are marked.
+    pub(crate) fn stamp(&self, wire: Wire) -> &Arc<Stamp> {
+        match wire {
+            Wire::Stateful => &self.inner.stateful,
+            Wire::Stateless => &self.inner.stateless,
+        }
+    }
+
+    /// Cancelled when the server stops.
+    pub(crate) fn stopping(&self) -> &CancellationToken {
+        &self.inner.stop
+    }
+}

@@ -1,0 +1,183 @@
+//! How a server is described before it starts. Everything that can be wrong is found in `start`.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcpd_exec::{Config, Executor};
+use mcpd_protocol::Implementation;
+use mcpd_protocol as protocol;
+use mcpd_protocol::{CacheHint, Stamp};
+use mcpd_scriptspec::ScriptPath;
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use super::{Inner, Server};
+use crate::catalog::live::LiveCatalog;
+use crate::catalog::scan::Scanner;
+use crate::environment::Environment;
+use crate::error::Error;
+use crate::native::{CallContext, IntoToolResult, NativeTool};
+use crate::subscribers::Subscribers;
+use crate::tool::{Tool, raw};
+
+/// A server to be. See [`Server::builder`].
+#[derive(Debug)]
+#[must_use]
+pub struct ServerBuilder {
+    identity: Implementation,
+    instructions: Option<String>,
+    roots: Vec<PathBuf>,
+    tools: Vec<NativeDescription>,
+    executor: Option<Executor>,
+    cache_directory: Option<PathBuf>,
+    watch: bool,
+}
+
+#[derive(Debug)]
+struct NativeDescription {
+    name: String,
+    description: String,
+    tool: Result<(NativeTool, Value), String>,
+}
+
+impl ServerBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            identity: Implementation::new("mcpd", env!("CARGO_PKG_VERSION")),
+            instructions: None,
+            roots: Vec::new(),
+            tools: Vec::new(),
+            executor: None,
+            cache_directory: None,
+            watch: true,
+        }
+    }
+
+    /// The name and version clients are told; mcpd's own by default.
+    pub fn identity(mut self, identity: Implementation) -> Self {
+        self.identity = identity;
+        self
+    }
+
+    /// A hint for models on how to use this server.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Serves every script under `directory`. Of two scripts with one path, the directory given first
+    /// wins.
+    pub fn scripts(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.roots.push(directory.into());
+        self
+    }
+
+    /// Serves `function` as the tool `name`, which may be a path such as `kit/show`.
+    ///
+    /// The input schema is that of the argument type; arguments that don't fit never reach the function.
+    pub fn tool<A, F, R, O>(mut self, name: impl Into<String>, description: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoToolResult,
+    {
+        self.tools.push(NativeDescription {
+            name: name.into(),
+            description: description.into(),
+            tool: NativeTool::new(function),
+        });
+        self
+    }
+
+    /// Runs scripts with this executor, and so within its limits.
+    pub fn executor(mut self, executor: Executor) -> Self {
+        self.executor = Some(executor);
+        self
+    }
+
+    /// Remembers in `directory` what scripts said of themselves, so that the next start runs none.
+    pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.cache_directory = Some(directory.into());
+        self
+    }
+
+    /// Whether changes under the roots are followed. They are by default.
+    pub fn watch(mut self, watch: bool) -> Self {
+        self.watch = watch;
+        self
+    }
+
+    /// Starts the server. The first scan runs in the background.
+    ///
+    /// # Errors
+    ///
+    /// When a root is no readable directory, a tool can't be served as described, or the system
+    /// refuses a thread.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn start(self) -> Result<Server, Error> {
+        let roots = self.roots.iter().map(|root| canonical(root)).collect::<Result<Vec<_>, _>>()?;
+        let native = self.tools.into_iter().map(native_tool).collect::<Result<Vec<_>, _>>()?;
+        let executor = match self.executor {
+            Some(executor) => executor,
+            None => Executor::new(Config::default()).map_err(Error::Executor)?,
+        };
+        let environment = Environment::of_this_process();
+        let scanner = Scanner::new(
+            executor.clone(),
+            environment.clone(),
+            roots.clone(),
+            self.cache_directory.as_deref(),
+        );
+        let subscribers = Arc::new(Subscribers::default());
+        let stop = CancellationToken::new();
+        let catalog = LiveCatalog::start(
+            native,
+            scanner,
+            self.watch.then(|| roots.clone()),
+            Arc::clone(&subscribers),
+            stop.clone(),
+        );
+        let identity = Arc::new(self.identity);
+        // Lists are pushed when they change, and state may change at any time: nothing to cache.
+        let stateless = Stamp::Stateless { server_info: Arc::clone(&identity), cache: CacheHint::NONE };
+        let inner = Inner {
+            identity,
+            instructions: self.instructions,
+            roots,
+            watching: self.watch,
+            executor,
+            environment,
+            catalog,
+            subscribers,
+            stateful: Arc::new(Stamp::Stateful),
+            stateless: Arc::new(stateless),
+            _stop_on_drop: stop.clone().drop_guard(),
+            stop,
+        };
+        Ok(Server { inner: Arc::new(inner) })
+    }
+}
+
+/// Scripts are compared with their root by path, so the root has to be spelled one way.
+fn canonical(root: &Path) -> Result<PathBuf, Error> {
+    let refused = |source| Error::Root { root: root.to_owned(), source };
+    let directory = root.canonicalize().map_err(refused)?;
+    std::fs::read_dir(&directory).map_err(refused)?;
+    Ok(directory)
+}
+
+fn native_tool(described: NativeDescription) -> Result<Arc<Tool>, Error> {
+    let refused = |reason: String| Error::Tool { name: described.name.clone(), reason };
+    let path: ScriptPath =
+        described.name.parse().map_err(|error: mcpd_scriptspec::PathError| refused(error.to_string()))?;
+    let (body, schema) = described.tool.map_err(refused)?;
+    let mut definition = protocol::Tool::new(described.name, raw(&schema));
+    definition.description = Some(described.description);
+    Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
+}

@@ -1,0 +1,175 @@
+//! One tool: its definition and what is behind it, a script or a function of the embedding program.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcpd_protocol::meta::Meta;
+use mcpd_protocol::Resource;
+use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
+
+use crate::Server;
+use crate::call;
+use crate::catalog::ToolNames;
+use crate::catalog::scan::ScannedScript;
+use crate::context::Context;
+use crate::native::{CallContext, NativeTool};
+
+/// The future of one call; dropping it ends the run.
+pub(crate) type Run = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+
+/// A tool of the catalog.
+#[derive(Debug, Clone)]
+pub struct Tool {
+    path: ScriptPath,
+    portable_name: String,
+    definition: protocol::Tool,
+    body: Body,
+}
+
+/// What runs when the tool is called.
+#[derive(Debug, Clone)]
+pub(crate) enum Body {
+    Script(Arc<Script>),
+    Native(Arc<NativeTool>),
+}
+
+/// A script that can be run.
+#[derive(Debug)]
+pub(crate) struct Script {
+    pub(crate) path: ScriptPath,
+    pub(crate) file: PathBuf,
+    /// Where it runs: relative paths in a script mean its root, whoever started mcpd.
+    pub(crate) directory: PathBuf,
+    pub(crate) spec: Arc<ScriptSpec>,
+}
+
+impl Tool {
+    /// A tool built into the program.
+    pub(crate) fn native(path: ScriptPath, definition: protocol::Tool, body: Arc<NativeTool>) -> Self {
+        Self::new(path, definition, Body::Native(body))
+    }
+
+    /// The tool that a script is, unless a fault keeps it from being served.
+    pub(crate) fn from_script(found: &Arc<ScannedScript>) -> Option<Self> {
+        let spec = Arc::clone(found.spec.as_ref()?);
+        let mut definition = protocol::Tool::new(found.path.as_str(), raw(&spec.input_schema()));
+        definition.description = spec.description.clone();
+        // A list shows another spelling of the path; people should still see the path itself.
+        definition.title = Some(spec.title.clone().unwrap_or_else(|| found.path.as_str().to_owned()));
+        let script = Script {
+            path: found.path.clone(),
+            file: found.file.clone(),
+            directory: found.root.clone(),
+            spec,
+        };
+        Some(Self::new(found.path.clone(), definition, Body::Script(Arc::new(script))))
+    }
+
+    fn new(path: ScriptPath, mut definition: protocol::Tool, body: Body) -> Self {
+        definition.meta.get_or_insert_with(Meta::new).insert("mcpd/path".to_owned(), json!(path.as_str()));
+        Self { portable_name: path.portable().into_owned(), path, definition, body }
+    }
+
+    /// The same tool under a name that no other path has.
+    pub(crate) fn with_distinct_name(&self) -> Self {
+        Self { portable_name: self.path.portable_hashed(), ..self.clone() }
+    }
+
+    /// Its identity: the path below its root.
+    #[must_use]
+    pub fn path(&self) -> &ScriptPath {
+        &self.path
+    }
+
+    /// The name that every client accepts.
+    #[must_use]
+    pub fn portable_name(&self) -> &str {
+        &self.portable_name
+    }
+
+    /// What a list shows of it, in the newest revision and under its path.
+    #[must_use]
+    pub fn definition(&self) -> &protocol::Tool {
+        &self.definition
+    }
+
+    /// The executable behind it, unless it is built in.
+    #[must_use]
+    pub fn file(&self) -> Option<&std::path::Path> {
+        self.script().map(|script| script.file.as_path())
+    }
+
+    /// What the script said of itself, unless the tool is built in.
+    #[must_use]
+    pub fn spec(&self) -> Option<&ScriptSpec> {
+        self.script().map(|script| &*script.spec)
+    }
+
+    pub(crate) fn script(&self) -> Option<&Arc<Script>> {
+        match &self.body {
+            Body::Script(script) => Some(script),
+            Body::Native(_) => None,
+        }
+    }
+
+    /// The script whose state can be read.
+    pub(crate) fn stateful_script(&self) -> Option<&Arc<Script>> {
+        self.script().filter(|script| script.spec.state)
+    }
+
+    /// What a list shows of it.
+    pub(crate) fn listed(&self, names: ToolNames) -> protocol::Tool {
+        let mut listed = self.definition.clone();
+        if names == ToolNames::Portable {
+            listed.name.clone_from(&self.portable_name);
+        }
+        listed
+    }
+
+    /// Whether lists show the same of both.
+    pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
+        match (&self.body, &other.body) {
+            // Rescanned and found unchanged.
+            (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
+                self.portable_name == other.portable_name
+            }
+            _ => serde_json::to_value(self.listed(ToolNames::Portable)).ok() == serde_json::to_value(other.listed(ToolNames::Portable)).ok(),
+        }
+    }
+
+    /// The resource that its state is, if it has one.
+    pub(crate) fn state_resource(&self) -> Option<Resource> {
+        let script = self.stateful_script()?;
+        let mut resource = Resource::new(script.path.state_uri(), format!("{}/state", self.path));
+        resource.title = Some(format!("State of {}", self.definition.title.as_deref().unwrap_or(self.path.as_str())));
+        resource.description.clone_from(&self.definition.description);
+        Some(resource)
+    }
+
+    /// Starts a call. Faulty arguments are a result: the model that wrote them shall read it.
+    pub(crate) fn call(&self, server: &Server, arguments: Option<&RawValue>, context: &Context) -> Run {
+        match &self.body {
+            Body::Script(script) => call::start(server, script, arguments, context),
+            Body::Native(tool) => tool.call(arguments, CallContext::new(context, &self.path)),
+        }
+    }
+}
+
+/// A schema as the bytes that every list repeats.
+pub(crate) fn raw(schema: &Value) -> Box<RawValue> {
+    to_raw_value(schema).expect("a JSON value has string keys only")
+}
+
+impl fmt::Display for Tool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.file() {
+            Some(file) => write!(f, "`{}` ({})", self.path, file.display()),
+            None => write!(f, "`{}` (built in)", self.path),
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! What a request's envelope says about how it wants to be answered. Every message is judged by itself:
+//! what an earlier one said counts only through the session it opened.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::meta::{self, RequestMeta};
+use mcpd_protocol::{ProtocolVersion, Wire};
+use tokio_util::sync::CancellationToken;
+
+use crate::Server;
+use crate::catalog::ToolNames;
+use crate::context::{Context, Outbox, SideStream, Trace};
+use crate::session::Session;
+
+/// The envelope of a stateless request, complete; its revision may still be one we don't speak.
+#[derive(Debug)]
+pub(crate) struct StatelessEnvelope<'a> {
+    /// The revision the request says it is in.
+    pub(crate) version: Cow<'a, str>,
+    meta: RequestMeta<'a>,
+}
+
+/// What a transport adds to every context it makes.
+#[derive(Debug, Clone)]
+pub(crate) struct Face {
+    /// How lists spell the names of tools.
+    pub(crate) names: ToolNames,
+    /// Where notifications go.
+    pub(crate) outbox: Outbox,
+    /// Cancelled when the transport wants to end what never ends by itself.
+    pub(crate) closing: CancellationToken,
+}
+
+impl<'a> StatelessEnvelope<'a> {
+    /// Checks what every stateless request must carry.
+    ///
+    /// # Errors
+    ///
+    /// `-32602`, naming the member that is missing or wrong.
+    pub(crate) fn new(meta: RequestMeta<'a>) -> Result<Self, ErrorObject> {
+        let version = meta.protocol_version()?.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+        meta.client_capabilities()?.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+        Ok(Self { version, meta })
+    }
+
+    /// The context the request is answered in.
+    ///
+    /// # Errors
+    ///
+    /// `-32022` for a revision that is not spoken this way, `-32602` for a faulty optional member.
+    pub(crate) fn context(&self, server: &Server, face: Face) -> Result<Context, ErrorObject> {
+        let version = stateless_version(&self.version)?;
+        let side = SideStream::new(
+            face.outbox,
+            version,
+            self.meta.log_level()?,
+            self.meta.progress_token()?,
+        );
+        let trace = Trace {
+            parent: self.meta.traceparent().map(Cow::into_owned),
+            state: self.meta.tracestate().map(Cow::into_owned),
+        };
+        Ok(Context {
+            version,
+            names: face.names,
+            session: None,
+            trace,
+            side,
+            stamp: Arc::clone(server.stamp(version.wire())),
+            closing: face.closing,
+        })
+    }
+}
+
+/// "If the server does not support the requested version, it MUST respond with an error"
+/// -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not with `_meta`.
+fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
+    let stateless: Vec<ProtocolVersion> =
+        ProtocolVersion::ALL.into_iter().filter(|version| version.wire() == Wire::Stateless).collect();
+    requested
+        .parse()
+        .ok()
+        .filter(|version| stateless.contains(version))
+        .ok_or_else(|| ErrorObject::unsupported_protocol_version(requested, &stateless))
+}
+
+fn missing(key: &str) -> ErrorObject {
+    ErrorObject::invalid_params(format!("`_meta` lacks `{key}`"))
+}
+
+/// The context of a request on the stateful wire.
+///
+/// # Errors
+///
+/// `-32602` for a progress token that is none.
+pub(crate) fn stateful_context(
+    server: &Server,
+    meta: &RequestMeta<'_>,
+    session: Arc<Session>,
+    face: Face,
+) -> Result<Context, ErrorObject> {
+    let version = session.version;
+    let side = SideStream::new(face.outbox, version, session.log_level(), meta.progress_token()?);
+    Ok(Context {
+        version,
+        names: face.names,
+        session: Some(session),
+        trace: Trace::default(),
+        side,
+        stamp: Arc::clone(server.stamp(version.wire())),
+        closing: face.closing,
+    })
+}
