@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Number;
 
+use crate::json;
 use crate::meta::Meta;
-use crate::method::resources::Resource;
+use crate::method::Resource;
 
 /// One piece of content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -158,8 +158,12 @@ pub struct Annotations {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
     /// From 0, least important, to 1, required.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub priority: Option<Number>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "json::optional_number",
+        default
+    )]
+    pub priority: Option<f64>,
     /// ISO 8601; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// Keeps an explicit `null` apart from an absent member, which `Option` alone would merge.
@@ -12,6 +12,30 @@ where
     T: Deserialize<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// Writes whole numbers without a fraction: `50`, as anybody would, and not `50.0`.
+pub(crate) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole `f64` is an integer
+    if number.fract() == 0.0 && number.abs() <= EXACT {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+/// [`number`] for a member that may be absent.
+pub(crate) fn optional_number<S: Serializer>(
+    number: &Option<f64>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    struct Number(f64);
+    impl Serialize for Number {
+        fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+            self::number(&self.0, serializer)
+        }
+    }
+    number.map(Number).serialize(serializer)
 }
 
 /// The string a raw value spells, borrowed unless it holds an escape. `None` for any other kind of value.

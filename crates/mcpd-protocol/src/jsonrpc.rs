@@ -8,7 +8,8 @@ mod error;
 mod id;
 mod message;
 
-pub use encode::{error_response, notification, request, response, response_raw};
+pub(crate) use encode::response;
+pub use encode::{error_response, notification, request, response_raw};
 pub use error::{ErrorCode, ErrorObject};
 pub use id::RequestId;
 pub use message::{DecodeError, Frame, Message, Notification, Request, Response};

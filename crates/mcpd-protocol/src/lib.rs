@@ -1,15 +1,101 @@
-//! JSON-RPC 2.0 and the Model Context Protocol as data.
+//! JSON-RPC 2.0 and the Model Context Protocol as data: every revision, both wires, no I/O.
+//!
+//! ```
+//! use mcpd_protocol::jsonrpc::{self, ErrorObject, Message};
+//! use mcpd_protocol::{CallToolRequest, CallToolRequestParams, CallToolResult, Method as _, Stamp};
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"greet"}}"#;
+//! let Message::Request(request) = Message::decode(line)? else { panic!("has an id") };
+//!
+//! let answer = match &*request.method {
+//!     CallToolRequest::NAME => {
+//!         let call: CallToolRequestParams = request.parse_params()?;
+//!         Stamp::Stateful.respond(&request.id, CallToolResult::text(format!("{}!", call.name)))?
+//!     }
+//!     other => jsonrpc::error_response(Some(&request.id), &ErrorObject::method_not_found(other)),
+//! };
+//! assert_eq!(
+//!     String::from_utf8(answer)?,
+//!     r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"greet!"}],"isError":false}}"#,
+//! );
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # Layers
+//!
+//! | layer | what it knows |
+//! |---|---|
+//! | [`jsonrpc`] | the envelope: ids, requests, notifications, responses, error objects |
+//! | [`ProtocolVersion`], [`Wire`] | which revisions there are and what each can say |
+//! | [`meta`] | `_meta`: its reserved keys, and reading a request's before its method is known |
+//! | [`ContentBlock`], [`ClientCapabilities`] … | the values methods share, under the schema's own names |
+//! | [`Method`], [`NotificationMethod`] | each method: its name, its parameters, its result |
+//! | [`Stamp`] | what a result must carry on one wire and must not on the other |
+//!
+//! # Revisions
+//!
+//! | revision | wire |
+//! |---|---|
+//! | 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 | [stateful](Wire::Stateful): begins with `initialize` |
+//! | 2026-07-28 | [stateless](Wire::Stateless): every request stands alone |
+//!
+//! One set of types serves all of them. What a revision does not have is a field left `None`;
+//! [`ProtocolVersion`] says what that is. The experimental tasks of 2025-11-25 are not modelled.
+//!
+//! # What this crate refuses to know
+//!
+//! - Transports, sessions and time: it has bytes on one side and values on the other.
+//! - What a schema, an argument, a question to the user or an answer means: they are raw JSON and
+//!   leave byte for byte as they came, but for line breaks, which become spaces.
+//! - Which method belongs to which wire, and in which order faults are reported: a server's business.
+//!
+//! # Stability
+//!
+//! Structures grow with the protocol: build them with `new` or `default` and set their public fields.
+//! There are no features. The minimum supported Rust version is 1.95.
 
 #![forbid(unsafe_code)]
 
-pub mod capabilities;
-pub mod content;
+mod capabilities;
+mod content;
 mod json;
 pub mod jsonrpc;
 pub mod meta;
-pub mod method;
-pub mod stamp;
-pub mod version;
+mod method;
+mod stamp;
+mod version;
+
+pub use capabilities::{
+    ClientCapabilities, ElicitationCapability, Implementation, ListCapability, ResourcesCapability,
+    RootsCapability, SamplingCapability, ServerCapabilities,
+};
+pub use content::{
+    Annotations, AudioContent, ContentBlock, EmbeddedResource, Icon, ImageContent, ResourceBody,
+    ResourceContents, Role, TextContent,
+};
+pub use method::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
+    CancelledNotificationParams, CompleteRequest, CompleteRequestParams, CompleteResult,
+    Completion, CompletionArgument, CompletionContext, CompletionReference, DiscoverRequest,
+    DiscoverResult, EmptyResult, GetPromptRequest, GetPromptRequestParams, GetPromptResult,
+    InitializeRequest, InitializeRequestParams, InitializeResult, InitializedNotification,
+    InputMethod, InputRequest, InputRequests, InputRequiredResult, InputResponses, Interactive,
+    ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest,
+    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesResult, ListToolsRequest,
+    ListToolsResult, LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams,
+    Method, NotificationMethod, NotificationParams, PaginatedRequestParams, PingRequest,
+    ProgressNotification, ProgressNotificationParams, Prompt, PromptArgument,
+    PromptListChangedNotification, PromptMessage, ReadResourceRequest, ReadResourceRequestParams,
+    ReadResourceResult, RequestParams, Resource, ResourceListChangedNotification,
+    ResourceRequestParams, ResourceTemplate, ResourceUpdatedNotification,
+    ResourceUpdatedNotificationParams, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
+    SubscriptionFilter, SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequest,
+    SubscriptionsListenRequestParams, Tool, ToolAnnotations, ToolListChangedNotification,
+    UnsubscribeRequest,
+};
+pub use stamp::{CacheHint, CacheScope, ResultObject, ResultType, Stamp};
+pub use version::{ProtocolVersion, UnknownVersion, Wire};
 
 /// A JSON object whose members keep their order.
 pub type JsonObject = serde_json::Map<String, serde_json::Value>;

@@ -80,7 +80,7 @@ impl From<JsonObject> for Meta {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResultMeta {
-    /// Who answered. Set by [`Stamp`](crate::stamp::Stamp), and shared by all results of a server.
+    /// Who answered. Set by [`Stamp`](crate::Stamp), and shared by all results of a server.
     #[serde(
         rename = "io.modelcontextprotocol/serverInfo",
         skip_serializing_if = "Option::is_none"

@@ -1,19 +1,59 @@
 //! The methods of both wires: a name, its parameters and its result, one file per category of the
 //! official schema. What a method does is the server's business.
 
-pub mod cancelled;
-pub mod completion;
-pub mod discover;
-pub mod initialize;
-pub mod input;
-pub mod logging;
-pub mod pagination;
-pub mod ping;
-pub mod progress;
-pub mod prompts;
-pub mod resources;
-pub mod subscriptions;
-pub mod tools;
+mod cancelled;
+mod completion;
+mod discover;
+mod initialize;
+mod input;
+mod logging;
+mod pagination;
+mod ping;
+mod progress;
+mod prompts;
+mod resources;
+mod subscriptions;
+mod tools;
+
+pub use cancelled::{CancelledNotification, CancelledNotificationParams};
+pub use completion::{
+    CompleteRequest, CompleteRequestParams, CompleteResult, Completion, CompletionArgument,
+    CompletionContext, CompletionReference,
+};
+pub use discover::{DiscoverRequest, DiscoverResult};
+pub use initialize::{
+    InitializeRequest, InitializeRequestParams, InitializeResult, InitializedNotification,
+};
+pub use input::{
+    InputMethod, InputRequest, InputRequests, InputRequiredResult, InputResponses, Interactive,
+};
+pub use logging::{
+    LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams, SetLevelRequest,
+    SetLevelRequestParams,
+};
+pub use pagination::PaginatedRequestParams;
+pub use ping::PingRequest;
+pub use progress::{ProgressNotification, ProgressNotificationParams};
+pub use prompts::{
+    GetPromptRequest, GetPromptRequestParams, GetPromptResult, ListPromptsRequest,
+    ListPromptsResult, Prompt, PromptArgument, PromptListChangedNotification, PromptMessage,
+};
+pub use resources::{
+    ListResourceTemplatesRequest, ListResourceTemplatesResult, ListResourcesRequest,
+    ListResourcesResult, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
+    Resource, ResourceListChangedNotification, ResourceRequestParams, ResourceTemplate,
+    ResourceUpdatedNotification, ResourceUpdatedNotificationParams, SubscribeRequest,
+    UnsubscribeRequest,
+};
+pub use subscriptions::{
+    SubscriptionFilter, SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequest,
+    SubscriptionsListenRequestParams,
+};
+pub use tools::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ListToolsRequest, ListToolsResult,
+    Tool, ToolAnnotations, ToolListChangedNotification,
+};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};

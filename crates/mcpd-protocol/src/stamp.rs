@@ -1,5 +1,6 @@
 //! What every result of the stateless wire carries and no stateful result may: `resultType`, cache
-//! hints, and who answered. A handler fills in none of it; [`Stamp::respond`] does, for every method.
+//! hints, and who answered. A handler fills in none of it, and no typed result becomes a response
+//! except through a [`Stamp`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -9,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::capabilities::Implementation;
 use crate::jsonrpc::{self, RequestId};
 use crate::meta::ResultMeta;
-use crate::method::Method;
 use crate::version::Wire;
 
 /// How the results of one wire are marked.
@@ -72,8 +72,8 @@ impl ResultType {
     }
 }
 
-/// A result that can be stamped: the bound on every [`Method::Result`], so that a method whose
-/// results nobody stamps does not compile.
+/// A result that can be stamped. Every [`Method::Result`](crate::Method::Result) is one, and only
+/// these can be sent.
 pub trait ResultObject: Serialize {
     /// Sets what the wire wants and takes away what it forbids. A second time changes nothing.
     fn stamp(&mut self, stamp: &Stamp);
@@ -103,17 +103,26 @@ impl Stamp {
         }
     }
 
-    /// The response to a request for `M`, stamped and encoded.
+    /// The response to a request, stamped and encoded.
     ///
     /// # Errors
-    /// As [`jsonrpc::response`]: not with the results of this crate.
-    pub fn respond<M: Method>(
+    /// When the result has no JSON form: not with the results of this crate.
+    pub fn respond(
         &self,
         id: &RequestId,
-        mut result: M::Result,
+        mut result: impl ResultObject,
     ) -> serde_json::Result<Vec<u8>> {
         result.stamp(self);
         jsonrpc::response(id, &result)
+    }
+
+    /// The result alone, stamped and encoded, for many responses by [`jsonrpc::response_raw`].
+    ///
+    /// # Errors
+    /// As [`respond`](Self::respond).
+    pub fn encode(&self, mut result: impl ResultObject) -> serde_json::Result<Vec<u8>> {
+        result.stamp(self);
+        serde_json::to_vec(&result)
     }
 
     /// The members every result has.

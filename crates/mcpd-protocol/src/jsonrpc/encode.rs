@@ -8,19 +8,15 @@ use super::id::RequestId;
 
 const START: &[u8] = br#"{"jsonrpc":"2.0""#;
 
-/// A response that succeeded.
-///
-/// # Errors
-/// When `result` has no JSON form, such as a map with keys that are not strings. No type of this
-/// crate is like that.
-pub fn response(id: &RequestId, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
+/// A response that succeeded. Outside the crate this is [`Stamp::respond`](crate::Stamp::respond).
+pub(crate) fn response(id: &RequestId, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = start(256);
     member(&mut out, "id", id)?;
     member(&mut out, "result", result)?;
     Ok(finish(out))
 }
 
-/// A response that succeeded, from a result encoded before. `result` must be one JSON object.
+/// A response that succeeded, from a result encoded before, which must be one JSON object.
 #[must_use]
 pub fn response_raw(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = start(64 + result.len());
@@ -44,7 +40,8 @@ pub fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
 /// A notification.
 ///
 /// # Errors
-/// When `params` has no JSON form, as for [`response`].
+/// When `params` has no JSON form, such as a map with keys that are not strings. No type of this
+/// crate is like that.
 pub fn notification(method: &str, params: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = start(256);
     member(&mut out, "method", method)?;
@@ -55,7 +52,7 @@ pub fn notification(method: &str, params: &impl Serialize) -> serde_json::Result
 /// A request.
 ///
 /// # Errors
-/// When `params` has no JSON form, as for [`response`].
+/// When `params` has no JSON form, as for [`notification`].
 pub fn request(
     id: &RequestId,
     method: &str,

@@ -118,6 +118,19 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Request<'a> {
+    /// A request from its parts. `params` must be an object.
+    pub fn new(
+        id: RequestId,
+        method: impl Into<Cow<'a, str>>,
+        params: Option<&'a RawValue>,
+    ) -> Self {
+        Self {
+            id,
+            method: method.into(),
+            params,
+        }
+    }
+
     /// The parameters of a known method; absent ones count as `{}`.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use super::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCO
 use crate::capabilities::{ClientCapabilities, Implementation};
 use crate::json;
 use crate::jsonrpc::ErrorObject;
-use crate::method::logging::LoggingLevel;
+use crate::method::LoggingLevel;
 
 /// The reserved members of a request's `_meta`, borrowed from its `params`.
 ///

@@ -8,6 +8,8 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
+use crate::JsonObject;
+use crate::capabilities::{ClientCapabilities, RootsCapability};
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultObject, ResultType, Stamp, stamped};
 
@@ -94,12 +96,46 @@ impl InputMethod {
 impl InputRequest {
     /// A question with parameters.
     #[must_use]
-    pub fn new(method: InputMethod, params: Box<RawValue>) -> Self {
+    pub const fn new(method: InputMethod, params: Box<RawValue>) -> Self {
         Self {
             method,
             params: Some(params),
         }
     }
+
+    /// What a client must have declared to be asked this.
+    ///
+    /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its
+    /// capabilities." -- 2026-07-28/basic/patterns/mrtr
+    #[must_use]
+    pub fn required_capabilities(&self) -> ClientCapabilities {
+        let params = self.params.as_deref().map_or("{}", RawValue::get);
+        let demands: Demands<'_> = serde_json::from_str(params).unwrap_or_default();
+        let mut required = ClientCapabilities::default();
+        match self.method {
+            InputMethod::ElicitationCreate => {
+                let by_url = demands.mode.is_some_and(|mode| mode.get() == r#""url""#);
+                let elicitation = required.elicitation.get_or_insert_default();
+                elicitation.url = by_url.then(JsonObject::new);
+                elicitation.form = (!by_url).then(JsonObject::new);
+            }
+            InputMethod::SamplingCreateMessage => {
+                let sampling = required.sampling.get_or_insert_default();
+                sampling.tools = demands.tools.map(|_| JsonObject::new());
+            }
+            InputMethod::RootsList => required.roots = Some(RootsCapability::default()),
+        }
+        required
+    }
+}
+
+/// The parameters of a question that need more than the plain capability.
+#[derive(Default, Deserialize)]
+struct Demands<'a> {
+    #[serde(borrow)]
+    mode: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tools: Option<&'a RawValue>,
 }
 
 impl InputRequiredResult {
@@ -145,5 +181,38 @@ impl<'de, R: for<'a> Deserialize<'a>> Deserialize<'de> for Interactive<R> {
             serde_json::from_str(raw.get()).map(Self::Complete)
         }
         .map_err(D::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(request: &str, required: &str) {
+        let request: InputRequest = serde_json::from_str(request).unwrap();
+        let capabilities = serde_json::to_string(&request.required_capabilities()).unwrap();
+        assert_eq!(capabilities, required);
+    }
+
+    #[test]
+    fn each_question_needs_its_capability() {
+        check(r#"{"method":"roots/list"}"#, r#"{"roots":{}}"#);
+        check(
+            r#"{"method":"elicitation/create","params":{}}"#,
+            r#"{"elicitation":{"form":{}}}"#,
+        );
+        check(
+            r#"{"method":"elicitation/create","params":{"mode":"url"}}"#,
+            r#"{"elicitation":{"url":{}}}"#,
+        );
+        check(
+            r#"{"method":"sampling/createMessage","params":{}}"#,
+            r#"{"sampling":{}}"#,
+        );
+        check(
+            r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#,
+            r#"{"sampling":{"tools":{}}}"#,
+        );
     }
 }

@@ -1,9 +1,9 @@
 //! Progress of a request whose `_meta` asked for it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Number;
 
 use super::notification;
+use crate::json;
 use crate::meta::{Meta, ProgressToken};
 
 notification! {
@@ -19,10 +19,15 @@ pub struct ProgressNotificationParams {
     /// From the request.
     pub progress_token: ProgressToken,
     /// More than last time, in whatever unit.
-    pub progress: Number,
+    #[serde(serialize_with = "json::number")]
+    pub progress: f64,
     /// In the same unit, when known.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub total: Option<Number>,
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "json::optional_number",
+        default
+    )]
+    pub total: Option<f64>,
     /// For people; since 2025-03-26.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -33,8 +38,8 @@ pub struct ProgressNotificationParams {
 
 impl ProgressNotificationParams {
     /// Progress towards an unknown total.
-    pub fn new(progress_token: ProgressToken, progress: impl Into<Number>) -> Self {
-        let progress = progress.into();
+    #[must_use]
+    pub const fn new(progress_token: ProgressToken, progress: f64) -> Self {
         Self {
             progress_token,
             progress,
