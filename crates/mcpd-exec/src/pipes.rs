@@ -1,6 +1,6 @@
 //! Our ends of a process's pipes: one to feed, two to drain, none of them waiting for another.
 
-use std::io;
+use std::{io, mem};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
@@ -66,6 +66,8 @@ impl Feed {
 pub(crate) struct Drain {
     pipe: Option<Reader>,
     buffer: Vec<u8>,
+    /// The last read filled the buffer, so there is more.
+    flooded: bool,
     capture: Capture,
     lines: Lines,
 }
@@ -79,6 +81,7 @@ impl Drain {
         Self {
             pipe: Some(pipe),
             buffer: Vec::with_capacity(Self::FIRST_BUFFER),
+            flooded: false,
             capture: Capture::new(limits),
             lines: Lines::new(stream, limits.line),
         }
@@ -96,6 +99,10 @@ impl Drain {
     /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
+        if mem::take(&mut self.flooded) {
+            // The others on this thread come first, or a flood would keep it for megabytes on end.
+            tokio::task::yield_now().await;
+        }
         if !matches!(pipe.read_buf(&mut self.buffer).await, Ok(1..)) {
             self.pipe = None;
         }
@@ -107,9 +114,9 @@ impl Drain {
         if let Some(on_line) = on_line {
             self.lines.push(&self.buffer, on_line);
         }
-        let filled = self.buffer.len() == self.buffer.capacity();
+        self.flooded = self.buffer.len() == self.buffer.capacity();
         self.buffer.clear();
-        if filled && self.buffer.capacity() < Self::LAST_BUFFER {
+        if self.flooded && self.buffer.capacity() < Self::LAST_BUFFER {
             self.buffer.reserve(2 * self.buffer.capacity());
         }
     }

@@ -1,10 +1,10 @@
 //! One process from its start to its outcome: feeding it, draining it, and ending it when it must end.
 //!
 //! ```text
-//! Running ──exit──► Leaving ──pipes closed, or drain limit──► over
-//!    │                 │
-//!    ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
-//!    └──output limit, second shutdown──────────────────────────►┘
+//! Fresh ──► Running ──exit──► Leaving ──pipes closed, or drain limit──► over
+//!   └──────────┴──────────────────┤
+//!                                 ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
+//!                                 └──output limit, second shutdown──────────────────────────►┘
 //! ```
 //!
 //! It is over when the process has ended and both pipes are closed. Once asked, the whole group is killed at the end,
@@ -21,7 +21,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use crate::executor::Stop;
 use crate::limits::Limits;
 use crate::line::{OnLine, Stream};
-use crate::os;
+use crate::os::{self, ExitWatch};
 use crate::outcome::{Ending, Outcome, StdinReport, Timing};
 use crate::pipes::{Drain, Feed};
 use crate::process::Process;
@@ -30,6 +30,8 @@ use crate::spawner::Started;
 /// What a run is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
+    /// The pipes to close, for a moment: most processes end right away, and that tells it.
+    Fresh,
     /// The process, until the wall limit.
     Running,
     /// The pipes, until the drain limit: the process has ended on its own.
@@ -40,10 +42,16 @@ enum Stage {
     Killed,
 }
 
+/// How long a process is not watched. Watching takes four system calls and a wake-up.
+const FRESH: Duration = Duration::from_millis(10);
+
 struct Run<'a> {
     process: Process,
     limits: &'a Limits,
+    /// When the process was started.
+    at: std::time::Instant,
     stage: Stage,
+    watch: Option<ExitWatch>,
     exited: bool,
     /// Why we ended it, if we did.
     cut_short: Option<Ending>,
@@ -75,15 +83,16 @@ pub(crate) async fn run(
         at,
         spawn,
     } = started;
-    let mut watch = process.watch()?;
     let mut run = Run {
         stdin: Feed::new(stdin)?,
         stdout: Drain::new(Stream::Stdout, os::reader(stdout)?, limits),
         stderr: Drain::new(Stream::Stderr, os::reader(stderr)?, limits),
-        timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
+        timer: pin!(sleep(FRESH.min(limits.wall))),
         process,
         limits,
-        stage: Stage::Running,
+        at,
+        stage: Stage::Fresh,
+        watch: None,
         exited: false,
         cut_short: None,
     };
@@ -101,17 +110,13 @@ pub(crate) async fn run(
                 level = *next;
                 run.stop(level);
             }
-            () = watch.exited(), if !run.exited => run.has_exited(),
+            () = exited(&mut run.watch), if !run.exited => run.look(),
             () = run.stdin.write(), if run.stdin.is_open() => {}
-            () = run.stdout.read(), if run.stdout.is_open() => {
-                run.stdout.take(on_line.as_deref_mut());
-                run.check_output();
-            }
-            () = run.stderr.read(), if run.stderr.is_open() => {
-                run.stderr.take(on_line.as_deref_mut());
-                run.check_output();
-            }
+            () = run.stdout.read(), if run.stdout.is_open() => run.stdout.take(on_line.as_deref_mut()),
+            () = run.stderr.read(), if run.stderr.is_open() => run.stderr.take(on_line.as_deref_mut()),
         }
+        run.check_output();
+        run.watch()?;
     }
     let timing = Timing {
         queued,
@@ -129,6 +134,10 @@ impl Run<'_> {
     /// Goes on to what follows the present stage. True if nothing does.
     fn time_is_up(&mut self) -> bool {
         match self.stage {
+            Stage::Fresh => {
+                let left = self.limits.wall.saturating_sub(self.at.elapsed());
+                self.enter(Stage::Running, left);
+            }
             Stage::Running => self.ask(Ending::TimedOut {
                 limit: self.limits.wall,
             }),
@@ -138,9 +147,21 @@ impl Run<'_> {
         false
     }
 
-    fn has_exited(&mut self) {
+    /// Watches the process, unless it is fresh and its pipes will tell.
+    fn watch(&mut self) -> io::Result<()> {
+        let closed = !self.stdout.is_open() && !self.stderr.is_open();
+        if self.watch.is_none() && !self.exited && (closed || self.stage != Stage::Fresh) {
+            self.look();
+            if !self.exited {
+                self.watch = Some(self.process.watch()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn look(&mut self) {
         self.exited = self.process.has_exited();
-        if self.exited && self.stage == Stage::Running {
+        if self.exited && self.stage <= Stage::Running {
             self.enter(Stage::Leaving, self.limits.drain);
         }
     }
@@ -204,6 +225,13 @@ impl Run<'_> {
             pipes_held,
             timing,
         }
+    }
+}
+
+async fn exited(watch: &mut Option<ExitWatch>) {
+    match watch {
+        Some(watch) => watch.exited().await,
+        None => std::future::pending().await,
     }
 }
 

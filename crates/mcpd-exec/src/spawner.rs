@@ -1,9 +1,10 @@
 //! The threads that start processes. Starting one blocks its caller until the new process has reached its program,
 //! so it never happens on an async worker.
 
+use std::collections::VecDeque;
 use std::path::{Component, Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
@@ -38,11 +39,24 @@ pub(crate) struct Input {
     pub(crate) report: StdinReport,
 }
 
-/// A fixed set of threads, taking jobs in order. They end when the last clone is gone.
-#[derive(Debug, Clone)]
+/// A fixed set of threads, taking jobs in order. They end when this is dropped.
+#[derive(Debug)]
 pub(crate) struct Spawners {
-    jobs: mpsc::Sender<Job>,
+    queue: Arc<Queue>,
     reaper: Reaper,
+}
+
+/// As long as turns are, since a job holds one.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    closed: bool,
 }
 
 #[derive(Debug)]
@@ -55,18 +69,21 @@ struct Job {
 
 impl Spawners {
     pub(crate) fn start(count: usize) -> io::Result<Self> {
-        let (jobs, queue) = mpsc::channel();
-        let queue = Arc::new(Mutex::new(queue));
+        let spawners = Self {
+            queue: Arc::default(),
+            reaper: Reaper::start()?,
+        };
         for index in 0..count.max(1) {
-            let queue = Arc::clone(&queue);
+            let queue = Arc::clone(&spawners.queue);
             thread::Builder::new()
                 .name(format!("mcpd-spawn-{index}"))
-                .spawn(move || work(&queue))?;
+                .spawn(move || {
+                    while let Some(job) = queue.next() {
+                        job.run();
+                    }
+                })?;
         }
-        Ok(Self {
-            jobs,
-            reaper: Reaper::start()?,
-        })
+        Ok(spawners)
     }
 
     /// Starts `command`. Dropping the future starts nothing, or kills what is being started.
@@ -76,28 +93,48 @@ impl Spawners {
         turn: &Turn,
     ) -> Result<Started, StartError> {
         let (reply, started) = oneshot::channel();
-        let command = Arc::clone(command);
-        let job = Job {
+        let (command, turn) = (Arc::clone(command), Arc::clone(turn));
+        self.queue.state().jobs.push_back(Job {
             command,
-            turn: Arc::clone(turn),
+            turn,
             reaper: self.reaper.clone(),
             reply,
-        };
-        // Neither fails while this handle lives, unless a spawner thread was lost to a panic.
-        self.jobs.send(job).map_err(|_| StartError::ShuttingDown)?;
+        });
+        self.queue.changed.notify_one();
+        // The reply is only lost if the thread is, to a panic.
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 }
 
-fn work(queue: &Mutex<mpsc::Receiver<Job>>) {
-    loop {
-        // Waiting with the lock held is what makes the others wait for the lock instead.
-        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(job) = job else { return };
-        if !job.reply.is_closed() {
-            let started = start(&job.command, job.turn, job.reaper);
+impl Drop for Spawners {
+    fn drop(&mut self) {
+        self.queue.state().closed = true;
+        self.queue.changed.notify_all();
+    }
+}
+
+impl Queue {
+    /// Waits for a job. `None` when there will be none.
+    fn next(&self) -> Option<Job> {
+        let idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        let state = self.changed.wait_while(self.state(), idle);
+        state
+            .unwrap_or_else(PoisonError::into_inner)
+            .jobs
+            .pop_front()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Job {
+    fn run(self) {
+        if !self.reply.is_closed() {
+            let started = start(&self.command, self.turn, self.reaper);
             // If the run was dropped meanwhile, the process comes back to us and is killed here.
-            drop(job.reply.send(started));
+            drop(self.reply.send(started));
         }
     }
 }

@@ -19,11 +19,17 @@ pub(crate) type Reader = pipe::Receiver;
 pub(crate) type Writer = pipe::Sender;
 
 pub(crate) fn reader(end: impl Into<OwnedFd>) -> io::Result<Reader> {
-    pipe::Receiver::from_owned_fd(end.into())
+    pipe::Receiver::from_owned_fd_unchecked(non_blocking(end.into())?)
 }
 
 pub(crate) fn writer(end: impl Into<OwnedFd>) -> io::Result<Writer> {
-    pipe::Sender::from_owned_fd(end.into())
+    pipe::Sender::from_owned_fd_unchecked(non_blocking(end.into())?)
+}
+
+/// Our end only: the process's end is another open file.
+fn non_blocking(end: OwnedFd) -> io::Result<OwnedFd> {
+    rustix::io::ioctl_fionbio(&end, true)?;
+    Ok(end)
 }
 
 /// Writes what fits into the still empty pipe without waiting for a reader.
