@@ -58,9 +58,21 @@ pub(crate) fn kind(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
         Some(b'[') => "an array",
+        Some(b'"') if string(raw).is_none() => "a string with half a surrogate pair",
         Some(b'"') => "a string",
         Some(b't' | b'f') => "a boolean",
         Some(b'n') => "null",
         _ => "a number",
     }
+}
+
+/// What is wrong, without the position: that would be one in a part of the message the sender cannot
+/// see as such.
+pub(crate) fn fault(error: &serde_json::Error) -> String {
+    let mut fault = error.to_string();
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    if fault.ends_with(&position) {
+        fault.truncate(fault.len() - position.len());
+    }
+    fault
 }

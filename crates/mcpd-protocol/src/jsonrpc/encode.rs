@@ -96,9 +96,12 @@ fn plain_member(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
 fn finish(mut out: Vec<u8>) -> Vec<u8> {
     out.push(b'}');
     for byte in &mut out {
-        if matches!(*byte, b'\n' | b'\r') {
-            *byte = b' ';
-        }
+        // Written unconditionally, the loop is vectorised, and several times faster.
+        *byte = if matches!(*byte, b'\n' | b'\r') {
+            b' '
+        } else {
+            *byte
+        };
     }
     out
 }

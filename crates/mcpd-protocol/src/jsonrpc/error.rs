@@ -58,6 +58,7 @@ impl fmt::Display for ErrorCode {
 
 /// The `error` member of a response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(expecting = "an object with `code` and `message`")]
 #[non_exhaustive]
 pub struct ErrorObject {
     /// What kind of error.

@@ -72,7 +72,7 @@ pub enum Frame<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DecodeError {
-    /// The id of the refused message, when it was readable.
+    /// The id of the refused request, when it was readable.
     pub id: Option<RequestId>,
     /// `-32700` when it is not JSON, `-32600` when it is not a message.
     pub error: ErrorObject,
@@ -153,7 +153,7 @@ impl<'a> Notification<'a> {
 
 fn parse_params<'a, P: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<P, ErrorObject> {
     serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|e| ErrorObject::invalid_params(format!("invalid params: {e}")))
+        .map_err(|e| ErrorObject::invalid_params(format!("invalid params: {}", json::fault(&e))))
 }
 
 /// The members JSON-RPC defines, each as it came: nothing is judged before all of them, the id above
@@ -178,8 +178,10 @@ impl<'a> Envelope<'a> {
             Some(raw) => Some(read_id(raw)?),
             None => None,
         };
-        self.classify(id.clone())
-            .map_err(|message| refuse(id, message))
+        // The id of an answer belongs to a request of ours: echoed, it would seem to answer one of theirs.
+        let is_answer = self.method.is_none() && (self.result.is_some() || self.error.is_some());
+        let echoed = id.clone().filter(|_| !is_answer);
+        self.classify(id).map_err(|message| refuse(echoed, message))
     }
 
     fn classify(&self, id: Option<RequestId>) -> Result<Message<'a>, Cow<'static, str>> {
@@ -200,7 +202,7 @@ impl<'a> Envelope<'a> {
             (None, Some(_), None) => Err("a `result` needs the `id` it answers".into()),
             (None, None, Some(error)) => {
                 let error = serde_json::from_str(error.get())
-                    .map_err(|e| format!("`error` must be {{code, message, data?}}: {e}"))?;
+                    .map_err(|e| format!("invalid `error`: {}", json::fault(&e)))?;
                 Ok(Message::Response(Response {
                     id,
                     outcome: Err(error),

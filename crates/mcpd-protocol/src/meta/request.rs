@@ -74,8 +74,9 @@ impl<'a> RequestMeta<'a> {
     /// # Errors
     /// `-32602` when `_meta` is not an object, or repeats itself or a reserved member.
     pub fn of_params(params: Option<&'a RawValue>) -> Result<Self, ErrorObject> {
-        let invalid =
-            |e: serde_json::Error| ErrorObject::invalid_params(format!("invalid params: {e}"));
+        let invalid = |e: serde_json::Error| {
+            ErrorObject::invalid_params(format!("invalid params: {}", json::fault(&e)))
+        };
         let Some(params) = params else {
             return Ok(Self::default());
         };
@@ -183,7 +184,7 @@ fn read_object<T: DeserializeOwned>(
     }
     serde_json::from_str(raw.get())
         .map(Some)
-        .map_err(|e| ErrorObject::invalid_params(format!("`{key}`: {e}")))
+        .map_err(|e| ErrorObject::invalid_params(format!("`{key}`: {}", json::fault(&e))))
 }
 
 fn wrong_type(key: &str, expected: &str, raw: &RawValue) -> ErrorObject {
@@ -260,7 +261,7 @@ mod tests {
         check(
             r#"{"_meta":{"progressToken":1,"progress\u0054oken":2}}"#,
             |meta| meta.progress_token(),
-            "invalid params: duplicate field `progressToken` at line 1 column 39 (-32602)",
+            "invalid params: duplicate field `progressToken` (-32602)",
         );
     }
 
