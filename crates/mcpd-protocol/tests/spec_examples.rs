@@ -1,0 +1,353 @@
+//! Examples of every modelled type of the official schema, read and written again without loss.
+//!
+//! Our own examples are in `spec_examples/`, one file per type: a JSON object of cases by name. When
+//! `MCP_SCHEMA_EXAMPLES` names a directory of official ones, laid out as `<Type>/<case>.json`, those
+//! are run as well.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mcpd_protocol as p;
+use mcpd_protocol::jsonrpc::{self, ErrorObject, Message};
+use mcpd_protocol::{Method, NotificationMethod};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+/// Reads a JSON text as one type and writes it again.
+type Roundtrip = fn(&str) -> Result<Value, String>;
+
+/// A value by itself.
+fn value<T: Serialize + DeserializeOwned>(text: &str) -> Result<Value, String> {
+    let value: T = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    serde_json::to_value(value).map_err(|e| e.to_string())
+}
+
+/// A whole request, its parameters read as those of `M`.
+fn request<M: Method>(text: &str) -> Result<Value, String> {
+    match Message::decode(text.as_bytes()) {
+        Ok(Message::Request(request)) if request.method == M::NAME => {
+            let params: M::Params = request.parse_params().map_err(|e| e.to_string())?;
+            written(jsonrpc::request(&request.id, M::NAME, &params))
+        }
+        other => Err(format!("not a request for {}: {other:?}", M::NAME)),
+    }
+}
+
+/// A whole notification, its parameters read as those of `N`.
+fn notification<N: NotificationMethod>(text: &str) -> Result<Value, String> {
+    match Message::decode(text.as_bytes()) {
+        Ok(Message::Notification(notification)) if notification.method == N::NAME => {
+            let params: N::Params = notification.parse_params().map_err(|e| e.to_string())?;
+            written(jsonrpc::notification(N::NAME, &params))
+        }
+        other => Err(format!("not a notification {}: {other:?}", N::NAME)),
+    }
+}
+
+/// A whole response, its result read as that of `M`.
+fn response<M: Method>(text: &str) -> Result<Value, String> {
+    match Message::decode(text.as_bytes()) {
+        Ok(Message::Response(response)) => {
+            let id = response.id.ok_or("no id")?;
+            let result = response.outcome.map_err(|e| e.to_string())?;
+            let result = value::<M::Result>(result.get())?;
+            written(Ok(jsonrpc::response_raw(
+                &id,
+                result.to_string().as_bytes(),
+            )))
+        }
+        other => Err(format!("not a response: {other:?}")),
+    }
+}
+
+/// A whole error response.
+fn error(text: &str) -> Result<Value, String> {
+    match Message::decode(text.as_bytes()) {
+        Ok(Message::Response(response)) => {
+            let error = response.outcome.err().ok_or("not an error")?;
+            written(Ok(jsonrpc::error_response(response.id.as_ref(), &error)))
+        }
+        other => Err(format!("not a response: {other:?}")),
+    }
+}
+
+fn written(encoded: serde_json::Result<Vec<u8>>) -> Result<Value, String> {
+    encoded
+        .and_then(|bytes| serde_json::from_slice(&bytes))
+        .map_err(|e| e.to_string())
+}
+
+/// The types we model, by their names in the schema.
+const MODELLED: &[(&str, Roundtrip)] = &[
+    ("AudioContent", value::<p::ContentBlock>),
+    ("BlobResourceContents", value::<p::ResourceContents>),
+    ("CallToolRequest", request::<p::CallToolRequest>),
+    ("CallToolRequestParams", value::<p::CallToolRequestParams>),
+    ("CallToolResult", value::<p::CallToolResult>),
+    ("CallToolResultResponse", response::<p::CallToolRequest>),
+    (
+        "CancelledNotification",
+        notification::<p::CancelledNotification>,
+    ),
+    (
+        "CancelledNotificationParams",
+        value::<p::CancelledNotificationParams>,
+    ),
+    ("ClientCapabilities", value::<p::ClientCapabilities>),
+    ("CompleteRequest", request::<p::CompleteRequest>),
+    ("CompleteRequestParams", value::<p::CompleteRequestParams>),
+    ("CompleteResult", value::<p::CompleteResult>),
+    ("CompleteResultResponse", response::<p::CompleteRequest>),
+    ("CreateMessageRequest", value::<p::InputRequest>),
+    ("DiscoverRequest", request::<p::DiscoverRequest>),
+    ("DiscoverResult", value::<p::DiscoverResult>),
+    ("DiscoverResultResponse", response::<p::DiscoverRequest>),
+    ("ElicitRequest", value::<p::InputRequest>),
+    ("EmbeddedResource", value::<p::ContentBlock>),
+    ("EmptyResult", value::<p::EmptyResult>),
+    ("GetPromptRequest", request::<p::GetPromptRequest>),
+    ("GetPromptRequestParams", value::<p::GetPromptRequestParams>),
+    ("GetPromptResult", value::<p::GetPromptResult>),
+    ("GetPromptResultResponse", response::<p::GetPromptRequest>),
+    ("HeaderMismatchError", error),
+    ("ImageContent", value::<p::ContentBlock>),
+    ("InitializeRequest", request::<p::InitializeRequest>),
+    ("InitializeResult", value::<p::InitializeResult>),
+    (
+        "InitializedNotification",
+        notification::<p::InitializedNotification>,
+    ),
+    ("InputRequests", value::<p::InputRequests>),
+    ("InputRequiredResult", value::<p::InputRequiredResult>),
+    ("InputResponses", value::<p::InputResponses>),
+    ("InternalError", value::<ErrorObject>),
+    ("InvalidParamsError", value::<ErrorObject>),
+    ("ListPromptsRequest", request::<p::ListPromptsRequest>),
+    ("ListPromptsResult", value::<p::ListPromptsResult>),
+    (
+        "ListPromptsResultResponse",
+        response::<p::ListPromptsRequest>,
+    ),
+    (
+        "ListResourceTemplatesRequest",
+        request::<p::ListResourceTemplatesRequest>,
+    ),
+    (
+        "ListResourceTemplatesResult",
+        value::<p::ListResourceTemplatesResult>,
+    ),
+    (
+        "ListResourceTemplatesResultResponse",
+        response::<p::ListResourceTemplatesRequest>,
+    ),
+    ("ListResourcesRequest", request::<p::ListResourcesRequest>),
+    ("ListResourcesResult", value::<p::ListResourcesResult>),
+    (
+        "ListResourcesResultResponse",
+        response::<p::ListResourcesRequest>,
+    ),
+    ("ListToolsRequest", request::<p::ListToolsRequest>),
+    ("ListToolsResult", value::<p::ListToolsResult>),
+    ("ListToolsResultResponse", response::<p::ListToolsRequest>),
+    (
+        "LoggingMessageNotification",
+        notification::<p::LoggingMessageNotification>,
+    ),
+    (
+        "LoggingMessageNotificationParams",
+        value::<p::LoggingMessageNotificationParams>,
+    ),
+    ("MethodNotFoundError", value::<ErrorObject>),
+    ("MissingRequiredClientCapabilityError", error),
+    ("PaginatedRequestParams", value::<p::PaginatedRequestParams>),
+    ("ParseError", value::<ErrorObject>),
+    ("PingRequest", request::<p::PingRequest>),
+    (
+        "ProgressNotification",
+        notification::<p::ProgressNotification>,
+    ),
+    (
+        "ProgressNotificationParams",
+        value::<p::ProgressNotificationParams>,
+    ),
+    (
+        "PromptListChangedNotification",
+        notification::<p::PromptListChangedNotification>,
+    ),
+    ("ReadResourceRequest", request::<p::ReadResourceRequest>),
+    ("ReadResourceResult", value::<p::ReadResourceResult>),
+    (
+        "ReadResourceResultResponse",
+        response::<p::ReadResourceRequest>,
+    ),
+    ("Resource", value::<p::Resource>),
+    ("ResourceLink", value::<p::ContentBlock>),
+    (
+        "ResourceListChangedNotification",
+        notification::<p::ResourceListChangedNotification>,
+    ),
+    (
+        "ResourceUpdatedNotification",
+        notification::<p::ResourceUpdatedNotification>,
+    ),
+    (
+        "ResourceUpdatedNotificationParams",
+        value::<p::ResourceUpdatedNotificationParams>,
+    ),
+    ("ServerCapabilities", value::<p::ServerCapabilities>),
+    ("SetLevelRequest", request::<p::SetLevelRequest>),
+    ("SubscribeRequest", request::<p::SubscribeRequest>),
+    (
+        "SubscriptionsAcknowledgedNotification",
+        notification::<p::SubscriptionsAcknowledgedNotification>,
+    ),
+    (
+        "SubscriptionsListenRequest",
+        request::<p::SubscriptionsListenRequest>,
+    ),
+    ("SubscriptionsListenResult", value::<p::EmptyResult>),
+    (
+        "SubscriptionsListenResultResponse",
+        response::<p::SubscriptionsListenRequest>,
+    ),
+    ("TextContent", value::<p::ContentBlock>),
+    ("TextResourceContents", value::<p::ResourceContents>),
+    ("Tool", value::<p::Tool>),
+    (
+        "ToolListChangedNotification",
+        notification::<p::ToolListChangedNotification>,
+    ),
+    ("UnsubscribeRequest", request::<p::UnsubscribeRequest>),
+    ("UnsupportedProtocolVersionError", error),
+];
+
+/// Types that have examples and no model: questions to the client and its answers pass through as
+/// raw JSON, inside `InputRequest` and `InputResponses`.
+const PASSED_THROUGH: &[&str] = &[
+    "BooleanSchema",
+    "CreateMessageRequestParams",
+    "CreateMessageResult",
+    "ElicitRequestFormParams",
+    "ElicitRequestURLParams",
+    "ElicitResult",
+    "ListRootsRequest",
+    "ListRootsResult",
+    "ModelPreferences",
+    "NumberSchema",
+    "Root",
+    "SamplingMessage",
+    "StringSchema",
+    "TitledMultiSelectEnumSchema",
+    "TitledSingleSelectEnumSchema",
+    "ToolResultContent",
+    "ToolUseContent",
+    "UntitledMultiSelectEnumSchema",
+    "UntitledSingleSelectEnumSchema",
+];
+
+/// The fault of one example, if it has any.
+fn fault(roundtrip: Roundtrip, text: &str) -> Option<String> {
+    let expected: Value = serde_json::from_str(text).expect("examples are JSON");
+    match roundtrip(text) {
+        Ok(written) if written == expected => None,
+        Ok(written) => Some(format!("read  {expected}\nwrote {written}")),
+        Err(refused) => Some(refused),
+    }
+}
+
+#[track_caller]
+fn check(examples: impl IntoIterator<Item = (String, Roundtrip, String)>) -> usize {
+    let mut count = 0;
+    let mut faults = Vec::new();
+    for (name, roundtrip, text) in examples {
+        count += 1;
+        faults.extend(fault(roundtrip, &text).map(|fault| format!("{name}: {fault}")));
+    }
+    assert!(
+        faults.is_empty(),
+        "{} of {count} failed:\n{}",
+        faults.len(),
+        faults.join("\n")
+    );
+    count
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).expect("examples are readable");
+    let mut paths: Vec<_> = entries
+        .map(|entry| entry.expect("an entry is readable").path())
+        .collect();
+    paths.sort();
+    paths
+}
+
+fn stem(path: &Path) -> String {
+    path.file_stem()
+        .expect("an entry has a name")
+        .to_string_lossy()
+        .into_owned()
+}
+
+#[test]
+fn our_examples_survive() {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/spec_examples");
+    let mut files: BTreeMap<String, String> = entries(&directory)
+        .iter()
+        .map(|path| (stem(path), fs::read_to_string(path).unwrap()))
+        .collect();
+    let examples = MODELLED.iter().flat_map(|(name, roundtrip)| {
+        let text = files
+            .remove(*name)
+            .unwrap_or_else(|| panic!("no example of {name}"));
+        let cases: BTreeMap<String, Value> = serde_json::from_str(&text).unwrap();
+        assert!(!cases.is_empty(), "no case of {name}");
+        cases
+            .into_iter()
+            .map(move |(case, value)| (format!("{name}/{case}"), *roundtrip, value.to_string()))
+    });
+    check(examples.collect::<Vec<_>>());
+    assert!(
+        files.is_empty(),
+        "examples of no known type: {:?}",
+        files.keys()
+    );
+}
+
+#[test]
+fn official_examples_survive() {
+    let Some(directory) = std::env::var_os("MCP_SCHEMA_EXAMPLES") else {
+        println!("MCP_SCHEMA_EXAMPLES is not set: only our own examples are run");
+        return;
+    };
+    let mut examples = Vec::new();
+    let mut skipped = Vec::new();
+    for directory in entries(Path::new(&directory)) {
+        let name = stem(&directory);
+        if let Some((_, roundtrip)) = MODELLED.iter().find(|(modelled, _)| *modelled == name) {
+            examples.extend(entries(&directory).iter().map(|path| {
+                let case = format!("{name}/{}", stem(path));
+                (case, *roundtrip, fs::read_to_string(path).unwrap())
+            }));
+        } else {
+            assert!(
+                PASSED_THROUGH.contains(&&*name),
+                "{name} is new: model it or pass it through"
+            );
+            skipped.push(name);
+        }
+    }
+    let count = check(examples);
+    assert!(count > 0, "the directory holds no example");
+    println!(
+        "{count} official examples survive; passed through as raw JSON: {}",
+        skipped.join(", ")
+    );
+}
+
+#[test]
+fn a_lost_field_is_noticed() {
+    let text = r#"{"name":"t","inputSchema":{},"unheardOf":1}"#;
+    assert!(fault(value::<p::Tool>, text).is_some());
+}
