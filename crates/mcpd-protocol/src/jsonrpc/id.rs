@@ -33,7 +33,7 @@ impl From<&str> for RequestId {
     }
 }
 
-/// As in JSON, so that `1` and `"1"` can be told apart in a log line.
+/// A string in quotes, so that `1` and `"1"` can be told apart in a log line.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
