@@ -1,14 +1,15 @@
 //! Arguments of a call → what the script gets on stdin and in its environment, or every fault in them.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use serde_json::value::RawValue;
 
 use crate::{
-    json::{self, Document, Kind, Member},
+    json::{self, Document, Duplicate, Kind, Member},
     spec::{ScriptOption, ScriptSpec},
     suggest::suggest,
-    value::{self, Accepted, Strings},
+    text,
+    value::{self, Accepted, Mismatch, Strings},
 };
 
 /// Longest value of one variable, in bytes; Linux refuses 128 KiB, and other systems less.
@@ -48,7 +49,7 @@ pub struct ArgumentFault {
 impl fmt::Display for ArgumentFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.option {
-            Some(option) => write!(f, "option `{option}`: ")?,
+            Some(option) => write!(f, "option {}: ", text::name(option))?,
             None => f.write_str("arguments: ")?,
         }
         write!(f, "expected {}, got {}", self.expected, self.got)
@@ -76,14 +77,19 @@ impl ScriptSpec {
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
         let mut output = Output::default();
-        for option in &self.options {
-            match value_of(option, &members) {
-                Ok(Some(accepted)) => output.pass(&option.name, accepted),
-                Ok(None) => {}
-                Err(fault) => faults.push(fault),
+        match &self.declared_schema {
+            Some(schema) => pass_undeclared(schema, &members, &mut output),
+            None => {
+                for option in &self.options {
+                    match value_of(option, &members) {
+                        Ok(Some(accepted)) => output.pass(&option.name, accepted, Variable::Set),
+                        Ok(None) => {}
+                        Err(fault) => faults.push(fault),
+                    }
+                }
+                faults.extend(members.iter().filter_map(|member| self.undeclared(member)));
             }
         }
-        faults.extend(members.iter().filter_map(|member| self.undeclared(member)));
         faults.extend(repeated(&document, &members));
         if faults.is_empty() {
             Ok(output.finish())
@@ -93,23 +99,18 @@ impl ScriptSpec {
     }
 
     fn undeclared(&self, member: &Member<'_>) -> Option<ArgumentFault> {
-        let names = || self.options.iter().map(|option| option.name.as_str());
-        if names().any(|name| name == member.key) {
+        let mut names = self.options.iter().map(|option| option.name.as_str());
+        if names.clone().any(|name| name == member.key) {
             return None;
         }
-        let expected = match suggest(&member.key, names()) {
+        let expected = match suggest(&member.key, &mut names) {
             Some(name) => format!("a declared option such as `{name}`"),
-            None if self.options.is_empty() => "no options at all".to_owned(),
-            None => format!(
-                "one of the options `{}`",
-                names().collect::<Vec<_>>().join("`, `")
-            ),
+            None => value::one_of("options", &self.options),
         };
-        let option = Some(json::shorten(&member.key, 64).into_owned());
         Some(ArgumentFault {
-            option,
+            option: Some(member.key.clone().into_owned()),
             expected,
-            got: "an unknown one".to_owned(),
+            got: "an unknown name".to_owned(),
         })
     }
 }
@@ -117,15 +118,30 @@ impl ScriptSpec {
 fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
     let text = arguments.map_or("{}", RawValue::get);
     let text = if text == "null" { "{}" } else { text };
-    let fault = |got| ArgumentFault {
+    let fault = |expected: &str, got| ArgumentFault {
         option: None,
-        expected: "a JSON object".to_owned(),
+        expected: expected.to_owned(),
         got,
     };
-    let document = json::read(text, 0).map_err(|error| fault(error.message))?;
+    let document = json::read(text, 0).map_err(|error| fault("strict JSON", error.message))?;
     match document.root.kind() {
         Kind::Object => Ok(document),
-        _ => Err(fault(value::describe(document.root))),
+        _ => Err(fault("a JSON object", value::describe(document.root))),
+    }
+}
+
+/// Passes arguments that only the script's own schema can judge.
+fn pass_undeclared(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
+    for member in members {
+        // Callers choose the other names, and no caller may choose the name of a variable.
+        let is_declared =
+            schema["properties"].get(&*member.key).is_some() && is_variable(&member.key);
+        let variable = if is_declared {
+            Variable::Set
+        } else {
+            Variable::Unset
+        };
+        output.pass(&member.key, value::as_it_is(member.value), variable);
     }
 }
 
@@ -134,27 +150,40 @@ fn value_of<'a>(
     option: &'a ScriptOption,
     members: &[Member<'a>],
 ) -> Result<Option<Accepted<'a>>, ArgumentFault> {
+    let fault = |expected, got| ArgumentFault {
+        option: Some(option.name.clone()),
+        expected,
+        got,
+    };
     let given = members
         .iter()
         .find(|member| member.key == option.name.as_str());
     let given = given.filter(|member| option.required || member.value.kind() != Kind::Null);
     let Some(member) = given else {
         if option.required {
-            let expected = value::expectation(&option.value_type);
-            return Err(ArgumentFault {
-                option: Some(option.name.clone()),
-                expected,
-                got: "nothing".to_owned(),
-            });
+            return Err(fault(
+                value::expectation(&option.value_type),
+                "nothing".to_owned(),
+            ));
         }
         return Ok(default_of(option));
     };
     value::accept(&option.value_type, member.value, Strings::Coerced)
         .map(Some)
-        .map_err(|mismatch| ArgumentFault {
-            option: Some(option.name.clone()),
-            expected: mismatch.expected,
-            got: mismatch.got,
+        .map_err(|mismatch| {
+            let Mismatch {
+                path,
+                mut expected,
+                mut got,
+                ..
+            } = mismatch;
+            if option.secret {
+                got = "another value".to_owned();
+            }
+            if !path.is_empty() {
+                expected += &format!(" at {}", text::name(&format!("{}{path}", option.name)));
+            }
+            fault(expected, got)
         })
 }
 
@@ -167,17 +196,24 @@ fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
 
 /// Keys that stand twice in one object, at any depth: two readers could take two values from them.
 fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFault> {
-    let fault = |span: &json::Span| {
+    let fault = |duplicate: &Duplicate<'_>| {
         let around = members
             .iter()
-            .rfind(|member| member.key_span.start <= span.start);
+            .rfind(|member| member.key_span.start <= duplicate.span.start);
         ArgumentFault {
             option: around.map(|member| member.key.clone().into_owned()),
             expected: "each key once".to_owned(),
-            got: "one twice".to_owned(),
+            got: format!("{} twice", text::name(&duplicate.key)),
         }
     };
     document.duplicates.iter().map(fault).collect()
+}
+
+/// Whether a value on stdin is a variable too.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Variable {
+    Set,
+    Unset,
 }
 
 /// Collects stdin and the environment.
@@ -201,7 +237,7 @@ impl Default for Output {
 }
 
 impl Output {
-    fn pass(&mut self, name: &str, accepted: Accepted<'_>) {
+    fn pass(&mut self, name: &str, accepted: Accepted<'_>, variable: Variable) {
         if self.stdin.len() > 1 {
             self.stdin.push(',');
         }
@@ -209,18 +245,25 @@ impl Output {
         self.stdin.push_str(&key);
         self.stdin.push(':');
         self.stdin.push_str(&accepted.json);
+        if variable == Variable::Set {
+            self.export(name, accepted.text);
+        }
+    }
+
+    fn export(&mut self, name: &str, text: Option<Cow<'_, str>>) {
         let alias = alias(name);
         let copies = if alias.is_some() { 2 } else { 1 };
         let fits = |text: &str| {
             text.len() <= MAX_VARIABLE && text.len() * copies <= self.room && !text.contains('\0')
         };
-        match accepted.text.filter(|text| fits(text)) {
+        match text.filter(|text| fits(text)) {
             Some(text) => {
                 self.room -= text.len() * copies;
                 if let Some(alias) = alias {
-                    self.env.push((variable(&alias), text.clone().into_owned()));
+                    self.env
+                        .push((variable_of(&alias), text.clone().into_owned()));
                 }
-                self.env.push((variable(name), text.into_owned()));
+                self.env.push((variable_of(name), text.into_owned()));
             }
             None => self.omitted.push(name.to_owned()),
         }
@@ -240,8 +283,13 @@ impl Output {
     }
 }
 
-fn variable(name: &str) -> String {
+fn variable_of(name: &str) -> String {
     format!("MCPD_OPT_{name}")
+}
+
+/// Whether the name can be part of the name of a variable.
+pub(crate) fn is_variable(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|char: char| char == '=' || char.is_control())
 }
 
 /// The name with `_` for every character that a shell identifier cannot hold, where there is one.

@@ -5,7 +5,7 @@
 
 use std::{borrow::Cow, collections::BTreeSet, ops::Range};
 
-use crate::decimal;
+use crate::{decimal, text::excerpt};
 
 /// Byte range in the text that was read.
 pub(crate) type Span = Range<usize>;
@@ -18,7 +18,14 @@ const MAX_DEPTH: usize = 128;
 pub(crate) struct Document<'a> {
     pub(crate) root: Value<'a>,
     /// Every key that its object already has, at any depth.
-    pub(crate) duplicates: Vec<Span>,
+    pub(crate) duplicates: Vec<Duplicate<'a>>,
+}
+
+/// A key that its object already has.
+#[derive(Debug)]
+pub(crate) struct Duplicate<'a> {
+    pub(crate) key: Cow<'a, str>,
+    pub(crate) span: Span,
 }
 
 /// Why a text is not one JSON value, and where.
@@ -138,7 +145,7 @@ impl<'a> Value<'a> {
     }
 
     /// The members of an object in their order; none for every other kind.
-    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'a>> {
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'a>> + use<'a> {
         let mut parts = self.parts(Kind::Object);
         std::iter::from_fn(move || {
             let key = parts.next()?;
@@ -152,7 +159,7 @@ impl<'a> Value<'a> {
     }
 
     /// The elements of an array in their order; none for every other kind.
-    pub(crate) fn elements(&self) -> impl Iterator<Item = Self> {
+    pub(crate) fn elements(&self) -> impl Iterator<Item = Self> + use<'a> {
         self.parts(Kind::Array)
     }
 
@@ -255,7 +262,7 @@ struct Reader<'a> {
     text: &'a str,
     at: usize,
     depth: usize,
-    duplicates: Vec<Span>,
+    duplicates: Vec<Duplicate<'a>>,
 }
 
 impl<'a> Reader<'a> {
@@ -300,8 +307,9 @@ impl<'a> Reader<'a> {
             }
             self.string()?;
             let span = start..self.at;
-            if !keys.insert(unescape(&self.text[span.clone()])) {
-                self.duplicates.push(span);
+            let key = unescape(&self.text[span.clone()]);
+            if !keys.insert(key.clone()) {
+                self.duplicates.push(Duplicate { key, span });
             }
             self.skip_whitespace();
             if !self.eat(b':') {
@@ -446,7 +454,7 @@ impl<'a> Reader<'a> {
             "True" => "`True` is written `true` in JSON".to_owned(),
             "False" => "`False` is written `false` in JSON".to_owned(),
             "None" => "`None` is written `null` in JSON".to_owned(),
-            word => format!("expected a JSON value, found `{}`", shorten(word, 20)),
+            word => format!("expected a JSON value, found `{}`", excerpt(word, 20)),
         };
         let span = if token.is_empty() {
             token.start..token.start + 1
@@ -483,18 +491,19 @@ impl<'a> Reader<'a> {
     /// Names what stands at the current place.
     fn found(&self) -> String {
         match self.text[self.at..].chars().next() {
-            Some(char) => format!("`{}`", char.escape_debug()),
+            Some(char) => format!("`{}`", excerpt(char.encode_utf8(&mut [0; 4]), 1)),
             None => "the end of the text".to_owned(),
         }
     }
 
     fn unexpected(&self, expected: &str) -> SyntaxError {
-        let len = self.text[self.at..]
-            .chars()
-            .next()
-            .map_or(0, char::len_utf8);
         let message = format!("expected {expected}, found {}", self.found());
-        Self::grammar(self.at..self.at + len, message)
+        let span = match self.text[self.at..].chars().next() {
+            Some(char) => self.at..self.at + char.len_utf8(),
+            // Not past the line end that most outputs close with.
+            None => self.text.trim_end().len()..self.text.trim_end().len(),
+        };
+        Self::grammar(span, message)
     }
 
     fn grammar(span: Span, message: String) -> SyntaxError {
@@ -503,13 +512,5 @@ impl<'a> Reader<'a> {
             span,
             message,
         }
-    }
-}
-
-/// At most `max` characters of `text`, with an ellipsis where something was left out.
-pub(crate) fn shorten(text: &str, max: usize) -> Cow<'_, str> {
-    match text.char_indices().nth(max) {
-        Some((end, _)) => Cow::Owned(format!("{}…", &text[..end])),
-        None => Cow::Borrowed(text),
     }
 }

@@ -72,6 +72,7 @@ mod parse;
 mod rules;
 mod spec;
 mod suggest;
+mod text;
 mod value;
 
 pub use decimal::Decimal;
@@ -81,4 +82,7 @@ pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
 pub use name::{PathError, ScriptPath};
 pub use parse::{HelpOutput, Parsed, parse};
 pub use rules::{Code, RULES, Rule};
-pub use spec::{Bounds, ScriptOption, ScriptSpec, ValueType};
+pub use spec::{
+    Annotations, Bounds, Icon, OutputFormat, Pattern, Role, ScriptOption, ScriptSpec, TaskSupport,
+    ValueType,
+};

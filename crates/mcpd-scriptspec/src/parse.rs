@@ -4,12 +4,14 @@ use crate::{
     diagnostic::{Diagnostic, Severity, Stream},
     json::{self, Document, Kind, SyntaxErrorKind, Value},
     rules::Code,
-    spec::ScriptSpec,
+    spec::{Role, ScriptSpec},
 };
 
 mod metadata;
 mod options;
 mod report;
+mod role;
+mod value_type;
 
 use report::Report;
 
@@ -44,37 +46,7 @@ pub struct Parsed {
 #[must_use]
 pub fn parse(help: HelpOutput<'_>) -> Parsed {
     let mut diagnostics = Vec::new();
-    let mut spec = ScriptSpec::default();
-    let stdout = open(
-        help.stdout,
-        &mut Report::new(Stream::Stdout, &mut diagnostics),
-    );
-    let stderr = open(
-        help.stderr,
-        &mut Report::new(Stream::Stderr, &mut diagnostics),
-    );
-    if are_swapped(&stdout, &stderr) {
-        let message = "the options are on stdout and the metadata on stderr".to_owned();
-        Report::new(Stream::Stdout, &mut diagnostics)
-            .fault(
-                Code::SwappedStreams,
-                0..help.stdout.trim_ascii_end().len(),
-                message,
-            )
-            .help("print the metadata to stdout and the options to stderr");
-    } else {
-        metadata::read(
-            &stdout,
-            &stderr,
-            &mut spec,
-            &mut Report::new(Stream::Stdout, &mut diagnostics),
-        );
-        options::read(
-            &stderr,
-            &mut spec,
-            &mut Report::new(Stream::Stderr, &mut diagnostics),
-        );
-    }
+    let spec = read(help, &mut diagnostics);
     diagnostics.sort_by_key(|diagnostic| {
         (
             diagnostic.location.stream,
@@ -89,6 +61,50 @@ pub fn parse(help: HelpOutput<'_>) -> Parsed {
         spec: (!failed).then_some(spec),
         diagnostics,
     }
+}
+
+fn read(help: HelpOutput<'_>, diagnostics: &mut Vec<Diagnostic>) -> ScriptSpec {
+    let mut spec = ScriptSpec::default();
+    let stdout = open(help.stdout, &mut Report::new(Stream::Stdout, diagnostics));
+    let stderr = open(help.stderr, &mut Report::new(Stream::Stderr, diagnostics));
+    let mut report = Report::new(Stream::Stdout, diagnostics);
+    if are_swapped(&stdout, &stderr) {
+        let message = "the options are on stdout and the metadata on stderr";
+        report
+            .fault(
+                Code::SwappedStreams,
+                0..help.stdout.trim_ascii_end().len(),
+                message,
+            )
+            .help("print the metadata to stdout and the options to stderr");
+        return spec;
+    }
+    metadata::read(&stdout, &stderr, &mut spec, &mut report);
+    if matches!(stdout, Output::Blank) && stderr.root().is_some_and(metadata::resembles) {
+        return spec;
+    }
+    options::read(
+        &stderr,
+        &mut spec,
+        &mut Report::new(Stream::Stderr, diagnostics),
+    );
+    if let Some(root) = stdout.root()
+        && matches!(
+            spec.role,
+            Role::Resource {
+                is_template: true,
+                ..
+            }
+        )
+        && let Some(template) = root.members().find(|member| member.key == "uri_template")
+    {
+        role::check_variables(
+            &template,
+            &spec,
+            &mut Report::new(Stream::Stdout, diagnostics),
+        );
+    }
+    spec
 }
 
 /// One output of `--help`.
@@ -130,7 +146,7 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
         report.fault(
             Code::ByteOrderMark,
             0..start,
-            "a byte order mark before the JSON".to_owned(),
+            "a byte order mark before the JSON",
         );
     }
     if text[start..].trim().is_empty() {
@@ -144,7 +160,15 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
                 SyntaxErrorKind::TooDeep => Code::NestingTooDeep,
                 SyntaxErrorKind::Trailing => Code::TextAfterJson,
             };
-            report.fault(code, error.span, error.message);
+            let help = match report.stream() {
+                Stream::Stdout => {
+                    "stdout of `--help` is the metadata, one JSON object and nothing else"
+                }
+                Stream::Stderr => {
+                    "stderr of `--help` is the options, one JSON object and nothing else, not even log lines"
+                }
+            };
+            report.fault(code, error.span, error.message).help(help);
             Output::Faulty
         }
     }

@@ -278,6 +278,67 @@ echo '{"step": {"value_type": "integer", "default_value": 1}}' >&2"#
 echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 10}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"value_type": "integer", "size": {"max": 9}, "default_value": 1}}' >&2"#
+
+    ExampleMismatch "example-mismatch" Error
+    "Models copy examples, so each must be a value that the option takes."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "examples": ["one"]}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "examples": [1]}}' >&2"#
+
+    UnusedField "unused-field" Warning
+    "A field that means nothing where it stands was meant for something that does not happen."
+    bad r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "pattern": "^[0-9]$"}}' >&2"#
+    good r#"echo '{"description": "Counts"}'
+echo '{"step": {"required": true, "value_type": "integer", "size": {"min": 0, "max": 9}}}' >&2"#
+
+    UnknownChoice "unknown-choice" Error
+    "The field takes one of a few words, and another one was meant to change something."
+    bad r#"echo '{"description": "Counts", "output": "JSON"}'"#
+    good r#"echo '{"description": "Counts", "output": "json"}'"#
+
+    InvalidPattern "invalid-pattern" Error
+    "Patterns are matched in linear time whatever callers send, which look-around and back-references rule out."
+    bad r#"echo '{"description": "Looks up a word"}'
+echo '{"word": {"required": true, "value_type": "string", "pattern": "(a"}}' >&2"#
+    good r#"echo '{"description": "Looks up a word"}'
+echo '{"word": {"required": true, "value_type": "string", "pattern": "^[a-z]+$"}}' >&2"#
+
+    InvalidHeader "invalid-header" Error
+    "Clients leave out a tool whose `x-mcp-header` breaks the protocol: a token, unique, on a string, integer, boolean or enum; and a header is no place for a secret."
+    bad r#"echo '{"description": "Queries a region"}'
+echo '{"region": {"required": true, "value_type": "string", "header": "My Region"}}' >&2"#
+    good r#"echo '{"description": "Queries a region"}'
+echo '{"region": {"required": true, "value_type": "string", "header": "Region"}}' >&2"#
+
+    InvalidSchema "invalid-schema" Error
+    "Arguments are an object, so their schema describes one; some clients refuse every tool of a server over another schema."
+    bad r#"echo '{"description": "Draws", "input_schema": {"anyOf": []}}'"#
+    good r#"echo '{"description": "Draws", "input_schema": {"type": "object"}}'"#
+
+    ConflictingFields "conflicting-fields" Error
+    "Two fields that exclude each other leave open which one counts."
+    bad r#"echo '{"description": "Draws", "input_schema": {"type": "object"}}'
+echo '{"shape": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Draws"}'
+echo '{"shape": {"required": true}}' >&2"#
+
+    ResourceWithoutUri "resource-without-uri" Error
+    "A resource is read by its URI: without one nobody can ask for it."
+    bad r#"echo '{"description": "Notes of today", "kind": "resource"}'"#
+    good r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "notes://today"}'"#
+
+    InvalidUri "invalid-uri" Error
+    "A URI starts with a scheme; clients refuse, or resolve against something else, what does not."
+    bad r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "today"}'"#
+    good r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "notes://today"}'"#
+
+    UndeclaredVariable "undeclared-variable" Error
+    "The variables of a URI template are passed as options, so each must be one."
+    bad r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'"#
+    good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
+echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
 }
 
 #[cfg(test)]

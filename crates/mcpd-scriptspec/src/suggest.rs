@@ -9,6 +9,12 @@ pub(crate) fn suggest<'n>(
     if given.len() > 64 {
         return None;
     }
+    let names: Vec<_> = names.into_iter().collect();
+    // `type` for `value_type`, `default` for `default_value`.
+    let is_part = |name: &&str| given.len() >= 4 && name.contains(given);
+    if let Some(name) = names.iter().copied().find(is_part) {
+        return Some(name);
+    }
     let distance = |name: &str| strsim::osa_distance(&given.to_lowercase(), &name.to_lowercase());
     let (best, name) = names
         .into_iter()

@@ -1,18 +1,16 @@
 //! Whether a value is what an option wants, and the two forms in which it is passed on.
 
-use std::{borrow::Cow, fmt::Write as _};
+use std::borrow::Cow;
 
 use crate::{
     decimal::{self, Parts},
-    json::{self, Kind, Value},
-    spec::{Bounds, ValueType},
+    json::{Kind, Value},
+    spec::{Bounds, Pattern, ScriptOption, ValueType},
 };
 
-/// Characters of a value that a message repeats.
-const QUOTED: usize = 40;
+mod words;
 
-/// Values of an enum that a message lists.
-const LISTED: usize = 20;
+pub(crate) use words::{describe, expectation, one_of};
 
 /// A value in the forms in which a script gets it.
 #[derive(Debug)]
@@ -27,6 +25,8 @@ pub(crate) struct Accepted<'a> {
 #[derive(Debug)]
 pub(crate) struct Mismatch {
     pub(crate) kind: MismatchKind,
+    /// Where in the value, such as `[3].name`; empty for the value itself.
+    pub(crate) path: String,
     /// Fragments for messages.
     pub(crate) expected: String,
     pub(crate) got: String,
@@ -44,7 +44,7 @@ pub(crate) enum MismatchKind {
 pub(crate) enum Strings {
     /// Models send `"5"` where they mean 5.
     Coerced,
-    /// Authors are expected to write what they mean.
+    /// Authors are expected to write what they mean, and so is whoever nests values.
     Kept,
 }
 
@@ -55,39 +55,63 @@ pub(crate) fn accept<'a>(
     strings: Strings,
 ) -> Result<Accepted<'a>, Mismatch> {
     let accepted = match value_type {
-        ValueType::String { size } => string(size, value),
+        ValueType::String { size, pattern, .. } => string(size, pattern.as_ref(), value),
         ValueType::Integer { size } => integer(size, value, strings),
         ValueType::Float { size } => float(size, value, strings),
         ValueType::Boolean => boolean(value, strings),
         ValueType::Any { size } => any(size, value),
         ValueType::Enum { values } => listed(values, value),
+        ValueType::Array { size, items } => array(size, items.as_deref(), value),
+        ValueType::Object { properties } => object(properties.as_deref(), value),
     };
-    accepted.map_err(|Refused { kind, got }| Mismatch {
-        kind,
-        expected: expectation(value_type),
-        got: got.unwrap_or_else(|| describe(value)),
+    accepted.map_err(|refused| match refused {
+        Refused::Type => mismatch(value_type, MismatchKind::Type, describe(value)),
+        Refused::Bounds => mismatch(value_type, MismatchKind::Bounds, describe(value)),
+        Refused::Count(got) => mismatch(value_type, MismatchKind::Bounds, got),
+        Refused::Inside(mismatch) => mismatch,
     })
 }
 
-/// A mismatch before it is put into words.
-struct Refused {
-    kind: MismatchKind,
-    /// What to say instead of the value itself.
-    got: Option<String>,
+fn mismatch(value_type: &ValueType, kind: MismatchKind, got: String) -> Mismatch {
+    Mismatch {
+        kind,
+        path: String::new(),
+        expected: expectation(value_type),
+        got,
+    }
 }
 
-const WRONG_TYPE: Refused = Refused {
-    kind: MismatchKind::Type,
-    got: None,
-};
-const OUT_OF_BOUNDS: Refused = Refused {
-    kind: MismatchKind::Bounds,
-    got: None,
-};
+/// A value of any type: strings raw, everything else as JSON.
+pub(crate) fn as_it_is(value: Value<'_>) -> Accepted<'_> {
+    let json = value.compact();
+    let text = match value.kind() {
+        Kind::String => value.string(),
+        Kind::Number => decimal::plain_text(json.clone()),
+        Kind::Null | Kind::Boolean | Kind::Array | Kind::Object => Some(json.clone()),
+    };
+    Accepted { json, text }
+}
 
-fn string<'a>(size: &Bounds, value: Value<'a>) -> Result<Accepted<'a>, Refused> {
-    let text = value.string().ok_or(WRONG_TYPE)?;
+/// A mismatch before it is put into words.
+enum Refused {
+    Type,
+    Bounds,
+    /// Outside the bounds; with what to say instead of the value itself.
+    Count(String),
+    /// An element or a property is at fault.
+    Inside(Mismatch),
+}
+
+fn string<'a>(
+    size: &Bounds,
+    pattern: Option<&Pattern>,
+    value: Value<'a>,
+) -> Result<Accepted<'a>, Refused> {
+    let text = value.string().ok_or(Refused::Type)?;
     within_length(size, &text)?;
+    if pattern.is_some_and(|pattern| !pattern.matches(&text)) {
+        return Err(Refused::Bounds);
+    }
     Ok(Accepted {
         json: Cow::Borrowed(value.text()),
         text: Some(text),
@@ -95,15 +119,15 @@ fn string<'a>(size: &Bounds, value: Value<'a>) -> Result<Accepted<'a>, Refused> 
 }
 
 fn integer<'a>(size: &Bounds, value: Value<'a>, strings: Strings) -> Result<Accepted<'a>, Refused> {
-    let number = number(value, strings).ok_or(WRONG_TYPE)?;
+    let number = number(value, strings).ok_or(Refused::Type)?;
     let parts = Parts::of(&number);
     if !parts.is_integer() {
-        return Err(WRONG_TYPE);
+        return Err(Refused::Type);
     }
     if !size.contain(&parts) {
-        return Err(OUT_OF_BOUNDS);
+        return Err(Refused::Bounds);
     }
-    let digits = decimal::integer_text(number).ok_or(OUT_OF_BOUNDS)?;
+    let digits = decimal::integer_text(number).ok_or(Refused::Bounds)?;
     Ok(Accepted {
         json: digits.clone(),
         text: Some(digits),
@@ -111,9 +135,9 @@ fn integer<'a>(size: &Bounds, value: Value<'a>, strings: Strings) -> Result<Acce
 }
 
 fn float<'a>(size: &Bounds, value: Value<'a>, strings: Strings) -> Result<Accepted<'a>, Refused> {
-    let number = number(value, strings).ok_or(WRONG_TYPE)?;
+    let number = number(value, strings).ok_or(Refused::Type)?;
     if !size.contain(&Parts::of(&number)) {
-        return Err(OUT_OF_BOUNDS);
+        return Err(Refused::Bounds);
     }
     Ok(Accepted {
         json: number.clone(),
@@ -126,7 +150,7 @@ fn boolean<'a>(value: Value<'a>, strings: Strings) -> Result<Accepted<'a>, Refus
         (Kind::Boolean, text) => text,
         (Kind::String, r#""true""#) if strings == Strings::Coerced => "true",
         (Kind::String, r#""false""#) if strings == Strings::Coerced => "false",
-        _ => return Err(WRONG_TYPE),
+        _ => return Err(Refused::Type),
     };
     Ok(Accepted {
         json: Cow::Borrowed(text),
@@ -137,16 +161,16 @@ fn boolean<'a>(value: Value<'a>, strings: Strings) -> Result<Accepted<'a>, Refus
 fn any<'a>(size: &Bounds, value: Value<'a>) -> Result<Accepted<'a>, Refused> {
     match value.kind() {
         Kind::String => within_length(size, &value.string().unwrap_or_default())?,
-        Kind::Number if !size.contain(&Parts::of(value.text())) => return Err(OUT_OF_BOUNDS),
+        Kind::Number if !size.contain(&Parts::of(value.text())) => return Err(Refused::Bounds),
         _ => {}
     }
     Ok(as_it_is(value))
 }
 
 fn listed<'a>(values: &[String], value: Value<'a>) -> Result<Accepted<'a>, Refused> {
-    let text = value.string().ok_or(WRONG_TYPE)?;
+    let text = value.string().ok_or(Refused::Type)?;
     if !values.iter().any(|listed| *listed == text) {
-        return Err(OUT_OF_BOUNDS);
+        return Err(Refused::Bounds);
     }
     Ok(Accepted {
         json: Cow::Borrowed(value.text()),
@@ -154,15 +178,79 @@ fn listed<'a>(values: &[String], value: Value<'a>) -> Result<Accepted<'a>, Refus
     })
 }
 
-/// A value of any type: strings raw, everything else as JSON.
-pub(crate) fn as_it_is(value: Value<'_>) -> Accepted<'_> {
-    let json = value.compact();
-    let text = match value.kind() {
-        Kind::String => value.string(),
-        Kind::Number => decimal::plain_text(json.clone()),
-        Kind::Null | Kind::Boolean | Kind::Array | Kind::Object => Some(json.clone()),
+fn array<'a>(
+    size: &Bounds,
+    items: Option<&ValueType>,
+    value: Value<'a>,
+) -> Result<Accepted<'a>, Refused> {
+    if value.kind() != Kind::Array {
+        return Err(Refused::Type);
+    }
+    if !size.are_open() {
+        within(size, value.elements().count(), "an array", "element")?;
+    }
+    if let Some(items) = items {
+        for (index, element) in value.elements().enumerate() {
+            accept(items, element, Strings::Kept)
+                .map_err(|inner| inside(&format!("[{index}]"), inner))?;
+        }
+    }
+    Ok(as_it_is(value))
+}
+
+fn object<'a>(
+    properties: Option<&[ScriptOption]>,
+    value: Value<'a>,
+) -> Result<Accepted<'a>, Refused> {
+    if value.kind() != Kind::Object {
+        return Err(Refused::Type);
+    }
+    let Some(properties) = properties else {
+        return Ok(as_it_is(value));
     };
-    Accepted { json, text }
+    for member in value.members() {
+        let path = format!(".{}", member.key);
+        let Some(property) = properties
+            .iter()
+            .find(|property| property.name == member.key)
+        else {
+            let expected = one_of("properties", properties);
+            let got = "an unknown one".to_owned();
+            let kind = MismatchKind::Type;
+            return Err(inside(
+                &path,
+                Mismatch {
+                    kind,
+                    path: String::new(),
+                    expected,
+                    got,
+                },
+            ));
+        };
+        accept(&property.value_type, member.value, Strings::Kept)
+            .map_err(|inner| inside(&path, inner))?;
+    }
+    let is_missing = |property: &&ScriptOption| {
+        property.required && value.members().all(|member| member.key != property.name)
+    };
+    match properties.iter().find(is_missing) {
+        None => Ok(as_it_is(value)),
+        Some(property) => {
+            let missing = mismatch(
+                &property.value_type,
+                MismatchKind::Type,
+                "nothing".to_owned(),
+            );
+            Err(inside(&format!(".{}", property.name), missing))
+        }
+    }
+}
+
+fn inside(step: &str, inner: Mismatch) -> Refused {
+    Refused::Inside(Mismatch {
+        path: format!("{step}{}", inner.path),
+        ..inner
+    })
 }
 
 fn number<'a>(value: Value<'a>, strings: Strings) -> Option<Cow<'a, str>> {
@@ -178,66 +266,19 @@ fn number<'a>(value: Value<'a>, strings: Strings) -> Option<Cow<'a, str>> {
 /// Checks the number of code points.
 fn within_length(size: &Bounds, text: &str) -> Result<(), Refused> {
     if size.are_open() {
+        Ok(())
+    } else {
+        within(size, text.chars().count(), "a string", "character")
+    }
+}
+
+fn within(size: &Bounds, count: usize, what: &str, unit: &str) -> Result<(), Refused> {
+    let number = count.to_string();
+    if size.contain(&Parts::of(&number)) {
         return Ok(());
     }
-    let count = text.chars().count();
-    if size.contain(&Parts::of(&count.to_string())) {
-        return Ok(());
-    }
-    Err(Refused {
-        got: Some(format!("a string of {count} characters")),
-        ..OUT_OF_BOUNDS
-    })
-}
-
-/// What a value of this type is, as a fragment: `an integer from 1 to 100`.
-pub(crate) fn expectation(value_type: &ValueType) -> String {
-    match value_type {
-        ValueType::String { size } => counted("a string", size, "characters"),
-        ValueType::Integer { size } => sized("an integer", size),
-        ValueType::Float { size } => sized("a number", size),
-        ValueType::Boolean => "`true` or `false`".to_owned(),
-        ValueType::Any { size } => sized("a value", size),
-        ValueType::Enum { values } => {
-            let mut text = "one of ".to_owned();
-            for (index, value) in values.iter().take(LISTED).enumerate() {
-                let comma = if index == 0 { "" } else { ", " };
-                write!(text, "{comma}{value:?}").expect("a string takes all that is written");
-            }
-            if values.len() > LISTED {
-                text + " …"
-            } else {
-                text
-            }
-        }
-    }
-}
-
-fn sized(what: &str, size: &Bounds) -> String {
-    match (&size.min, &size.max) {
-        (Some(min), Some(max)) => format!("{what} from {min} to {max}"),
-        (Some(min), None) => format!("{what} of at least {min}"),
-        (None, Some(max)) => format!("{what} of at most {max}"),
-        (None, None) => what.to_owned(),
-    }
-}
-
-fn counted(what: &str, size: &Bounds, unit: &str) -> String {
-    match (&size.min, &size.max) {
-        (Some(min), Some(max)) if min == max => format!("{what} of {min} {unit}"),
-        (Some(min), Some(max)) => format!("{what} of {min} to {max} {unit}"),
-        (None, None) => what.to_owned(),
-        _ => format!("{} {unit}", sized(what, size)),
-    }
-}
-
-/// A value as a fragment: `the string "ten"`.
-pub(crate) fn describe(value: Value<'_>) -> String {
-    let text = json::shorten(value.text(), QUOTED);
-    match value.kind() {
-        Kind::String => format!("the string {text}"),
-        Kind::Number => format!("the number {text}"),
-        Kind::Null | Kind::Boolean => format!("`{text}`"),
-        Kind::Array | Kind::Object => value.kind().name().to_owned(),
-    }
+    Err(Refused::Count(format!(
+        "{what} of {}",
+        words::count(&number, unit)
+    )))
 }

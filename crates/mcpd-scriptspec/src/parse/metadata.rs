@@ -1,16 +1,41 @@
 //! The metadata object: what a script says of itself as a whole.
 
-use super::{Output, Report};
+use std::{num::NonZeroU32, time::Duration};
+
+use super::{Output, Report, role};
 use crate::{
-    json::{Document, Kind, Value},
+    json::{Document, Kind, Member, Value},
     rules::Code,
-    spec::ScriptSpec,
+    spec::{Annotations, Icon, OutputFormat, ScriptSpec, TaskSupport},
 };
 
-pub(super) const FIELDS: &[&str] = &["title", "description", "version", "state"];
+pub(super) const FIELDS: &[&str] = &[
+    "title",
+    "description",
+    "version",
+    "state",
+    "kind",
+    "uri",
+    "uri_template",
+    "mime_type",
+    "input_schema",
+    "output",
+    "output_schema",
+    "annotations",
+    "icons",
+    "tags",
+    "timeout",
+    "concurrency",
+    "requires",
+    "context",
+    "task",
+    "safety",
+    "command",
+    "_meta",
+];
 
 /// Longest texts, in characters.
-const MAX_NAME: usize = 256;
+pub(super) const MAX_NAME: usize = 256;
 pub(super) const MAX_DESCRIPTION: usize = 16 * 1024;
 
 pub(super) fn read(
@@ -30,7 +55,7 @@ pub(super) fn read(
         }
         Output::Faulty => {}
         Output::Blank => {
-            let message = "stdout is empty, expected the metadata as a JSON object".to_owned();
+            let message = "stdout is empty, expected the metadata as a JSON object";
             let reported = report.fault(Code::MissingMetadata, 0..0, message);
             reported.help(if stderr.root().is_some_and(resembles) {
                 "stderr holds what looks like the metadata: print it to stdout"
@@ -41,41 +66,177 @@ pub(super) fn read(
     }
 }
 
-fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
-    let mut is_described = false;
-    for member in root.members() {
-        let key = &*member.key;
-        if !FIELDS.contains(&key) {
-            report.unknown_field(&member, FIELDS);
-            continue;
-        }
-        if report.is_null(&member) {
-            continue;
-        }
-        match key {
-            "title" => spec.title = report.text(&member, MAX_NAME),
-            "description" => {
-                spec.description = report.text(&member, MAX_DESCRIPTION);
-                is_described = spec
-                    .description
-                    .as_ref()
-                    .is_none_or(|text| !text.trim().is_empty());
-            }
-            "version" => spec.version = report.text(&member, MAX_NAME),
-            _ => spec.state = report.boolean(&member).unwrap_or_default(),
-        }
-    }
-    if !is_described {
-        let message = "the script has no description".to_owned();
-        report
-            .fault(Code::MissingDescription, root.span(), message)
-            .help("say in a sentence or two what the script does and when to use it");
-    }
-}
-
 /// Whether a value looks like metadata: a field of the metadata that is not an option.
 pub(super) fn resembles(value: Value<'_>) -> bool {
     value
         .members()
         .any(|member| FIELDS.contains(&&*member.key) && member.value.kind() != Kind::Object)
+}
+
+fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
+    let fields = report.fields(root, FIELDS);
+    for member in &fields {
+        field(member, spec, report);
+    }
+    spec.role = role::read(&fields, report);
+    let output_schema = fields.iter().find(|member| member.key == "output_schema");
+    if let Some(member) = output_schema.filter(|_| spec.output == OutputFormat::Text) {
+        report
+            .fault(
+                Code::UnusedField,
+                member.key_span.clone(),
+                "`output_schema` says nothing of text",
+            )
+            .help(r#"add `"output": "json"`"#);
+    }
+    let is_blank = spec
+        .description
+        .as_ref()
+        .is_some_and(|text| text.trim().is_empty());
+    if is_blank || fields.iter().all(|member| member.key != "description") {
+        let start = root.span().start;
+        report
+            .fault(
+                Code::MissingDescription,
+                start..start + 1,
+                "the script has no description",
+            )
+            .help("say in a sentence or two what the script does and when to use it");
+    }
+}
+
+fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
+    const OUTPUTS: &[(&str, OutputFormat)] = &[
+        ("text", OutputFormat::Text),
+        ("json", OutputFormat::Json),
+        ("mcp", OutputFormat::Mcp),
+    ];
+    const TASKS: &[(&str, TaskSupport)] = &[
+        ("never", TaskSupport::Never),
+        ("auto", TaskSupport::Auto),
+        ("required", TaskSupport::Required),
+    ];
+    match &*member.key {
+        "title" => spec.title = report.text(member, MAX_NAME),
+        "description" => spec.description = report.text(member, MAX_DESCRIPTION),
+        "version" => spec.version = report.text(member, MAX_NAME),
+        "state" => spec.state = report.boolean(member).unwrap_or_default(),
+        "input_schema" => spec.declared_schema = schema(member, report),
+        "output" => spec.output = report.choice(member, OUTPUTS).unwrap_or_default(),
+        "output_schema" => spec.output_schema = schema(member, report),
+        "annotations" => spec.annotations = annotations(member, report),
+        "icons" => spec.icons = icons(member, report),
+        "tags" => spec.tags = report.strings(member),
+        "timeout" => spec.timeout = timeout(member, report),
+        "concurrency" => spec.concurrency = concurrency(member, report),
+        "requires" => spec.requires = report.strings(member),
+        "context" => spec.context = report.boolean(member).unwrap_or_default(),
+        "task" => spec.task = report.choice(member, TASKS).unwrap_or_default(),
+        "safety" => spec.safety = report.text(member, MAX_DESCRIPTION),
+        "command" => spec.command = report.text(member, MAX_DESCRIPTION),
+        "_meta" => spec.meta = report.object(member).unwrap_or_default(),
+        // The rest make up the role.
+        _ => {}
+    }
+}
+
+/// A JSON Schema of an object; what it says beyond that is not judged here.
+fn schema(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Value> {
+    let schema = report.object(member)?;
+    let is_input = member.key == "input_schema";
+    let wrong = |keyword: &str, is_right: fn(&serde_json::Value) -> bool| {
+        schema.get(keyword).is_some_and(|value| !is_right(value))
+    };
+    let message = if is_input && schema.get("type").is_none_or(|kind| kind != "object") {
+        r#"a schema of arguments says `"type": "object"`"#
+    } else if wrong("properties", serde_json::Value::is_object) {
+        "`properties` of a schema is an object"
+    } else if wrong("required", serde_json::Value::is_array) {
+        "`required` of a schema is an array"
+    } else {
+        return Some(serde_json::Value::Object(schema));
+    };
+    report.fault(Code::InvalidSchema, member.value.span(), message);
+    None
+}
+
+fn annotations(member: &Member<'_>, report: &mut Report<'_>) -> Annotations {
+    let mut annotations = Annotations::default();
+    if member.value.kind() != Kind::Object {
+        report.mismatch("annotations", member.value, "an object");
+    }
+    for member in report.fields(
+        member.value,
+        &["read_only", "destructive", "idempotent", "open_world"],
+    ) {
+        let hint = match &*member.key {
+            "read_only" => &mut annotations.read_only,
+            "destructive" => &mut annotations.destructive,
+            "idempotent" => &mut annotations.idempotent,
+            _ => &mut annotations.open_world,
+        };
+        *hint = report.boolean(&member);
+    }
+    annotations
+}
+
+fn icons(member: &Member<'_>, report: &mut Report<'_>) -> Vec<Icon> {
+    if member.value.kind() != Kind::Array {
+        report.mismatch("icons", member.value, "an array of objects");
+    }
+    member
+        .value
+        .elements()
+        .filter_map(|element| icon(element, report))
+        .collect()
+}
+
+fn icon(value: Value<'_>, report: &mut Report<'_>) -> Option<Icon> {
+    const THEMES: &[(&str, &str)] = &[("light", "light"), ("dark", "dark")];
+    let mut icon = Icon {
+        src: String::new(),
+        mime_type: None,
+        sizes: Vec::new(),
+        theme: None,
+    };
+    for member in report.fields(value, &["src", "mime_type", "sizes", "theme"]) {
+        match &*member.key {
+            "src" => {
+                icon.src = report.string("src", member.value)?.into_owned();
+                if !["https:", "http:", "data:"]
+                    .iter()
+                    .any(|scheme| icon.src.starts_with(scheme))
+                {
+                    let message = "an icon is a URI that starts with `https:`, `http:` or `data:`";
+                    report.fault(Code::InvalidUri, member.value.span(), message);
+                }
+            }
+            "mime_type" => icon.mime_type = report.text(&member, MAX_NAME),
+            "sizes" => icon.sizes = report.strings(&member),
+            _ => icon.theme = report.choice(&member, THEMES).map(str::to_owned),
+        }
+    }
+    if icon.src.is_empty() {
+        report.mismatch("icons", value, r#"objects such as `{"src": "https://…"}`"#);
+        return None;
+    }
+    Some(icon)
+}
+
+fn timeout(member: &Member<'_>, report: &mut Report<'_>) -> Option<Duration> {
+    let seconds: Option<f64> = member.value.text().parse().ok();
+    let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let timeout = timeout.filter(|timeout| !timeout.is_zero());
+    if timeout.is_none() {
+        report.mismatch("timeout", member.value, "a number of seconds above 0");
+    }
+    timeout
+}
+
+fn concurrency(member: &Member<'_>, report: &mut Report<'_>) -> Option<NonZeroU32> {
+    let concurrency = member.value.text().parse().ok();
+    if concurrency.is_none() {
+        report.mismatch("concurrency", member.value, "a whole number above 0");
+    }
+    concurrency
 }

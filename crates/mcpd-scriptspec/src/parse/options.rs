@@ -1,27 +1,40 @@
 //! The options object: what a script wants to be given.
 
+use std::collections::BTreeMap;
+
 use serde_json::value::RawValue;
 
-use super::{Output, Report, metadata::MAX_DESCRIPTION};
+use super::{
+    Output, Report,
+    metadata::{MAX_DESCRIPTION, MAX_NAME},
+    value_type::{self, TypeFields},
+};
 use crate::{
-    decimal::{self, Decimal},
-    invocation::alias,
-    json::{self, Kind, Member, Span, Value},
+    invocation::{alias, is_variable},
+    json::{Duplicate, Kind, Member, Value},
     rules::Code,
-    spec::{Bounds, ScriptOption, ScriptSpec, ValueType},
-    suggest::suggest,
+    spec::{ScriptOption, ScriptSpec, ValueType},
+    text,
     value::{self, MismatchKind, Strings},
 };
 
+/// Fields of an option, and of a property of an object: the last three belong to options alone.
 const FIELDS: &[&str] = &[
+    "title",
     "description",
     "required",
     "value_type",
-    "default_value",
     "size",
+    "items",
+    "properties",
+    "pattern",
+    "format",
+    "examples",
+    "default_value",
+    "secret",
+    "header",
 ];
-
-const TYPES: &[&str] = &["string", "integer", "float", "boolean", "any"];
+const OPTION_ONLY: usize = 3;
 
 pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {
@@ -33,91 +46,127 @@ pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Repo
         report.fault(Code::OptionsNotObject, root.span(), message);
         return;
     }
+    let is_option = |duplicate: &&Duplicate<'_>| {
+        root.members()
+            .any(|member| member.key_span == duplicate.span)
+    };
+    let (options, fields): (Vec<_>, Vec<_>) = document.duplicates.iter().partition(is_option);
+    for Duplicate { key, span } in options {
+        let message = format!("a second option with the name {}", text::name(key));
+        report.fault(Code::DuplicateOption, span.clone(), message);
+    }
+    report.duplicates(fields);
     let names: Vec<_> = root
         .members()
-        .map(|member| (member.key, member.key_span))
+        .filter(|member| check_name(member, report))
         .collect();
-    for span in &document.duplicates {
-        let is_option = names.iter().any(|(_, name)| name == span);
-        let code = if is_option {
-            Code::DuplicateOption
-        } else {
-            Code::DuplicateKey
-        };
-        report.fault(
-            code,
-            span.clone(),
-            "this key stands here for the second time".to_owned(),
-        );
-    }
-    for (name, span) in &names {
-        check_name(name, span, report);
-    }
     check_variables(&names, report);
+    check_headers(root, report);
     spec.options = root
         .members()
-        .filter_map(|member| option(&member, report))
+        .filter_map(|member| option(&member, Scope::Option, report))
         .collect();
+    if spec.declared_schema.is_some() && !names.is_empty() {
+        report.fault(
+            Code::ConflictingFields,
+            root.span(),
+            "options beside an `input_schema`",
+        );
+    }
 }
 
-fn check_name(name: &str, span: &Span, report: &mut Report<'_>) {
-    if name.is_empty() {
-        let message = "an option without a name".to_owned();
-        report.fault(Code::InvalidOptionName, span.clone(), message);
-        return;
-    }
-    if let Some(char) = name.chars().find(|char| *char == '=' || char.is_control()) {
+/// Whether a variable can carry the name.
+fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
+    let Member { key, key_span, .. } = member;
+    if !is_variable(key) {
         let message = format!(
-            "an option name with the character `{}`",
-            char.escape_debug()
-        );
-        report.fault(Code::InvalidOptionName, span.clone(), message);
-        return;
-    }
-    report.visible(name, name, span.clone());
-    let is_portable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    if name.len() > 64 || !name.bytes().all(is_portable) {
-        let message = format!(
-            "some models refuse the option name `{}`",
-            json::shorten(name, 64)
+            "{} cannot be part of the name of a variable",
+            text::name(key)
         );
         report
-            .fault(Code::UnportableOptionName, span.clone(), message)
+            .fault(Code::InvalidOptionName, key_span.clone(), message)
+            .help("a name is not empty, and holds no `=` and no control character");
+        return false;
+    }
+    let is_portable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    if report.visible(key, key, key_span.clone())
+        && (key.len() > 64 || !key.bytes().all(is_portable))
+    {
+        let message = format!("some models refuse the option name {}", text::name(key));
+        report
+            .fault(Code::UnportableOptionName, key_span.clone(), message)
             .help("use at most 64 of the characters `A-Z a-z 0-9 _ . -`");
     }
+    true
 }
 
-/// Every option needs a variable that a shell can read, of its own.
-fn check_variables(names: &[(std::borrow::Cow<'_, str>, Span)], report: &mut Report<'_>) {
-    let mut taken = std::collections::BTreeMap::new();
-    for (name, span) in names {
-        let variable = alias(name).unwrap_or_else(|| name.to_string());
+/// Every option needs a variable of its own that a shell can read.
+fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
+    let mut taken = BTreeMap::new();
+    for Member { key, key_span, .. } in names {
+        let variable = alias(key).unwrap_or_else(|| key.to_string());
         let message = format!("`MCPD_OPT_{variable}` would be the variable of two options");
-        if let Some(other) = taken.insert(variable, name)
-            && other != name
+        if let Some(other) = taken.insert(variable, key)
+            && other != key
         {
             report
-                .fault(Code::AmbiguousOptionVariable, span.clone(), message)
-                .help(format!("give `{name}` or `{other}` another name"));
+                .fault(Code::AmbiguousOptionVariable, key_span.clone(), message)
+                .help(format!(
+                    "give {} or {} another name",
+                    text::name(key),
+                    text::name(other)
+                ));
         }
     }
 }
 
-/// The known fields of one option, in the order in which they are checked.
-#[derive(Default)]
-struct Fields<'a> {
-    description: Option<String>,
-    required: bool,
-    value_type: Option<Member<'a>>,
-    size: Option<Member<'a>>,
-    default_value: Option<Member<'a>>,
+/// "MUST be case-insensitively unique among all `x-mcp-header` values" -- 2026-07-28/server/tools#x-mcp-header
+fn check_headers(root: Value<'_>, report: &mut Report<'_>) {
+    let mut taken = BTreeMap::new();
+    let fields = root.members().flat_map(|option| option.value.members());
+    for header in fields.filter(|field| field.key == "header") {
+        let name = header.value.string().unwrap_or_default().to_lowercase();
+        if taken.insert(name, ()).is_some() {
+            report.fault(
+                Code::InvalidHeader,
+                header.value.span(),
+                "two options with this header",
+            );
+        }
+    }
 }
 
-fn option(member: &Member<'_>, report: &mut Report<'_>) -> Option<ScriptOption> {
+/// Where an option stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    /// Among the options of the script.
+    Option,
+    /// Among the properties of an object, which are given or not, but have no life of their own.
+    Property,
+}
+
+/// The fields of one option, in the order in which they are checked.
+#[derive(Default)]
+struct Fields<'a> {
+    title: Option<String>,
+    description: Option<Member<'a>>,
+    required: bool,
+    secret: bool,
+    value_type: TypeFields<'a>,
+    default_value: Option<Member<'a>>,
+    examples: Option<Member<'a>>,
+    header: Option<Member<'a>>,
+}
+
+pub(super) fn option(
+    member: &Member<'_>,
+    scope: Scope,
+    report: &mut Report<'_>,
+) -> Option<ScriptOption> {
+    let name = text::name(&member.key);
     if member.value.kind() != Kind::Object {
         let message = format!(
-            "option `{}` is {}, expected an object",
-            member.key,
+            "option {name} is {}, expected an object",
             member.value.kind().name()
         );
         report
@@ -125,259 +174,154 @@ fn option(member: &Member<'_>, report: &mut Report<'_>) -> Option<ScriptOption> 
             .help(r#"write `{"required": true, "value_type": "string"}`"#);
         return None;
     }
-    let fields = fields(member.value, report);
-    if fields
+    let fields = fields(member.value, scope, report);
+    let description = fields
         .description
         .as_ref()
-        .is_none_or(|text| text.trim().is_empty())
-    {
-        let message = format!("option `{}` has no description", member.key);
+        .and_then(|field| report.text(field, MAX_DESCRIPTION));
+    let is_blank = description
+        .as_ref()
+        .is_some_and(|text| text.trim().is_empty());
+    if fields.description.is_none() || is_blank {
+        let message = format!("option {name} has no description");
         report.fault(Code::UndescribedOption, member.key_span.clone(), message);
     }
-    let value_type = value_type(&fields, report)?;
-    let default_value = default_value(&fields, member, &value_type, report);
+    check_default(&fields, member, scope, report);
+    let value_type = value_type::read(&fields.value_type, report)?;
+    let default_value = fields.default_value.as_ref().and_then(|default| {
+        let codes = [Code::DefaultTypeMismatch, Code::DefaultOutOfBounds];
+        example("the default", default.value, &value_type, codes, report)
+    });
+    let examples = fields.examples.as_ref();
     Some(ScriptOption {
         name: member.key.clone().into_owned(),
-        description: fields.description,
+        title: fields.title,
+        description,
         required: fields.required,
-        value_type,
         default_value,
+        examples: examples
+            .map(|field| examples_of(field, &value_type, report))
+            .unwrap_or_default(),
+        header: fields
+            .header
+            .as_ref()
+            .and_then(|field| header(field, &value_type, fields.secret, report)),
+        secret: fields.secret,
+        value_type,
     })
 }
 
-fn fields<'a>(definition: Value<'a>, report: &mut Report<'_>) -> Fields<'a> {
+fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> Fields<'a> {
+    let known = match scope {
+        Scope::Option => FIELDS,
+        Scope::Property => &FIELDS[..FIELDS.len() - OPTION_ONLY],
+    };
     let mut fields = Fields::default();
-    for member in definition.members() {
-        if !FIELDS.contains(&&*member.key) {
-            report.unknown_field(&member, FIELDS);
-            continue;
-        }
-        if report.is_null(&member) {
-            continue;
-        }
+    for member in report.fields(definition, known) {
         match &*member.key {
-            "description" => fields.description = report.text(&member, MAX_DESCRIPTION),
+            "title" => fields.title = report.text(&member, MAX_NAME),
+            "description" => fields.description = Some(member),
             "required" => fields.required = report.boolean(&member).unwrap_or_default(),
-            "value_type" => fields.value_type = Some(member),
-            "size" => fields.size = Some(member),
-            _ => fields.default_value = Some(member),
+            "secret" => fields.secret = report.boolean(&member).unwrap_or_default(),
+            "default_value" => fields.default_value = Some(member),
+            "examples" => fields.examples = Some(member),
+            "header" => fields.header = Some(member),
+            _ => fields.value_type.insert(member),
         }
     }
     fields
 }
 
-fn value_type(fields: &Fields<'_>, report: &mut Report<'_>) -> Option<ValueType> {
-    let bounds = |report: &mut Report<'_>, wanted| {
-        fields
-            .size
-            .as_ref()
-            .map_or_else(Bounds::default, |size| bounds(size, wanted, report))
-    };
-    let Some(member) = &fields.value_type else {
-        unpublished(fields, "any", report);
-        return Some(ValueType::Any {
-            size: bounds(report, Wanted::Number),
-        });
-    };
-    if member.value.kind() == Kind::Object {
-        unpublished(fields, "enum", report);
-        return enumeration(member.value, report);
-    }
-    let Some(name) = member.value.string() else {
-        report.type_mismatch("value_type", member.value, r#"a string or `{"enum": […]}`"#);
-        return None;
-    };
-    Some(match &*name {
-        "string" => ValueType::String {
-            size: bounds(report, Wanted::Count),
-        },
-        "integer" => ValueType::Integer {
-            size: bounds(report, Wanted::Integer),
-        },
-        "float" => ValueType::Float {
-            size: bounds(report, Wanted::Number),
-        },
-        "boolean" => {
-            unpublished(fields, "boolean", report);
-            ValueType::Boolean
+/// Minds an option that is optional without a default, or required with one.
+fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report: &mut Report<'_>) {
+    let name = text::name(&option.key);
+    match &fields.default_value {
+        Some(default) if fields.required => {
+            let message = format!("the required option {name} has a default");
+            report
+                .fault(Code::RequiredWithDefault, default.key_span.clone(), message)
+                .help(r#"remove the default, or `"required": true`"#);
         }
-        "any" => {
-            unpublished(fields, "any", report);
-            ValueType::Any {
-                size: bounds(report, Wanted::Number),
-            }
-        }
-        other => {
-            unknown_type(other, member.value.span(), report);
-            return None;
-        }
-    })
-}
-
-fn unknown_type(name: &str, span: Span, report: &mut Report<'_>) {
-    let meant = match name {
-        "int" | "long" => Some("integer"),
-        "number" | "double" | "decimal" => Some("float"),
-        "str" | "text" => Some("string"),
-        _ => suggest(name, TYPES.iter().copied()),
-    };
-    let message = format!("unknown value type `{}`", json::shorten(name, 64));
-    report
-        .fault(Code::UnknownValueType, span, message)
-        .help(match meant {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!(r#"known types: {}, {{"enum": […]}}"#, TYPES.join(", ")),
-        });
-}
-
-/// Minds a size that cannot be published.
-fn unpublished(fields: &Fields<'_>, name: &str, report: &mut Report<'_>) {
-    if let Some(size) = &fields.size {
-        let message = format!("`size` says nothing to callers about the type `{name}`");
-        report.fault(Code::BoundsOnUnboundedType, size.key_span.clone(), message);
-    }
-}
-
-fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueType> {
-    let mut list = None;
-    for member in definition.members() {
-        if member.key == "enum" {
-            list = Some(member.value);
-        } else {
-            report.unknown_field(&member, &["enum"]);
-        }
-    }
-    let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
-        let found = list.unwrap_or(definition);
-        report.type_mismatch("value_type", found, r#"`{"enum": […]}`"#);
-        return None;
-    };
-    let mut values: Vec<String> = Vec::new();
-    for element in list.elements() {
-        let Some(text) = element.string() else {
-            report.type_mismatch("enum", element, "strings only");
-            continue;
-        };
-        report.visible("enum", &text, element.span());
-        if values.iter().any(|value| *value == text) {
-            let message = format!("{} is listed twice", json::shorten(element.text(), 64));
-            report.fault(Code::DuplicateEnumValue, element.span(), message);
-        }
-        values.push(text.into_owned());
-    }
-    if list.elements().next().is_none() {
-        report.fault(
-            Code::EmptyEnum,
-            list.span(),
-            "an enum without values".to_owned(),
-        );
-    }
-    Some(ValueType::Enum { values })
-}
-
-/// What a bound may be.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
-    Count,
-    Integer,
-    Number,
-}
-
-fn bounds(size: &Member<'_>, wanted: Wanted, report: &mut Report<'_>) -> Bounds {
-    let mut bounds = Bounds::default();
-    if size.value.kind() != Kind::Object {
-        report.type_mismatch("size", size.value, r#"`{"min": …, "max": …}`"#);
-        return bounds;
-    }
-    for member in size.value.members() {
-        if !["min", "max"].contains(&&*member.key) {
-            report.unknown_field(&member, &["min", "max"]);
-        } else if !report.is_null(&member) {
-            let bound = bound(&member, wanted, report);
-            if member.key == "min" {
-                bounds.min = bound
-            } else {
-                bounds.max = bound
-            }
-        }
-    }
-    if let (Some(min), Some(max)) = (&bounds.min, &bounds.max)
-        && min > max
-    {
-        let message = format!("the minimum {min} is above the maximum {max}");
-        report.fault(Code::InvertedBounds, size.value.span(), message);
-    }
-    bounds
-}
-
-fn bound(member: &Member<'_>, wanted: Wanted, report: &mut Report<'_>) -> Option<Decimal> {
-    let expected = match wanted {
-        Wanted::Count => "a whole number from 0 on",
-        Wanted::Integer => "a whole number",
-        Wanted::Number => "a number",
-    };
-    let number = Decimal::parse(member.value.text());
-    let bound = number.and_then(|number| {
-        if wanted == Wanted::Number {
-            return Some(number);
-        }
-        let is_negative = number.as_str().starts_with('-');
-        if !number.parts().is_integer() || (wanted == Wanted::Count && is_negative) {
-            return None;
-        }
-        // Clients that read a bound into an integer refuse `2.0`.
-        Decimal::parse(&decimal::integer_text(number.as_str().into())?)
-    });
-    if bound.is_none() {
-        let message = format!(
-            "`{}` is {}, expected {expected}",
-            member.key,
-            value::describe(member.value)
-        );
-        report.fault(Code::FieldTypeMismatch, member.value.span(), message);
-    }
-    bound
-}
-
-fn default_value(
-    fields: &Fields<'_>,
-    option: &Member<'_>,
-    value_type: &ValueType,
-    report: &mut Report<'_>,
-) -> Option<Box<RawValue>> {
-    let Some(member) = &fields.default_value else {
-        if !fields.required {
-            let message = format!(
-                "option `{}` is neither required nor has a default",
-                option.key
-            );
+        None if !fields.required && scope == Scope::Option => {
+            let message = format!("option {name} is neither required nor has a default");
             report
                 .fault(
                     Code::OptionalWithoutDefault,
                     option.key_span.clone(),
                     message,
                 )
-                .help("add a `default_value`, or `\"required\": true`");
+                .help(r#"add a `default_value`, or `"required": true`"#);
         }
-        return None;
+        _ => {}
+    }
+}
+
+/// A value that a caller could send, as the script would get it.
+fn example(
+    what: &str,
+    value: Value<'_>,
+    value_type: &ValueType,
+    [type_mismatch, out_of_bounds]: [Code; 2],
+    report: &mut Report<'_>,
+) -> Option<Box<RawValue>> {
+    match value::accept(value_type, value, Strings::Kept) {
+        Ok(accepted) => RawValue::from_string(accepted.json.into_owned()).ok(),
+        Err(mismatch) => {
+            let code = match mismatch.kind {
+                MismatchKind::Type => type_mismatch,
+                MismatchKind::Bounds => out_of_bounds,
+            };
+            let place = if mismatch.path.is_empty() { "" } else { " at " };
+            let message = format!(
+                "{what}{place}{} is {}, expected {}",
+                mismatch.path, mismatch.got, mismatch.expected
+            );
+            report.fault(code, value.span(), message);
+            None
+        }
+    }
+}
+
+fn examples_of(
+    field: &Member<'_>,
+    value_type: &ValueType,
+    report: &mut Report<'_>,
+) -> Vec<Box<RawValue>> {
+    if field.value.kind() != Kind::Array {
+        report.mismatch("examples", field.value, "an array");
+    }
+    let elements = field.value.elements();
+    let codes = [Code::ExampleMismatch; 2];
+    elements
+        .filter_map(|element| example("the example", element, value_type, codes, report))
+        .collect()
+}
+
+/// The constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes clients drop the tool.
+fn header(
+    field: &Member<'_>,
+    value_type: &ValueType,
+    is_secret: bool,
+    report: &mut Report<'_>,
+) -> Option<String> {
+    let name = report.string("header", field.value)?;
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    let is_primitive = matches!(
+        value_type,
+        ValueType::String { .. }
+            | ValueType::Integer { .. }
+            | ValueType::Boolean
+            | ValueType::Enum { .. }
+    );
+    let message = if name.is_empty() || !name.bytes().all(is_token) {
+        "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other"
+    } else if !is_primitive {
+        "only strings, integers, booleans and enums can be repeated in a header"
+    } else if is_secret {
+        "a secret would be repeated in a header, which every proxy may log"
+    } else {
+        return Some(name.into_owned());
     };
-    if fields.required {
-        let message = format!("the required option `{}` has a default", option.key);
-        report
-            .fault(Code::RequiredWithDefault, member.key_span.clone(), message)
-            .help("remove the default, or `\"required\": true`");
-    }
-    if let Err(mismatch) = value::accept(value_type, member.value, Strings::Kept) {
-        let code = match mismatch.kind {
-            MismatchKind::Type => Code::DefaultTypeMismatch,
-            MismatchKind::Bounds => Code::DefaultOutOfBounds,
-        };
-        let message = format!(
-            "the default is {}, expected {}",
-            mismatch.got, mismatch.expected
-        );
-        report.fault(code, member.value.span(), message);
-        return None;
-    }
-    RawValue::from_string(member.value.text().to_owned()).ok()
+    report.fault(Code::InvalidHeader, field.value.span(), message);
+    None
 }

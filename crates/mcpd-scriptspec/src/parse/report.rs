@@ -1,10 +1,14 @@
 //! Collects the faults found in one output, and reads the simple fields with the checks common to all of them.
 
+use std::borrow::Cow;
+
 use crate::{
     diagnostic::{Diagnostic, Stream},
-    json::{self, Kind, Member, Span, Value},
+    json::{Duplicate, Kind, Member, Span, Value},
     rules::Code,
     suggest::suggest,
+    text::{self, is_hidden},
+    value,
 };
 
 pub(super) struct Report<'d> {
@@ -29,19 +33,52 @@ impl<'d> Report<'d> {
         }
     }
 
-    pub(super) fn fault(&mut self, code: Code, span: Span, message: String) -> Reported<'_> {
-        let diagnostic = Diagnostic::new(code, self.stream, span, message);
+    pub(super) fn stream(&self) -> Stream {
+        self.stream
+    }
+
+    pub(super) fn fault(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> Reported<'_> {
+        let diagnostic = Diagnostic::new(code, self.stream, span, message.into());
         Reported(self.diagnostics.push_mut(diagnostic))
     }
 
-    /// A field that is of another type than `expected`, such as `a string`.
-    pub(super) fn type_mismatch(&mut self, name: &str, value: Value<'_>, expected: &str) {
-        let message = format!("`{name}` is {}, expected {expected}", value.kind().name());
+    /// A field whose value is something else than `expected`, such as `a string`.
+    pub(super) fn mismatch(&mut self, name: &str, value: Value<'_>, expected: &str) {
+        let message = format!(
+            "`{name}` is {}, expected {expected}",
+            value::describe(value)
+        );
         self.fault(Code::FieldTypeMismatch, value.span(), message);
     }
 
-    pub(super) fn unknown_field(&mut self, member: &Member<'_>, known: &[&'static str]) {
-        let message = format!("unknown field `{}`", json::shorten(&member.key, 64));
+    /// The members of an object of known fields, but for those that are unknown or `null`.
+    pub(super) fn fields<'a>(
+        &mut self,
+        object: Value<'a>,
+        known: &[&'static str],
+    ) -> Vec<Member<'a>> {
+        let mut fields = Vec::new();
+        for member in object.members() {
+            if !known.contains(&&*member.key) {
+                self.unknown_field(&member, known);
+            } else if member.value.kind() == Kind::Null {
+                let message = format!("`{}` is `null`, which counts as absent", member.key);
+                self.fault(Code::NullField, member.value.span(), message)
+                    .help("leave the field out");
+            } else {
+                fields.push(member);
+            }
+        }
+        fields
+    }
+
+    fn unknown_field(&mut self, member: &Member<'_>, known: &[&'static str]) {
+        let message = format!("unknown field {}", text::name(&member.key));
         let suggestion = suggest(&member.key, known.iter().copied());
         let reported = self.fault(Code::UnknownField, member.key_span.clone(), message);
         reported.help(match suggestion {
@@ -50,38 +87,30 @@ impl<'d> Report<'d> {
         });
     }
 
-    pub(super) fn duplicates(&mut self, keys: &[Span]) {
-        for span in keys {
-            let message = "this key stands here for the second time".to_owned();
+    pub(super) fn duplicates<'k, 'a: 'k>(
+        &mut self,
+        keys: impl IntoIterator<Item = &'k Duplicate<'a>>,
+    ) {
+        for Duplicate { key, span } in keys {
+            let message = format!(
+                "the key {} stands here for the second time",
+                text::name(key)
+            );
             self.fault(Code::DuplicateKey, span.clone(), message);
         }
-    }
-
-    /// Whether a known field counts as absent.
-    pub(super) fn is_null(&mut self, member: &Member<'_>) -> bool {
-        let is_null = member.value.kind() == Kind::Null;
-        if is_null {
-            let message = format!("`{}` is `null`, which counts as absent", member.key);
-            self.fault(Code::NullField, member.value.span(), message)
-                .help("leave the field out");
-        }
-        is_null
     }
 
     pub(super) fn boolean(&mut self, member: &Member<'_>) -> Option<bool> {
         let boolean = member.value.boolean();
         if boolean.is_none() {
-            self.type_mismatch(&member.key, member.value, "`true` or `false`");
+            self.mismatch(&member.key, member.value, "`true` or `false`");
         }
         boolean
     }
 
     /// Text of at most `max` characters that looks to people like what it is.
     pub(super) fn text(&mut self, member: &Member<'_>, max: usize) -> Option<String> {
-        let Some(text) = member.value.string() else {
-            self.type_mismatch(&member.key, member.value, "a string");
-            return None;
-        };
+        let text = self.string(&member.key, member.value)?;
         let length = text.chars().count();
         if length > max {
             let message = format!(
@@ -90,34 +119,92 @@ impl<'d> Report<'d> {
             );
             self.fault(Code::TextTooLong, member.value.span(), message);
         }
-        self.visible(&member.key, &text, member.value.span());
         Some(text.into_owned())
     }
 
-    /// Minds the characters that nobody sees in `text`, which stands at `span`.
-    pub(super) fn visible(&mut self, name: &str, text: &str, span: Span) {
-        if let Some(char) = text.chars().find(|char| is_hidden(*char)) {
-            let code = u32::from(char);
+    /// A list of strings.
+    pub(super) fn strings(&mut self, member: &Member<'_>) -> Vec<String> {
+        if member.value.kind() != Kind::Array {
+            self.mismatch(&member.key, member.value, "an array of strings");
+        }
+        let elements = member.value.elements();
+        elements
+            .filter_map(|element| self.string(&member.key, element).map(Cow::into_owned))
+            .collect()
+    }
+
+    /// One of a few words, and what it stands for.
+    pub(super) fn choice<T: Copy>(
+        &mut self,
+        member: &Member<'_>,
+        choices: &[(&str, T)],
+    ) -> Option<T> {
+        let given = self.string(&member.key, member.value)?;
+        let choice = choices.iter().find(|(word, _)| *word == given);
+        if choice.is_none() {
+            let message = format!("`{}` is {}", member.key, value::describe(member.value));
+            let words: Vec<_> = choices
+                .iter()
+                .map(|(word, _)| format!("`{word}`"))
+                .collect();
+            self.fault(Code::UnknownChoice, member.value.span(), message)
+                .help(format!("choose one of {}", words.join(", ")));
+        }
+        choice.map(|(_, meaning)| *meaning)
+    }
+
+    /// A JSON object that is passed on as it is.
+    pub(super) fn object(
+        &mut self,
+        member: &Member<'_>,
+    ) -> Option<serde_json::Map<String, serde_json::Value>> {
+        if member.value.kind() != Kind::Object {
+            self.mismatch(&member.key, member.value, "an object");
+            return None;
+        }
+        self.visible_inside(&member.key, member.value);
+        let object = serde_json::from_str(member.value.text()).ok();
+        if object.is_none() {
+            self.mismatch(&member.key, member.value, "one whose numbers fit a double");
+        }
+        object
+    }
+
+    /// Minds hidden characters in every string of a value.
+    fn visible_inside(&mut self, name: &str, value: Value<'_>) {
+        if let Some(text) = value.string() {
+            self.visible(name, &text, value.span());
+        }
+        for member in value.members() {
+            self.visible(name, &member.key, member.key_span);
+            self.visible_inside(name, member.value);
+        }
+        for element in value.elements() {
+            self.visible_inside(name, element);
+        }
+    }
+
+    /// A string that shows itself as what it is.
+    pub(super) fn string<'a>(&mut self, name: &str, value: Value<'a>) -> Option<Cow<'a, str>> {
+        let Some(text) = value.string() else {
+            self.mismatch(name, value, "a string");
+            return None;
+        };
+        self.visible(name, &text, value.span());
+        Some(text)
+    }
+
+    /// Whether `text`, which stands at `span`, has no characters that nobody sees.
+    pub(super) fn visible(&mut self, name: &str, text: &str, span: Span) -> bool {
+        let hidden = text.chars().find(|char| is_hidden(*char));
+        if let Some(char) = hidden {
             let message = format!(
-                "`{}` holds the hidden character U+{code:04X}",
-                json::shorten(name, 64).escape_debug()
+                "{} holds the hidden character U+{:04X}",
+                text::name(name),
+                u32::from(char)
             );
             self.fault(Code::HiddenCharacter, span, message);
         }
-    }
-}
-
-/// Control characters except line ends and tabs, direction marks, invisible characters and tags.
-///
-/// The joiners U+200C and U+200D are spelling in several scripts, and part of many emoji.
-fn is_hidden(char: char) -> bool {
-    match char {
-        '\n' | '\t' | '\r' => false,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
-            true
-        }
-        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
-        '\u{e0000}'..='\u{e0fff}' => true,
-        _ => char.is_control(),
+        hidden.is_none()
     }
 }

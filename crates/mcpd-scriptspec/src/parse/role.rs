@@ -1,0 +1,147 @@
+//! Whether a script is a tool, a prompt or a resource, and the URI that a resource needs.
+
+use super::{Report, metadata::MAX_NAME};
+use crate::{
+    json::Member,
+    rules::Code,
+    spec::{Role, ScriptSpec},
+    suggest::suggest,
+    text,
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Tool,
+    Prompt,
+    Resource,
+}
+
+/// Reads `kind`, `uri`, `uri_template` and `mime_type` out of the metadata.
+pub(super) fn read(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
+    const KINDS: &[(&str, Kind)] = &[
+        ("tool", Kind::Tool),
+        ("prompt", Kind::Prompt),
+        ("resource", Kind::Resource),
+    ];
+    let kind = field(fields, "kind").and_then(|member| report.choice(member, KINDS));
+    if kind == Some(Kind::Resource) {
+        return resource(fields, report);
+    }
+    for member in ["uri", "uri_template", "mime_type"]
+        .iter()
+        .filter_map(|name| field(fields, name))
+    {
+        let message = format!("`{}` belongs to resources", member.key);
+        report
+            .fault(Code::UnusedField, member.key_span.clone(), message)
+            .help(r#"add `"kind": "resource"`"#);
+    }
+    if kind == Some(Kind::Prompt) {
+        Role::Prompt
+    } else {
+        Role::Tool
+    }
+}
+
+fn resource(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
+    let template = field(fields, "uri_template");
+    let Some(member) = template.or_else(|| field(fields, "uri")) else {
+        let span = field(fields, "kind")
+            .map(|kind| kind.value.span())
+            .unwrap_or_default();
+        report
+            .fault(
+                Code::ResourceWithoutUri,
+                span,
+                "a resource without `uri` or `uri_template`",
+            )
+            .help(r#"add `"uri": "notes://today"`"#);
+        return Role::Tool;
+    };
+    if let (Some(template), Some(_)) = (template, field(fields, "uri")) {
+        let message = "a resource has a `uri` or a `uri_template`, not both";
+        report.fault(Code::ConflictingFields, template.key_span.clone(), message);
+    }
+    let uri = report.text(member, 8 * MAX_NAME).unwrap_or_default();
+    if !is_absolute(&uri) {
+        let message = format!(
+            "`{}` starts with no scheme such as `notes:`, or holds blanks",
+            member.key
+        );
+        report.fault(Code::InvalidUri, member.value.span(), message);
+    }
+    let mime_type = field(fields, "mime_type").and_then(|member| report.text(member, MAX_NAME));
+    Role::Resource {
+        uri,
+        is_template: template.is_some(),
+        mime_type,
+    }
+}
+
+fn field<'f, 'a>(fields: &'f [Member<'a>], name: &str) -> Option<&'f Member<'a>> {
+    fields.iter().find(|member| member.key == name)
+}
+
+/// Holds the variables of a URI template against the options, once both are known.
+pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+    let Some(uri) = template.value.string() else {
+        return;
+    };
+    let Some(variables) = variables(&uri) else {
+        let message = "a URI template whose braces hold no variables";
+        report.fault(Code::InvalidUri, template.value.span(), message);
+        return;
+    };
+    for variable in variables {
+        let mut names = spec.options.iter().map(|option| option.name.as_str());
+        if names.clone().any(|name| name == variable) {
+            continue;
+        }
+        let message = format!(
+            "the variable {} of the template is no option",
+            text::name(variable)
+        );
+        let reported = report.fault(Code::UndeclaredVariable, template.value.span(), message);
+        if let Some(name) = suggest(variable, &mut names) {
+            reported.help(format!("did you mean `{name}`?"));
+        }
+    }
+}
+
+/// Whether the text is `scheme:` and something without blanks.
+fn is_absolute(uri: &str) -> bool {
+    let is_scheme = |scheme: &str| {
+        scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+    };
+    uri.split_once(':')
+        .is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
+        && !uri.contains(char::is_whitespace)
+}
+
+/// The variables of a URI template (RFC 6570); `None` if it is none.
+fn variables(template: &str) -> Option<Vec<&str>> {
+    let mut variables = Vec::new();
+    let mut rest = template;
+    while let Some((literal, after)) = rest.split_once('{') {
+        let (expression, after) = after.split_once('}')?;
+        if literal.contains('}') {
+            return None;
+        }
+        let list = expression
+            .strip_prefix(['+', '#', '.', '/', ';', '?', '&'])
+            .unwrap_or(expression);
+        for variable in list.split(',') {
+            let name = variable.strip_suffix('*').unwrap_or(variable);
+            let name = name.split_once(':').map_or(name, |(name, _)| name);
+            if name.is_empty() || name.contains(['{', ' ']) {
+                return None;
+            }
+            variables.push(name);
+        }
+        rest = after;
+    }
+    (!rest.contains('}')).then_some(variables)
+}

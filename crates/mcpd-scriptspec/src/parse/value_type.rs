@@ -1,0 +1,296 @@
+//! What a value must be: `value_type` with the fields that refine it.
+
+use std::borrow::Cow;
+
+use super::{
+    Report,
+    options::{self, Scope},
+};
+use crate::{
+    decimal::{self, Decimal},
+    json::{Kind, Member, Value},
+    rules::Code,
+    spec::{Bounds, Pattern, ScriptOption, ValueType},
+    suggest::suggest,
+    text,
+};
+
+const TYPES: &[&str] = &[
+    "string", "integer", "float", "boolean", "any", "array", "object",
+];
+
+/// The fields that say what a value must be.
+#[derive(Default)]
+pub(super) struct TypeFields<'a> {
+    value_type: Option<Member<'a>>,
+    size: Option<Member<'a>>,
+    pattern: Option<Member<'a>>,
+    format: Option<Member<'a>>,
+    items: Option<Member<'a>>,
+    properties: Option<Member<'a>>,
+}
+
+impl<'a> TypeFields<'a> {
+    const NAMES: &'static [&'static str] = &[
+        "value_type",
+        "size",
+        "pattern",
+        "format",
+        "items",
+        "properties",
+    ];
+
+    pub(super) fn insert(&mut self, member: Member<'a>) {
+        let field = match &*member.key {
+            "value_type" => &mut self.value_type,
+            "size" => &mut self.size,
+            "pattern" => &mut self.pattern,
+            "format" => &mut self.format,
+            "items" => &mut self.items,
+            _ => &mut self.properties,
+        };
+        *field = Some(member);
+    }
+}
+
+pub(super) fn read(fields: &TypeFields<'_>, report: &mut Report<'_>) -> Option<ValueType> {
+    let name = name(fields, report)?;
+    mind_unused(fields, &name, report);
+    let mut size = |wanted| {
+        fields
+            .size
+            .as_ref()
+            .map(|size| bounds(size, wanted, report))
+            .unwrap_or_default()
+    };
+    Some(match &*name {
+        "string" => ValueType::String {
+            size: size(Wanted::Count),
+            pattern: fields
+                .pattern
+                .as_ref()
+                .and_then(|field| pattern(field, report)),
+            format: fields
+                .format
+                .as_ref()
+                .and_then(|field| report.text(field, 64)),
+        },
+        "integer" => ValueType::Integer {
+            size: size(Wanted::Integer),
+        },
+        "float" => ValueType::Float {
+            size: size(Wanted::Number),
+        },
+        "boolean" => ValueType::Boolean,
+        "any" => ValueType::Any {
+            size: size(Wanted::Number),
+        },
+        "enum" => {
+            return fields
+                .value_type
+                .as_ref()
+                .and_then(|field| enumeration(field.value, report));
+        }
+        "array" => ValueType::Array {
+            size: size(Wanted::Count),
+            items: match &fields.items {
+                Some(field) => Some(Box::new(items(field, report)?)),
+                None => None,
+            },
+        },
+        "object" => ValueType::Object {
+            properties: fields
+                .properties
+                .as_ref()
+                .map(|field| properties(field, report)),
+        },
+        _ => {
+            unknown(&name, fields, report);
+            return None;
+        }
+    })
+}
+
+fn name<'a>(fields: &TypeFields<'a>, report: &mut Report<'_>) -> Option<Cow<'a, str>> {
+    match &fields.value_type {
+        None => Some("any".into()),
+        Some(field) if field.value.kind() == Kind::Object => Some("enum".into()),
+        Some(field) if field.value.kind() == Kind::String => field.value.string(),
+        Some(field) => {
+            report.mismatch("value_type", field.value, r#"a string or `{"enum": […]}`"#);
+            None
+        }
+    }
+}
+
+/// Minds the fields that refine another type than this one.
+fn mind_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
+    if let Some(size) = &fields.size
+        && matches!(name, "boolean" | "any" | "enum" | "object")
+    {
+        let message = format!("`size` says nothing to callers about the type `{name}`");
+        report.fault(Code::BoundsOnUnboundedType, size.key_span.clone(), message);
+    }
+    let refinements = [
+        (&fields.pattern, "string"),
+        (&fields.format, "string"),
+        (&fields.items, "array"),
+        (&fields.properties, "object"),
+    ];
+    for (field, refined) in refinements {
+        if let Some(field) = field
+            && name != refined
+            && TYPES.contains(&name)
+        {
+            let message = format!("`{}` says nothing about the type `{name}`", field.key);
+            report
+                .fault(Code::UnusedField, field.key_span.clone(), message)
+                .help(format!("it belongs to the type `{refined}`"));
+        }
+    }
+}
+
+fn unknown(name: &str, fields: &TypeFields<'_>, report: &mut Report<'_>) {
+    let span = fields
+        .value_type
+        .as_ref()
+        .map(|field| field.value.span())
+        .unwrap_or_default();
+    let meant = match name {
+        "int" | "long" => Some("integer"),
+        "number" | "double" | "decimal" => Some("float"),
+        "str" | "text" => Some("string"),
+        "list" => Some("array"),
+        "dict" | "map" => Some("object"),
+        _ => suggest(name, TYPES.iter().copied()),
+    };
+    let message = format!("unknown value type {}", text::name(name));
+    report
+        .fault(Code::UnknownValueType, span, message)
+        .help(match meant {
+            Some(name) => format!("did you mean `{name}`?"),
+            None => format!(r#"known types: {}, {{"enum": […]}}"#, TYPES.join(", ")),
+        });
+}
+
+fn pattern(field: &Member<'_>, report: &mut Report<'_>) -> Option<Pattern> {
+    let source = report.string("pattern", field.value)?;
+    let pattern = Pattern::new(&source);
+    if pattern.is_none() {
+        let message = "not a regular expression without look-around and back-references";
+        report.fault(Code::InvalidPattern, field.value.span(), message);
+    }
+    pattern
+}
+
+fn items(field: &Member<'_>, report: &mut Report<'_>) -> Option<ValueType> {
+    if field.value.kind() != Kind::Object {
+        report.mismatch(
+            "items",
+            field.value,
+            r#"an object such as `{"value_type": "string"}`"#,
+        );
+        return None;
+    }
+    let mut fields = TypeFields::default();
+    for member in report.fields(field.value, TypeFields::NAMES) {
+        fields.insert(member);
+    }
+    read(&fields, report)
+}
+
+fn properties(field: &Member<'_>, report: &mut Report<'_>) -> Vec<ScriptOption> {
+    if field.value.kind() != Kind::Object {
+        report.mismatch("properties", field.value, "an object of options");
+    }
+    let members = field.value.members();
+    members
+        .filter_map(|member| options::option(&member, Scope::Property, report))
+        .collect()
+}
+
+fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueType> {
+    let list = report
+        .fields(definition, &["enum"])
+        .into_iter()
+        .next()
+        .map(|member| member.value);
+    let Some(list) = list.filter(|list| list.kind() == Kind::Array) else {
+        report.mismatch(
+            "value_type",
+            list.unwrap_or(definition),
+            r#"`{"enum": […]}`"#,
+        );
+        return None;
+    };
+    let mut values: Vec<String> = Vec::new();
+    for element in list.elements() {
+        let Some(text) = report.string("enum", element) else {
+            continue;
+        };
+        if values.iter().any(|value| *value == text) {
+            let message = format!("{} is listed twice", text::name(&text));
+            report.fault(Code::DuplicateEnumValue, element.span(), message);
+        }
+        values.push(text.into_owned());
+    }
+    if list.elements().next().is_none() {
+        report.fault(Code::EmptyEnum, list.span(), "an enum without values");
+    }
+    Some(ValueType::Enum { values })
+}
+
+/// What a bound may be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Count,
+    Integer,
+    Number,
+}
+
+fn bounds(size: &Member<'_>, wanted: Wanted, report: &mut Report<'_>) -> Bounds {
+    let mut bounds = Bounds::default();
+    if size.value.kind() != Kind::Object {
+        report.mismatch("size", size.value, r#"`{"min": …, "max": …}`"#);
+        return bounds;
+    }
+    for member in report.fields(size.value, &["min", "max"]) {
+        let bound = bound(&member, wanted, report);
+        if member.key == "min" {
+            bounds.min = bound;
+        } else {
+            bounds.max = bound;
+        }
+    }
+    if let (Some(min), Some(max)) = (&bounds.min, &bounds.max)
+        && min > max
+    {
+        let message = format!("the minimum {min} is above the maximum {max}");
+        report.fault(Code::InvertedBounds, size.value.span(), message);
+    }
+    bounds
+}
+
+fn bound(member: &Member<'_>, wanted: Wanted, report: &mut Report<'_>) -> Option<Decimal> {
+    let expected = match wanted {
+        Wanted::Count => "a whole number from 0 on",
+        Wanted::Integer => "a whole number",
+        Wanted::Number => "a number",
+    };
+    let bound = Decimal::parse(member.value.text()).and_then(|number| {
+        let is_negative = number.as_str().starts_with('-');
+        match wanted {
+            Wanted::Number => Some(number),
+            Wanted::Count if is_negative => None,
+            _ if !number.parts().is_integer() => None,
+            // Clients that read a bound into an integer refuse `2.0`.
+            Wanted::Count | Wanted::Integer => {
+                Decimal::parse(&decimal::integer_text(number.as_str().into())?)
+            }
+        }
+    });
+    if bound.is_none() {
+        report.mismatch(&member.key, member.value, expected);
+    }
+    bound
+}

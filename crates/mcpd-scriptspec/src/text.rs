@@ -1,0 +1,59 @@
+//! Text of strangers, in messages and in metadata: what nobody sees in it, and how to repeat it safely.
+
+use std::fmt::Write as _;
+
+/// Control characters except line ends and tabs, direction marks, invisible characters and tags.
+///
+/// The joiners U+200C and U+200D are spelling in several scripts, and part of many emoji.
+pub(crate) fn is_hidden(char: char) -> bool {
+    match char {
+        '\n' | '\t' | '\r' => false,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
+            true
+        }
+        '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{fff9}'..='\u{fffb}' => true,
+        '\u{e0000}'..='\u{e0fff}' => true,
+        _ => char.is_control(),
+    }
+}
+
+/// At most `max` characters of `text` on one line, hidden ones as escapes, and an ellipsis where something was left out.
+pub(crate) fn excerpt(text: &str, max: usize) -> String {
+    let mut excerpt = String::new();
+    let mut chars = text.chars();
+    for char in chars.by_ref().take(max) {
+        if is_hidden(char) || char.is_control() {
+            write!(excerpt, "\\u{{{:x}}}", u32::from(char))
+                .expect("a string takes all that is written");
+        } else {
+            excerpt.push(char);
+        }
+    }
+    if chars.next().is_some() {
+        excerpt.push('…');
+    }
+    excerpt
+}
+
+/// Characters of a name that a message repeats.
+const MAX_NAME: usize = 64;
+
+/// A name in a message.
+pub(crate) fn name(text: &str) -> String {
+    format!("`{}`", excerpt(text, MAX_NAME))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_excerpt_is_one_short_visible_line() {
+        assert_eq!(excerpt("grüße", 5), "grüße");
+        assert_eq!(excerpt("grüße", 4), "grüß…");
+        assert_eq!(
+            excerpt("a\n\u{202e}\u{1b}[2J", 99),
+            "a\\u{a}\\u{202e}\\u{1b}[2J"
+        );
+    }
+}

@@ -1,0 +1,93 @@
+//! Types and values as fragments of messages.
+
+use std::fmt::Write as _;
+
+use crate::{
+    json::{Kind, Value},
+    spec::{Bounds, ScriptOption, ValueType},
+    text::{self, excerpt},
+};
+
+/// Characters of a value that a message repeats.
+const QUOTED: usize = 40;
+
+/// Values or names that a message lists.
+const LISTED: usize = 20;
+
+/// What a value of this type is: `an integer from 1 to 100`.
+pub(crate) fn expectation(value_type: &ValueType) -> String {
+    match value_type {
+        ValueType::String { size, pattern, .. } => {
+            let mut text = counted("a string", size, "character");
+            if let Some(pattern) = pattern {
+                write!(text, " that matches `{}`", pattern.as_str())
+                    .expect("a string takes all that is written");
+            }
+            text
+        }
+        ValueType::Integer { size } => sized("an integer", size),
+        ValueType::Float { size } => sized("a number", size),
+        ValueType::Boolean => "`true` or `false`".to_owned(),
+        ValueType::Any { size } => sized("a value", size),
+        ValueType::Enum { values } => {
+            format!("one of {}", list(values, |value| format!("{value:?}")))
+        }
+        ValueType::Array { size, .. } => counted("an array", size, "element"),
+        ValueType::Object { .. } => "an object".to_owned(),
+    }
+}
+
+/// A value: `the string "ten"`.
+pub(crate) fn describe(value: Value<'_>) -> String {
+    let text = excerpt(value.text(), QUOTED);
+    match value.kind() {
+        Kind::String => format!("the string {text}"),
+        Kind::Number => format!("the number {text}"),
+        Kind::Null | Kind::Boolean => format!("`{text}`"),
+        Kind::Array | Kind::Object => value.kind().name().to_owned(),
+    }
+}
+
+/// The names to choose from: ``one of the options `a`, `b` ``.
+pub(crate) fn one_of(what: &str, options: &[ScriptOption]) -> String {
+    if options.is_empty() {
+        return format!("no {what} at all");
+    }
+    format!(
+        "one of the {what} {}",
+        list(options, |option| text::name(&option.name))
+    )
+}
+
+/// A count with its unit: `1 character`.
+pub(super) fn count(number: &str, unit: &str) -> String {
+    let plural = if number == "1" { "" } else { "s" };
+    format!("{number} {unit}{plural}")
+}
+
+fn list<T>(items: &[T], word: impl Fn(&T) -> String) -> String {
+    let mut words: Vec<_> = items.iter().take(LISTED).map(word).collect();
+    if items.len() > LISTED {
+        words.push("…".to_owned());
+    }
+    words.join(", ")
+}
+
+fn sized(what: &str, size: &Bounds) -> String {
+    match (&size.min, &size.max) {
+        (Some(min), Some(max)) => format!("{what} from {min} to {max}"),
+        (Some(min), None) => format!("{what} of at least {min}"),
+        (None, Some(max)) => format!("{what} of at most {max}"),
+        (None, None) => what.to_owned(),
+    }
+}
+
+fn counted(what: &str, size: &Bounds, unit: &str) -> String {
+    match (&size.min, &size.max) {
+        (Some(min), Some(max)) if min == max => format!("{what} of {}", count(max.as_str(), unit)),
+        (Some(min), Some(max)) => format!("{what} of {min} to {}", count(max.as_str(), unit)),
+        (Some(min), None) => format!("{what} of at least {}", count(min.as_str(), unit)),
+        (None, Some(max)) => format!("{what} of at most {}", count(max.as_str(), unit)),
+        (None, None) => what.to_owned(),
+    }
+}
