@@ -1,0 +1,74 @@
+//! The text of a case → what the script printed and how it is called.
+
+/// One case.
+pub(crate) struct Case {
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: Vec<u8>,
+    pub(crate) calls: Vec<String>,
+}
+
+impl Case {
+    #[track_caller]
+    pub(crate) fn read(text: &str) -> Self {
+        let (prose, rest) = text.split_once('\n').unwrap();
+        assert!(
+            prose.ends_with('.') && !prose.starts_with("--"),
+            "a case opens with a sentence"
+        );
+        let mut case = Self {
+            stdout: Vec::new(),
+            stderr: Vec::new(),
+            calls: Vec::new(),
+        };
+        let mut section = "";
+        for line in rest.split_inclusive('\n') {
+            if let Some(header) = line.trim_end().strip_prefix("-- ") {
+                section = header.strip_suffix(" --").unwrap();
+                continue;
+            }
+            let (name, is_escaped) = match section.strip_suffix(" escaped") {
+                Some(name) => (name, true),
+                None => (section, false),
+            };
+            let bytes = if is_escaped {
+                unescape(line)
+            } else {
+                line.as_bytes().to_vec()
+            };
+            match name {
+                "stdout" => case.stdout.extend(bytes),
+                "stderr" => case.stderr.extend(bytes),
+                "arguments" if !line.trim().is_empty() => {
+                    case.calls
+                        .push(String::from_utf8(bytes).unwrap().trim().to_owned());
+                }
+                _ => assert!(line.trim().is_empty(), "{line:?} in section {section:?}"),
+            }
+        }
+        case
+    }
+}
+
+/// `\xHH` is a byte, and `<<3*text>>` is `texttexttext`.
+#[track_caller]
+fn unescape(line: &str) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut rest = line;
+    while let Some(char) = rest.chars().next() {
+        if let Some(escape) = rest.strip_prefix("\\x") {
+            bytes.push(u8::from_str_radix(&escape[..2], 16).unwrap());
+            rest = &escape[2..];
+        } else if let Some((repetition, after)) = rest
+            .strip_prefix("<<")
+            .and_then(|rest| rest.split_once(">>"))
+        {
+            let (count, text) = repetition.split_once('*').unwrap();
+            bytes.extend(text.repeat(count.parse().unwrap()).bytes());
+            rest = after;
+        } else {
+            bytes.extend(&rest.as_bytes()[..char.len_utf8()]);
+            rest = &rest[char.len_utf8()..];
+        }
+    }
+    bytes
+}
