@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpd_exec::{Command, Line, Outcome, StartError, Stream};
+use mcpd_protocol::CallToolResult;
 use mcpd_protocol::ContentBlock;
 use mcpd_protocol::LoggingLevel;
-use mcpd_protocol::CallToolResult;
 use mcpd_scriptspec::{Invocation, LogLevel, log_line, progress_line};
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -23,11 +23,21 @@ mod exit;
 const STDERR_TAIL: usize = 4096;
 
 /// Checks the arguments and, if they are right, gives the future of the run.
-pub(crate) fn start(server: &Server, script: &Arc<Script>, arguments: Option<&RawValue>, context: &Context) -> Run {
+pub(crate) fn start(
+    server: &Server,
+    script: &Arc<Script>,
+    arguments: Option<&RawValue>,
+    context: &Context,
+) -> Run {
     match script.spec.invocation(arguments) {
         Ok(invocation) => {
             let command = command(server, script, invocation, &context.trace);
-            Box::pin(run(server.clone(), Arc::clone(script), command, context.side.clone()))
+            Box::pin(run(
+                server.clone(),
+                Arc::clone(script),
+                command,
+                context.side.clone(),
+            ))
         }
         Err(faults) => {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
@@ -37,8 +47,12 @@ pub(crate) fn start(server: &Server, script: &Arc<Script>, arguments: Option<&Ra
 }
 
 fn command(server: &Server, script: &Script, invocation: Invocation, trace: &Trace) -> Command {
-    let command = Command::new(&script.file).current_dir(&script.directory).stdin(invocation.stdin);
-    let mut command = server.environment().prepare(command)
+    let command = Command::new(&script.file)
+        .current_dir(&script.directory)
+        .stdin(invocation.stdin);
+    let mut command = server
+        .environment()
+        .prepare(command)
         .env("MCPD_TOOL", script.path.as_str())
         .env("MCPD_CALL_ID", call_id());
     let trace = [("TRACEPARENT", &trace.parent), ("TRACESTATE", &trace.state)];
@@ -56,16 +70,27 @@ fn command(server: &Server, script: &Script, invocation: Invocation, trace: &Tra
 /// Unique on this machine: this process, then this call.
 fn call_id() -> String {
     static CALLS: AtomicU64 = AtomicU64::new(1);
-    format!("{}-{}", std::process::id(), CALLS.fetch_add(1, Ordering::Relaxed))
+    format!(
+        "{}-{}",
+        std::process::id(),
+        CALLS.fetch_add(1, Ordering::Relaxed)
+    )
 }
 
-async fn run(server: Server, script: Arc<Script>, command: Command, mut side: SideStream) -> CallToolResult {
+async fn run(
+    server: Server,
+    script: Arc<Script>,
+    command: Command,
+    mut side: SideStream,
+) -> CallToolResult {
     let logger = script.path.as_str();
     let on_line = |line: Line<'_>| relay(&mut side, logger, line);
     let ended = server.executor().run_with(command, on_line).await;
     if script.spec.state {
         // Whatever the ending: the script may have written before it failed.
-        server.subscribers().publish(&Event::ResourceUpdated(script.path.state_uri()));
+        server
+            .subscribers()
+            .publish(&Event::ResourceUpdated(script.path.state_uri()));
     }
     match ended {
         Ok(outcome) => result(&outcome),
@@ -112,11 +137,17 @@ fn result(outcome: &Outcome) -> CallToolResult {
     let mut result = CallToolResult::new(content.into_iter().map(ContentBlock::text).collect());
     result.is_error = Some(!outcome.success());
     if !outcome.success() {
-        result.meta.other.insert("mcpd/exit".to_owned(), json!({"code": exit.code, "name": exit.name}));
+        result.meta.other.insert(
+            "mcpd/exit".to_owned(),
+            json!({"code": exit.code, "name": exit.name}),
+        );
     }
     if outcome.stdout.omitted() > 0 {
         let total = outcome.stdout.total_bytes;
-        result.meta.other.insert("mcpd/output".to_owned(), json!({"totalBytes": total, "omittedBytes": outcome.stdout.omitted()}));
+        result.meta.other.insert(
+            "mcpd/output".to_owned(),
+            json!({"totalBytes": total, "omittedBytes": outcome.stdout.omitted()}),
+        );
     }
     result
 }
@@ -138,7 +169,10 @@ fn stderr_tail(outcome: &Outcome, exit: &exit::Exit) -> String {
         start += 1;
     }
     match &text[start..] {
-        "" => format!("The script ended with exit code {} ({}) and printed nothing.", exit.code, exit.name),
+        "" => format!(
+            "The script ended with exit code {} ({}) and printed nothing.",
+            exit.code, exit.name
+        ),
         tail => tail.to_owned(),
     }
 }
@@ -148,10 +182,15 @@ fn not_started(script: &Script, error: &StartError) -> CallToolResult {
     tracing::error!(script = %script.path, "failed to {error}");
     CallToolResult::error(match error {
         StartError::Busy { queued, .. } => {
-            format!("The server is busy: {queued} calls are waiting already. Try again in a few seconds.")
+            format!(
+                "The server is busy: {queued} calls are waiting already. Try again in a few seconds."
+            )
         }
         StartError::ShuttingDown => "The server is shutting down.".to_owned(),
-        _ => format!("The script `{}` could not be started. The server's log says why.", script.path),
+        _ => format!(
+            "The script `{}` could not be started. The server's log says why.",
+            script.path
+        ),
     })
 }
 

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::Resource;
 use mcpd_protocol::Stamp;
-use mcpd_protocol::ProtocolVersion;
 use mcpd_scriptspec::ScriptPath;
 
 use crate::tool::Tool;
@@ -20,8 +20,8 @@ pub mod scan;
 mod walk;
 mod watch;
 
-pub use names::ToolNames;
 use list::Lists;
+pub use names::ToolNames;
 use scan::Scan;
 
 /// What mcpd serves at one moment.
@@ -49,10 +49,20 @@ impl Catalog {
     /// Puts tools built into the program and scanned scripts under their names: built-in ones first,
     /// then the roots in their order; of two with one path the first wins.
     pub(crate) fn new(native: &[Arc<Tool>], scan: Scan) -> Self {
-        let scripts = scan.scripts.iter().filter_map(Tool::from_script).map(Arc::new);
+        let scripts = scan
+            .scripts
+            .iter()
+            .filter_map(Tool::from_script)
+            .map(Arc::new);
         let (tools, conflicts) = names::assign(native.iter().cloned().chain(scripts));
         let by_name = names::index(&tools);
-        Self { tools, by_name, scan, conflicts, lists: Lists::default() }
+        Self {
+            tools,
+            by_name,
+            scan,
+            conflicts,
+            lists: Lists::default(),
+        }
     }
 
     /// The tools, in the order of their paths.
@@ -70,7 +80,11 @@ impl Catalog {
     /// Whether a client that knows the tools of one catalog knows those of the other.
     pub(crate) fn same_tools(&self, other: &Self) -> bool {
         self.tools.len() == other.tools.len()
-            && self.tools.iter().zip(&other.tools).all(|(ours, theirs)| ours.is_listed_like(theirs))
+            && self
+                .tools
+                .iter()
+                .zip(&other.tools)
+                .all(|(ours, theirs)| ours.is_listed_like(theirs))
     }
 
     /// The resources, in the order of the tools they belong to.
@@ -91,7 +105,12 @@ impl Catalog {
     }
 
     /// The whole result of `tools/list`, encoded once per revision and naming.
-    pub(crate) fn tools_list(&self, version: ProtocolVersion, names: ToolNames, stamp: &Stamp) -> Bytes {
+    pub(crate) fn tools_list(
+        &self,
+        version: ProtocolVersion,
+        names: ToolNames,
+        stamp: &Stamp,
+    ) -> Bytes {
         self.lists.tools(&self.tools, version, names, stamp)
     }
 

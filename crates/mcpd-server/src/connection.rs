@@ -7,18 +7,19 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::future;
-use mcpd_protocol::jsonrpc::{self, DecodeError, ErrorObject, Frame, Message, Notification, Request, RequestId};
-use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::CancelledNotificationParams;
 use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::jsonrpc::{
+    self, DecodeError, ErrorObject, Frame, Message, Notification, Request,
+};
+use mcpd_protocol::meta::RequestMeta;
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::sync::DropGuard;
 
 use crate::Server;
 use crate::catalog::ToolNames;
-use crate::context::Context;
-use crate::dispatch::{Handled, MethodResult, dispatch};
+use crate::dispatch::{self, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::Inflight;
 use crate::session::Session;
@@ -32,7 +33,10 @@ const OUTBOX_MESSAGES: usize = 1024;
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
 
 /// What becomes of a message that was received.
-#[expect(clippy::exhaustive_enums, reason = "a message has an answer now, later or never")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a message has an answer now, later or never"
+)]
 pub enum Reply {
     /// The answer.
     Ready(Bytes),
@@ -63,7 +67,11 @@ impl Connection {
         let connection = Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
-            face: Face { names, outbox, closing },
+            face: Face {
+                names,
+                outbox,
+                closing,
+            },
             inflight: Arc::new(Inflight::default()),
             session: Mutex::new(None),
         };
@@ -122,20 +130,7 @@ impl Connection {
         } else {
             wire::stateful_context(&self.server, &meta, self.session(), self.face.clone())?
         };
-        self.answer(request, context)
-    }
-
-    fn answer(&self, request: &Request<'_>, context: Context) -> Result<Reply, ErrorObject> {
-        let id = request.id.clone();
-        match dispatch(&self.server, request, context) {
-            Handled::Now(result) => Ok(Reply::Ready(encode(&id, result))),
-            Handled::Later(result) => {
-                let open = self.inflight.begin(&id)?;
-                Ok(Reply::Pending(Box::pin(async move {
-                    open.unless_cancelled(result).await.map(|result| encode(&id, result))
-                })))
-            }
-        }
+        dispatch::answer(&self.server, &self.inflight, request, context)
     }
 
     fn initialize(&self, request: &Request<'_>) -> Result<Bytes, ErrorObject> {
@@ -170,19 +165,27 @@ impl Connection {
     /// "Implementations MUST support receiving JSON-RPC batches" -- 2025-03-26/basic. No other revision
     /// has them.
     fn batch(&self, elements: &[&RawValue]) -> Reply {
-        let has_batches = lock(&self.session).as_ref().is_some_and(|s| s.version.has_batches());
+        let has_batches = lock(&self.session)
+            .as_ref()
+            .is_some_and(|s| s.version.has_batches());
         if !has_batches {
             return error_without_id(&batches_refused());
         }
-        let replies = elements.iter().map(|element| {
-            match Message::decode(element.get().as_bytes()) {
-                Ok(Message::Request(request)) if request.method == "initialize" => {
-                    Reply::Ready(encode(&request.id, Err(ErrorObject::invalid_request("`initialize` must not be part of a batch"))))
-                }
-                Ok(message) => self.message(message),
-                Err(error) => refuse(&error),
-            }
-        });
+        let replies =
+            elements
+                .iter()
+                .map(|element| match Message::decode(element.get().as_bytes()) {
+                    Ok(Message::Request(request)) if request.method == "initialize" => {
+                        Reply::Ready(encode(
+                            &request.id,
+                            Err(ErrorObject::invalid_request(
+                                "`initialize` must not be part of a batch",
+                            )),
+                        ))
+                    }
+                    Ok(message) => self.message(message),
+                    Err(error) => refuse(&error),
+                });
         join(replies.collect())
     }
 }
@@ -195,7 +198,9 @@ impl Drop for Connection {
 
 /// The error for an array of messages where the revision has none.
 pub(crate) fn batches_refused() -> ErrorObject {
-    ErrorObject::invalid_request("batches exist only in revision 2025-03-26; send one message at a time")
+    ErrorObject::invalid_request(
+        "batches exist only in revision 2025-03-26; send one message at a time",
+    )
 }
 
 /// One array of all answers, as soon as all are there.
@@ -212,20 +217,21 @@ pub(crate) fn join(replies: Vec<Reply>) -> Reply {
         return Reply::Nothing;
     }
     Reply::Pending(Box::pin(async move {
-        let answers: Vec<Bytes> = future::join_all(wanted).await.into_iter().flatten().collect();
-        (!answers.is_empty()).then(|| [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat().into())
+        let answers: Vec<Bytes> = future::join_all(wanted)
+            .await
+            .into_iter()
+            .flatten()
+            .collect();
+        (!answers.is_empty()).then(|| {
+            [b"[", answers.join(&b","[..]).as_slice(), b"]"]
+                .concat()
+                .into()
+        })
     }))
 }
 
-/// A result or an error as a response.
-pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
-    match result {
-        Ok(result) => jsonrpc::response_raw(id, &result).into(),
-        Err(error) => jsonrpc::error_response(Some(id), &error).into(),
-    }
-}
-
-fn refuse(error: &DecodeError) -> Reply {
+/// The answer to what is no message.
+pub(crate) fn refuse(error: &DecodeError) -> Reply {
     Reply::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())
 }
 

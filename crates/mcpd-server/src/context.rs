@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use mcpd_protocol::NotificationMethod;
+use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use mcpd_protocol::meta::ProgressToken;
-use mcpd_protocol::NotificationMethod;
 use mcpd_protocol::{LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams};
 use mcpd_protocol::{ProgressNotification, ProgressNotificationParams};
 use mcpd_protocol::{ResultObject, Stamp};
-use mcpd_protocol::ProtocolVersion;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -43,9 +43,8 @@ impl Context {
 }
 
 /// The bytes of `result`, marked with `stamp`.
-pub(crate) fn encode(stamp: &Stamp, mut result: impl ResultObject) -> MethodResult {
-    result.stamp(stamp);
-    serde_json::to_vec(&result).map(Bytes::from).map_err(|error| {
+pub(crate) fn encode(stamp: &Stamp, result: impl ResultObject) -> MethodResult {
+    stamp.encode(result).map(Bytes::from).map_err(|error| {
         tracing::error!(%error, "failed to encode a result");
         ErrorObject::internal_error("the result could not be encoded")
     })
@@ -54,7 +53,9 @@ pub(crate) fn encode(stamp: &Stamp, mut result: impl ResultObject) -> MethodResu
 /// The bytes of a notification.
 pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<Bytes> {
     jsonrpc::notification(N::NAME, params)
-        .inspect_err(|error| tracing::error!(%error, method = N::NAME, "failed to encode a notification"))
+        .inspect_err(
+            |error| tracing::error!(%error, method = N::NAME, "failed to encode a notification"),
+        )
         .ok()
         .map(Bytes::from)
 }
@@ -110,21 +111,30 @@ impl SideStream {
     /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
     /// notification" -- 2026-07-28/basic/patterns/progress
     pub(crate) fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        let Some(token) = &self.progress_token else { return };
+        let Some(token) = &self.progress_token else {
+            return;
+        };
         if !progress.is_finite() || progress <= self.last_progress {
             return;
         }
         self.last_progress = progress;
         let mut params = ProgressNotificationParams::new(token.clone(), progress);
         params.total = total;
-        params.message = message.filter(|_| self.with_progress_message).map(str::to_owned);
+        params.message = message
+            .filter(|_| self.with_progress_message)
+            .map(str::to_owned);
         self.notify::<ProgressNotification>(&params);
     }
 
     fn notify<N: NotificationMethod>(&self, params: &N::Params) {
-        let Some(message) = notification::<N>(params) else { return };
+        let Some(message) = notification::<N>(params) else {
+            return;
+        };
         if self.outbox.try_send(message).is_err() {
-            tracing::debug!(method = N::NAME, "a client does not keep up; a notification is dropped");
+            tracing::debug!(
+                method = N::NAME,
+                "a client does not keep up; a notification is dropped"
+            );
         }
     }
 }

@@ -1,15 +1,18 @@
 //! One request, exactly one answer. Which method belongs to which wire is written here and nowhere else.
 
 use std::pin::Pin;
+use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::Wire;
+use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::connection::Reply;
 use crate::context::Context;
 use crate::handler::{lifecycle, resources, subscriptions, tools};
+use crate::inflight::Inflight;
 
 /// The encoded result of a method, or the error.
 pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
@@ -35,15 +38,56 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     handle(server, request, context).unwrap_or_else(|error| Handled::Now(Err(error)))
 }
 
-fn handle(server: &Server, request: &Request<'_>, context: Context) -> Result<Handled, ErrorObject> {
+/// Answers `request`; one that takes a while can be cancelled through `inflight`.
+///
+/// # Errors
+///
+/// When the client has too many requests open, or this id already.
+pub(crate) fn answer(
+    server: &Server,
+    inflight: &Arc<Inflight>,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Reply, ErrorObject> {
+    let id = request.id.clone();
+    match dispatch(server, request, context) {
+        Handled::Now(result) => Ok(Reply::Ready(encode(&id, result))),
+        Handled::Later(result) => {
+            let open = inflight.begin(&id)?;
+            Ok(Reply::Pending(Box::pin(async move {
+                open.unless_cancelled(result)
+                    .await
+                    .map(|result| encode(&id, result))
+            })))
+        }
+    }
+}
+
+/// A result or an error as a response.
+pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
+    match result {
+        Ok(result) => jsonrpc::response_raw(id, &result).into(),
+        Err(error) => jsonrpc::error_response(Some(id), &error).into(),
+    }
+}
+
+fn handle(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
     let now = |result: MethodResult| Ok(Handled::Now(result));
     match (context.version.wire(), &*request.method) {
         (Wire::Stateless, "server/discover") => now(lifecycle::discover(server, &context)),
-        (Wire::Stateless, "subscriptions/listen") => subscriptions::listen(server, request, context),
+        (Wire::Stateless, "subscriptions/listen") => {
+            subscriptions::listen(server, request, context)
+        }
         (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
         (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(request, &context)),
         (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(request, &context)),
-        (Wire::Stateful, "resources/unsubscribe") => now(subscriptions::unsubscribe(request, &context)),
+        (Wire::Stateful, "resources/unsubscribe") => {
+            now(subscriptions::unsubscribe(request, &context))
+        }
         (_, "tools/list") => now(tools::list(server, request, &context)),
         (_, "tools/call") => tools::call(server, request, context),
         (_, "resources/list") => now(resources::list(server, request, &context)),

@@ -21,11 +21,18 @@ impl Environment {
             let name = name.as_encoded_bytes();
             name.starts_with(b"MCPD_") || name.starts_with(b"MCP_")
         };
-        Self { hidden: std::env::vars_os().map(|(name, _)| name).filter(is_ours).collect() }
+        Self {
+            hidden: std::env::vars_os()
+                .map(|(name, _)| name)
+                .filter(is_ours)
+                .collect(),
+        }
     }
 
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
-        self.hidden.iter().fold(command, |command, name| command.env_remove(name))
+        self.hidden
+            .iter()
+            .fold(command, |command, name| command.env_remove(name))
     }
 }

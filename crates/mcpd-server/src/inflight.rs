@@ -29,7 +29,9 @@ impl Inflight {
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
         let mut open = lock(&self.open);
         if open.contains_key(id) {
-            return Err(ErrorObject::invalid_request(format!("the id {id} is already in use")));
+            return Err(ErrorObject::invalid_request(format!(
+                "the id {id} is already in use"
+            )));
         }
         if open.len() >= MAX_OPEN {
             return Err(ErrorObject::internal_error(format!(
@@ -38,7 +40,11 @@ impl Inflight {
         }
         let cancelled = CancellationToken::new();
         open.insert(id.clone(), cancelled.clone());
-        Ok(Open { id: id.clone(), cancelled, inflight: Arc::clone(self) })
+        Ok(Open {
+            id: id.clone(),
+            cancelled,
+            inflight: Arc::clone(self),
+        })
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.

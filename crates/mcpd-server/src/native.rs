@@ -4,8 +4,8 @@
 use std::fmt;
 
 use jsonschema::Validator;
-use mcpd_protocol::LoggingLevel;
 use mcpd_protocol::CallToolResult;
+use mcpd_protocol::LoggingLevel;
 use mcpd_scriptspec::ScriptPath;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +26,10 @@ pub struct CallContext {
 
 impl CallContext {
     pub(crate) fn new(context: &Context, path: &ScriptPath) -> Self {
-        Self { side: context.side.clone(), logger: path.as_str().to_owned() }
+        Self {
+            side: context.side.clone(),
+            logger: path.as_str().to_owned(),
+        }
     }
 
     /// Sends a log message to the caller, if it wants one of that level.
@@ -117,14 +120,22 @@ impl NativeTool {
             return Err("its arguments must be a struct with named fields".to_owned());
         }
         let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
-        let function = Box::new(move |value, context| match serde_json::from_value::<A>(value) {
-            Ok(arguments) => {
-                let result = function(arguments, context);
-                Box::pin(async move { result.await.into_tool_result() }) as Run
-            }
-            Err(error) => refused(&error.to_string()),
-        });
-        Ok((Self { validator, function }, schema))
+        let function = Box::new(
+            move |value, context| match serde_json::from_value::<A>(value) {
+                Ok(arguments) => {
+                    let result = function(arguments, context);
+                    Box::pin(async move { result.await.into_tool_result() }) as Run
+                }
+                Err(error) => refused(&error.to_string()),
+            },
+        );
+        Ok((
+            Self {
+                validator,
+                function,
+            },
+            schema,
+        ))
     }
 
     /// Checks the arguments and, if they are right, calls the function.
@@ -140,11 +151,16 @@ impl NativeTool {
     }
 
     fn faults(&self, arguments: &Value) -> Option<String> {
-        let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+        let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str()
+        {
             "" => error.to_string(),
             path => format!("`{}`: {error}", path.trim_start_matches('/')),
         };
-        let faults: Vec<String> = self.validator.iter_errors(arguments).map(describe).collect();
+        let faults: Vec<String> = self
+            .validator
+            .iter_errors(arguments)
+            .map(describe)
+            .collect();
         (!faults.is_empty()).then(|| faults.join("\n"))
     }
 }

@@ -47,7 +47,6 @@ struct Inner {
 
 impl Server {
     /// Starts to describe a server.
-    #[must_use]
     pub fn builder() -> ServerBuilder {
         ServerBuilder::new()
     }

@@ -22,8 +22,16 @@ pub(crate) struct Session {
 impl Session {
     /// A session at `version` that hears of every list change.
     pub(crate) fn new(version: ProtocolVersion, subscribers: &Arc<Subscribers>) -> Self {
-        let lists = Filter { tools: true, resources: true, prompts: true, ..Filter::default() };
-        Self { version, subscription: subscribers.subscribe(lists), log_level: Mutex::new(None) }
+        let lists = Filter {
+            tools: true,
+            resources: true,
+            ..Filter::default()
+        };
+        Self {
+            version,
+            subscription: subscribers.subscribe(lists),
+            log_level: Mutex::new(None),
+        }
     }
 
     /// The least level this client wants to see. Nothing is sent until it has asked.

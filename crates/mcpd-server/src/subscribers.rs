@@ -15,8 +15,6 @@ pub(crate) enum Event {
     ToolsChanged,
     /// The same for resources.
     ResourcesChanged,
-    /// The same for prompts.
-    PromptsChanged,
     /// The content behind this URI may be another.
     ResourceUpdated(String),
 }
@@ -26,7 +24,6 @@ pub(crate) enum Event {
 pub(crate) struct Filter {
     pub(crate) tools: bool,
     pub(crate) resources: bool,
-    pub(crate) prompts: bool,
     pub(crate) uris: BTreeSet<String>,
 }
 
@@ -35,7 +32,6 @@ impl Filter {
         match event {
             Event::ToolsChanged => self.tools,
             Event::ResourcesChanged => self.resources,
-            Event::PromptsChanged => self.prompts,
             Event::ResourceUpdated(uri) => self.uris.contains(uri),
         }
     }
@@ -75,7 +71,11 @@ impl Subscribers {
         let number = members.next;
         members.next += 1;
         members.by_number.insert(number, Arc::clone(&mailbox));
-        Subscription { number, mailbox, subscribers: Arc::clone(self) }
+        Subscription {
+            number,
+            mailbox,
+            subscribers: Arc::clone(self),
+        }
     }
 
     /// Puts `event` into the mailbox of everybody who wants it.
@@ -126,7 +126,9 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        lock(&self.subscribers.members).by_number.remove(&self.number);
+        lock(&self.subscribers.members)
+            .by_number
+            .remove(&self.number);
     }
 }
 
@@ -135,7 +137,10 @@ mod tests {
     use super::*;
 
     fn lists() -> Filter {
-        Filter { tools: true, ..Filter::default() }
+        Filter {
+            tools: true,
+            ..Filter::default()
+        }
     }
 
     #[tokio::test]
@@ -160,7 +165,10 @@ mod tests {
         });
         subscribers.publish(&Event::ResourceUpdated("mcpd://b/state".to_owned()));
         subscribers.publish(&Event::ResourceUpdated("mcpd://a/state".to_owned()));
-        assert_eq!(listener.next().await, Event::ResourceUpdated("mcpd://a/state".to_owned()));
+        assert_eq!(
+            listener.next().await,
+            Event::ResourceUpdated("mcpd://a/state".to_owned())
+        );
         drop(listener);
         assert_eq!(subscribers.len(), 0);
     }

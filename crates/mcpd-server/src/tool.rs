@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mcpd_protocol::meta::Meta;
 use mcpd_protocol::Resource;
+use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::{RawValue, to_raw_value};
@@ -50,7 +50,11 @@ pub(crate) struct Script {
 
 impl Tool {
     /// A tool built into the program.
-    pub(crate) fn native(path: ScriptPath, definition: protocol::Tool, body: Arc<NativeTool>) -> Self {
+    pub(crate) fn native(
+        path: ScriptPath,
+        definition: protocol::Tool,
+        body: Arc<NativeTool>,
+    ) -> Self {
         Self::new(path, definition, Body::Native(body))
     }
 
@@ -60,24 +64,43 @@ impl Tool {
         let mut definition = protocol::Tool::new(found.path.as_str(), raw(&spec.input_schema()));
         definition.description = spec.description.clone();
         // A list shows another spelling of the path; people should still see the path itself.
-        definition.title = Some(spec.title.clone().unwrap_or_else(|| found.path.as_str().to_owned()));
+        definition.title = Some(
+            spec.title
+                .clone()
+                .unwrap_or_else(|| found.path.as_str().to_owned()),
+        );
         let script = Script {
             path: found.path.clone(),
             file: found.file.clone(),
             directory: found.root.clone(),
             spec,
         };
-        Some(Self::new(found.path.clone(), definition, Body::Script(Arc::new(script))))
+        Some(Self::new(
+            found.path.clone(),
+            definition,
+            Body::Script(Arc::new(script)),
+        ))
     }
 
     fn new(path: ScriptPath, mut definition: protocol::Tool, body: Body) -> Self {
-        definition.meta.get_or_insert_with(Meta::new).insert("mcpd/path".to_owned(), json!(path.as_str()));
-        Self { portable_name: path.portable().into_owned(), path, definition, body }
+        definition
+            .meta
+            .get_or_insert_with(Meta::new)
+            .insert("mcpd/path".to_owned(), json!(path.as_str()));
+        Self {
+            portable_name: path.portable().into_owned(),
+            path,
+            definition,
+            body,
+        }
     }
 
     /// The same tool under a name that no other path has.
     pub(crate) fn with_distinct_name(&self) -> Self {
-        Self { portable_name: self.path.portable_hashed(), ..self.clone() }
+        Self {
+            portable_name: self.path.portable_hashed(),
+            ..self.clone()
+        }
     }
 
     /// Its identity: the path below its root.
@@ -138,7 +161,10 @@ impl Tool {
             (Body::Script(a), Body::Script(b)) if Arc::ptr_eq(&a.spec, &b.spec) => {
                 self.portable_name == other.portable_name
             }
-            _ => serde_json::to_value(self.listed(ToolNames::Portable)).ok() == serde_json::to_value(other.listed(ToolNames::Portable)).ok(),
+            _ => {
+                serde_json::to_value(self.listed(ToolNames::Portable)).ok()
+                    == serde_json::to_value(other.listed(ToolNames::Portable)).ok()
+            }
         }
     }
 
@@ -146,13 +172,26 @@ impl Tool {
     pub(crate) fn state_resource(&self) -> Option<Resource> {
         let script = self.stateful_script()?;
         let mut resource = Resource::new(script.path.state_uri(), format!("{}/state", self.path));
-        resource.title = Some(format!("State of {}", self.definition.title.as_deref().unwrap_or(self.path.as_str())));
-        resource.description.clone_from(&self.definition.description);
+        resource.title = Some(format!(
+            "State of {}",
+            self.definition
+                .title
+                .as_deref()
+                .unwrap_or(self.path.as_str())
+        ));
+        resource
+            .description
+            .clone_from(&self.definition.description);
         Some(resource)
     }
 
     /// Starts a call. Faulty arguments are a result: the model that wrote them shall read it.
-    pub(crate) fn call(&self, server: &Server, arguments: Option<&RawValue>, context: &Context) -> Run {
+    pub(crate) fn call(
+        &self,
+        server: &Server,
+        arguments: Option<&RawValue>,
+        context: &Context,
+    ) -> Run {
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, context),
             Body::Native(tool) => tool.call(arguments, CallContext::new(context, &self.path)),

@@ -40,8 +40,11 @@ impl<'a> StatelessEnvelope<'a> {
     ///
     /// `-32602`, naming the member that is missing or wrong.
     pub(crate) fn new(meta: RequestMeta<'a>) -> Result<Self, ErrorObject> {
-        let version = meta.protocol_version()?.ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-        meta.client_capabilities()?.ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
+        let version = meta
+            .protocol_version()?
+            .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
+        meta.client_capabilities()?
+            .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
         Ok(Self { version, meta })
     }
 
@@ -77,8 +80,10 @@ impl<'a> StatelessEnvelope<'a> {
 /// "If the server does not support the requested version, it MUST respond with an error"
 /// -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not with `_meta`.
 fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
-    let stateless: Vec<ProtocolVersion> =
-        ProtocolVersion::ALL.into_iter().filter(|version| version.wire() == Wire::Stateless).collect();
+    let stateless: Vec<ProtocolVersion> = ProtocolVersion::ALL
+        .into_iter()
+        .filter(|version| version.wire() == Wire::Stateless)
+        .collect();
     requested
         .parse()
         .ok()
@@ -102,7 +107,12 @@ pub(crate) fn stateful_context(
     face: Face,
 ) -> Result<Context, ErrorObject> {
     let version = session.version;
-    let side = SideStream::new(face.outbox, version, session.log_level(), meta.progress_token()?);
+    let side = SideStream::new(
+        face.outbox,
+        version,
+        session.log_level(),
+        meta.progress_token()?,
+    );
     Ok(Context {
         version,
         names: face.names,

@@ -28,11 +28,26 @@ pub(super) struct Exit {
 impl Exit {
     pub(super) fn of(outcome: &Outcome) -> Self {
         match outcome.ending {
-            Ending::Exited(code) => Self { code, name: code_name(code) },
-            Ending::Signaled { signal, .. } => Self { code: 128 + signal, name: "killed-by-signal" },
-            Ending::TimedOut { .. } => Self { code: status_code(outcome), name: "time-limit" },
-            Ending::OutputLimit { .. } => Self { code: status_code(outcome), name: "output-limit" },
-            _ => Self { code: status_code(outcome), name: "cancelled" },
+            Ending::Exited(code) => Self {
+                code,
+                name: code_name(code),
+            },
+            Ending::Signaled { signal, .. } => Self {
+                code: 128 + signal,
+                name: "killed-by-signal",
+            },
+            Ending::TimedOut { .. } => Self {
+                code: status_code(outcome),
+                name: "time-limit",
+            },
+            Ending::OutputLimit { .. } => Self {
+                code: status_code(outcome),
+                name: "output-limit",
+            },
+            _ => Self {
+                code: status_code(outcome),
+                name: "cancelled",
+            },
         }
     }
 
@@ -46,15 +61,21 @@ impl Exit {
             Ending::OutputLimit { limit, .. } => Some(format!(
                 "The script was stopped because it printed more than its limit of {limit} bytes."
             )),
-            Ending::Signaled { signal, .. } => Some(format!("The script was ended by signal {signal}.")),
-            Ending::Cancelled => Some("The script was stopped because the call was cancelled.".to_owned()),
+            Ending::Signaled { signal, .. } => {
+                Some(format!("The script was ended by signal {signal}."))
+            }
+            Ending::Cancelled => {
+                Some("The script was stopped because the call was cancelled.".to_owned())
+            }
             _ => None,
         }
     }
 }
 
 fn code_name(code: i32) -> &'static str {
-    let contract = usize::try_from(code).ok().and_then(|code| CONTRACT.get(code).copied());
+    let contract = usize::try_from(code)
+        .ok()
+        .and_then(|code| CONTRACT.get(code).copied());
     match (contract, code) {
         (Some(name), _) => name,
         // What a shell says of a command it could not start.
@@ -68,12 +89,17 @@ fn code_name(code: i32) -> &'static str {
 fn status_code(outcome: &Outcome) -> i32 {
     use std::os::unix::process::ExitStatusExt as _;
     let status = outcome.status;
-    status.and_then(|s| s.code().or_else(|| s.signal().map(|signal| 128 + signal))).unwrap_or(-1)
+    status
+        .and_then(|s| s.code().or_else(|| s.signal().map(|signal| 128 + signal)))
+        .unwrap_or(-1)
 }
 
 #[cfg(not(unix))]
 fn status_code(outcome: &Outcome) -> i32 {
-    outcome.status.and_then(|status| status.code()).unwrap_or(-1)
+    outcome
+        .status
+        .and_then(|status| status.code())
+        .unwrap_or(-1)
 }
 
 #[cfg(test)]
@@ -82,8 +108,20 @@ mod tests {
 
     #[test]
     fn the_contract_names_ten_codes_and_the_shell_two() {
-        let names: Vec<_> = (0..=10).chain([125, 126, 127, 255]).map(code_name).collect();
+        let names: Vec<_> = (0..=10)
+            .chain([125, 126, 127, 255])
+            .map(code_name)
+            .collect();
         assert_eq!(names[..10], CONTRACT);
-        assert_eq!(names[10..], ["failed", "failed", "command-not-executable", "command-not-found", "failed"]);
+        assert_eq!(
+            names[10..],
+            [
+                "failed",
+                "failed",
+                "command-not-executable",
+                "command-not-found",
+                "failed"
+            ]
+        );
     }
 }

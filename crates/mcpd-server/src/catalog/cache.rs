@@ -52,7 +52,10 @@ impl Cache {
 
     /// What the script at `path` printed, if it is still the same file.
     pub(crate) fn get(&self, path: &str, fingerprint: &Fingerprint) -> Option<HelpText> {
-        let entry = self.entries.get(path).filter(|entry| entry.fingerprint == *fingerprint)?;
+        let entry = self
+            .entries
+            .get(path)
+            .filter(|entry| entry.fingerprint == *fingerprint)?;
         Some(HelpText {
             stdout: entry.stdout.clone().into_bytes(),
             stderr: entry.stderr.clone().into_bytes(),
@@ -73,12 +76,21 @@ impl Cache {
             .filter_map(|(path, fingerprint, help)| {
                 let stdout = String::from_utf8(help.stdout.clone()).ok()?;
                 let stderr = String::from_utf8(help.stderr.clone()).ok()?;
-                Some((path.to_owned(), Entry { fingerprint, stdout, stderr }))
+                Some((
+                    path.to_owned(),
+                    Entry {
+                        fingerprint,
+                        stdout,
+                        stderr,
+                    },
+                ))
             })
             .collect();
         let unchanged = entries.len() == self.entries.len()
             && entries.iter().all(|(path, entry)| {
-                self.entries.get(path).is_some_and(|old| old.fingerprint == entry.fingerprint)
+                self.entries
+                    .get(path)
+                    .is_some_and(|old| old.fingerprint == entry.fingerprint)
             });
         if unchanged {
             return Ok(());

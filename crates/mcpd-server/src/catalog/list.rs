@@ -3,10 +3,10 @@
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use mcpd_protocol::{ListResourcesResult, Resource};
-use mcpd_protocol::{self as protocol, ListToolsResult};
-use mcpd_protocol::{ResultObject, Stamp};
 use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::{self as protocol, ListToolsResult};
+use mcpd_protocol::{ListResourcesResult, Resource};
+use mcpd_protocol::{ResultObject, Stamp};
 
 use super::ToolNames;
 use crate::tool::Tool;
@@ -24,22 +24,38 @@ pub(super) struct Lists {
 
 impl Lists {
     /// The result of `tools/list`.
-    pub(super) fn tools(&self, tools: &[Arc<Tool>], version: ProtocolVersion, names: ToolNames, stamp: &Stamp) -> Bytes {
+    pub(super) fn tools(
+        &self,
+        tools: &[Arc<Tool>],
+        version: ProtocolVersion,
+        names: ToolNames,
+        stamp: &Stamp,
+    ) -> Bytes {
         let lists = match names {
             ToolNames::Portable => &self.portable_tools,
             ToolNames::Path => &self.path_tools,
         };
         let encode = || {
-            let listed = tools.iter().map(|tool| tool_in(version, tool.listed(names))).collect();
+            let listed = tools
+                .iter()
+                .map(|tool| tool_in(version, tool.listed(names)))
+                .collect();
             encode(ListToolsResult::new(listed), stamp)
         };
         slot(lists, version).get_or_init(encode).clone()
     }
 
     /// The result of `resources/list`.
-    pub(super) fn resources(&self, resources: impl Iterator<Item = Resource>, version: ProtocolVersion, stamp: &Stamp) -> Bytes {
+    pub(super) fn resources(
+        &self,
+        resources: impl Iterator<Item = Resource>,
+        version: ProtocolVersion,
+        stamp: &Stamp,
+    ) -> Bytes {
         let encode = || {
-            let listed = resources.map(|resource| resource_in(version, resource)).collect();
+            let listed = resources
+                .map(|resource| resource_in(version, resource))
+                .collect();
             encode(ListResourcesResult::new(listed), stamp)
         };
         slot(&self.resources, version).get_or_init(encode).clone()
@@ -47,13 +63,17 @@ impl Lists {
 }
 
 fn slot(lists: &PerVersion, version: ProtocolVersion) -> &OnceLock<Bytes> {
-    let place = ProtocolVersion::ALL.iter().position(|known| *known == version);
+    let place = ProtocolVersion::ALL
+        .iter()
+        .position(|known| *known == version);
     &lists[place.expect("ALL holds every revision")]
 }
 
-fn encode(mut result: impl ResultObject, stamp: &Stamp) -> Bytes {
-    result.stamp(stamp);
-    serde_json::to_vec(&result).expect("lists have string keys only").into()
+fn encode(result: impl ResultObject, stamp: &Stamp) -> Bytes {
+    stamp
+        .encode(result)
+        .expect("lists have string keys only")
+        .into()
 }
 
 /// The tool without what `version` has no words for.

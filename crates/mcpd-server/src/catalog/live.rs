@@ -40,9 +40,16 @@ impl LiveCatalog {
         let (ready, scanned) = watch::channel(false);
         let current = ArcSwap::from_pointee(Catalog::new(&native, super::scan::Scan::default()));
         let live = Arc::new(Self { current, scanned });
-        let follower = Follower { live: Arc::clone(&live), native, scanner, subscribers, ready };
+        let follower = Follower {
+            live: Arc::clone(&live),
+            native,
+            scanner,
+            subscribers,
+            ready,
+        };
         tokio::spawn(async move {
-            stop.run_until_cancelled_owned(follower.follow(watched)).await;
+            stop.run_until_cancelled_owned(follower.follow(watched))
+                .await;
         });
         live
     }
@@ -97,6 +104,10 @@ impl Follower {
         let after = Arc::new(Catalog::new(&self.native, self.scanner.scan().await));
         report(&before, &after);
         self.live.current.store(Arc::clone(&after));
+        if !self.live.is_scanned() {
+            // Nobody has seen a list before the first scan, so none has changed.
+            return;
+        }
         if !before.same_tools(&after) {
             self.subscribers.publish(&Event::ToolsChanged);
         }
@@ -108,8 +119,14 @@ impl Follower {
 
 /// Logs what became faulty, and what is well again.
 fn report(before: &Catalog, after: &Catalog) {
-    let known: BTreeSet<*const ScannedScript> = before.scan().scripts.iter().map(Arc::as_ptr).collect();
-    for script in after.scan().scripts.iter().filter(|script| !known.contains(&Arc::as_ptr(script))) {
+    let known: BTreeSet<*const ScannedScript> =
+        before.scan().scripts.iter().map(Arc::as_ptr).collect();
+    for script in after
+        .scan()
+        .scripts
+        .iter()
+        .filter(|script| !known.contains(&Arc::as_ptr(script)))
+    {
         for diagnostic in &script.diagnostics {
             if script.spec.is_some() {
                 tracing::debug!(script = %script.path, code = %diagnostic.code, "{}", diagnostic.message);
@@ -118,10 +135,19 @@ fn report(before: &Catalog, after: &Catalog) {
             }
         }
     }
-    for conflict in after.conflicts().iter().filter(|conflict| !before.conflicts().contains(conflict)) {
+    for conflict in after
+        .conflicts()
+        .iter()
+        .filter(|conflict| !before.conflicts().contains(conflict))
+    {
         tracing::warn!(script = %conflict.path, "{}", conflict.message);
     }
-    for file in after.scan().unusable.iter().filter(|file| !before.scan().unusable.contains(file)) {
+    for file in after
+        .scan()
+        .unusable
+        .iter()
+        .filter(|file| !before.scan().unusable.contains(file))
+    {
         tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
     }
 }

@@ -82,11 +82,27 @@ impl Scanner {
     /// A scanner of `roots`, which must be canonical directories. Answers are remembered in
     /// `cache_directory`, if there is one.
     #[must_use]
-    pub fn new(executor: Executor, environment: Environment, roots: Vec<PathBuf>, cache_directory: Option<&Path>) -> Self {
+    pub fn new(
+        executor: Executor,
+        environment: Environment,
+        roots: Vec<PathBuf>,
+        cache_directory: Option<&Path>,
+    ) -> Self {
         let caches = cache_directory
-            .map(|directory| roots.iter().map(|root| Cache::open(directory, root)).collect())
+            .map(|directory| {
+                roots
+                    .iter()
+                    .map(|root| Cache::open(directory, root))
+                    .collect()
+            })
             .unwrap_or_default();
-        Self { executor, environment, roots, caches, known: BTreeMap::new() }
+        Self {
+            executor,
+            environment,
+            roots,
+            caches,
+            known: BTreeMap::new(),
+        }
     }
 
     /// Looks at every root now.
@@ -98,7 +114,10 @@ impl Scanner {
         let roots = self.roots.clone();
         // Directory walks block; a thread pool is where blocking belongs.
         let walked = tokio::task::spawn_blocking(move || {
-            roots.iter().map(|root| walk::walk(root)).collect::<Vec<_>>()
+            roots
+                .iter()
+                .map(|root| walk::walk(root))
+                .collect::<Vec<_>>()
         })
         .await
         .unwrap_or_default();
@@ -106,7 +125,8 @@ impl Scanner {
         let mut candidates = Vec::new();
         for (root, (found, rejected)) in walked.into_iter().enumerate() {
             candidates.extend(found.into_iter().map(|candidate| (root, candidate)));
-            scan.unusable.extend(rejected.into_iter().map(UnusableFile::from));
+            scan.unusable
+                .extend(rejected.into_iter().map(UnusableFile::from));
         }
         let workers = std::thread::available_parallelism().map_or(2, usize::from);
         scan.scripts = stream::iter(candidates)
@@ -141,8 +161,10 @@ impl Scanner {
         limits.capture_head = PROBE_OUTPUT_LIMIT;
         limits.capture_tail = 0;
         limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
-        let command =
-            Command::new(&candidate.file).arg("--help").current_dir(&candidate.root).limits(limits);
+        let command = Command::new(&candidate.file)
+            .arg("--help")
+            .current_dir(&candidate.root)
+            .limits(limits);
         match self.executor.run(self.environment.prepare(command)).await {
             Ok(outcome) => match outcome.ending {
                 Ending::Exited(0) => Ok(HelpText {
@@ -156,8 +178,11 @@ impl Scanner {
     }
 
     fn remember(&mut self, scan: &Scan) {
-        self.known =
-            scan.scripts.iter().map(|script| (script.file.clone(), Arc::clone(script))).collect();
+        self.known = scan
+            .scripts
+            .iter()
+            .map(|script| (script.file.clone(), Arc::clone(script)))
+            .collect();
         for (root, cache) in self.roots.iter().zip(&mut self.caches) {
             let answers = scan
                 .scripts
@@ -187,7 +212,11 @@ impl ProbeFault {
                 Ending::TimedOut { limit, .. } => Diagnostic::help_timed_out(limit),
                 Ending::OutputLimit { .. } => {
                     let stdout_is_larger = outcome.stdout.total_bytes >= outcome.stderr.total_bytes;
-                    let stream = if stdout_is_larger { Stream::Stdout } else { Stream::Stderr };
+                    let stream = if stdout_is_larger {
+                        Stream::Stdout
+                    } else {
+                        Stream::Stderr
+                    };
                     Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
                 }
                 _ => Diagnostic::help_not_started("the server is shutting down"),
@@ -199,9 +228,10 @@ impl ProbeFault {
     fn help(self) -> HelpText {
         match self {
             Self::NotStarted(_) => HelpText::default(),
-            Self::Ended(outcome) => {
-                HelpText { stdout: outcome.stdout.head.to_vec(), stderr: outcome.stderr.head.to_vec() }
-            }
+            Self::Ended(outcome) => HelpText {
+                stdout: outcome.stdout.head.to_vec(),
+                stderr: outcome.stderr.head.to_vec(),
+            },
         }
     }
 }
@@ -210,7 +240,10 @@ impl ScannedScript {
     fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>) -> Self {
         let (help, spec, diagnostics) = match answer {
             Ok(help) => {
-                let parsed = parse(HelpOutput { stdout: &help.stdout, stderr: &help.stderr });
+                let parsed = parse(HelpOutput {
+                    stdout: &help.stdout,
+                    stderr: &help.stderr,
+                });
                 (help, parsed.spec, parsed.diagnostics)
             }
             Err(fault) => {
@@ -237,6 +270,9 @@ impl From<Rejected> for UnusableFile {
             Reason::Unnameable(why) => format!("no tool can have its name: {why}"),
             Reason::Unreadable(why) => why,
         };
-        Self { file: rejected.file, reason }
+        Self {
+            file: rejected.file,
+            reason,
+        }
     }
 }

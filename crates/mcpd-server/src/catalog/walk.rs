@@ -62,7 +62,10 @@ pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
             // Before it is entered: a link to `/` would serve everything.
             let leaves = entry.path_is_symlink() && !is_inside(root, entry.path());
             if leaves {
-                outside.push(Rejected { file: entry.path().to_owned(), reason: Reason::LeavesRoot });
+                outside.push(Rejected {
+                    file: entry.path().to_owned(),
+                    reason: Reason::LeavesRoot,
+                });
             }
             !leaves
         });
@@ -70,13 +73,22 @@ pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
         match entry {
             Ok(entry) => match inspect(root, &entry) {
                 Ok(candidate) => candidates.extend(candidate),
-                Err(reason) => rejected.push(Rejected { file: entry.into_path(), reason }),
+                Err(reason) => rejected.push(Rejected {
+                    file: entry.into_path(),
+                    reason,
+                }),
             },
             // A dangling link is nobody's script; editors use them as locks.
-            Err(error) if error.io_error().is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
+            Err(error)
+                if error
+                    .io_error()
+                    .is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
             Err(error) => {
                 let file = error.path().unwrap_or(root).to_owned();
-                rejected.push(Rejected { file, reason: Reason::Unreadable(error.to_string()) });
+                rejected.push(Rejected {
+                    file,
+                    reason: Reason::Unreadable(error.to_string()),
+                });
             }
         }
     }
@@ -98,14 +110,17 @@ fn is_ignored(entry: &DirEntry) -> bool {
 
 /// A target that can't be resolved counts as inside: it is no script, and reported elsewhere.
 fn is_inside(root: &Path, link: &Path) -> bool {
-    link.canonicalize().map_or(true, |target| target.starts_with(root))
+    link.canonicalize()
+        .map_or(true, |target| target.starts_with(root))
 }
 
 fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
     if !entry.file_type().is_file() {
         return Ok(None);
     }
-    let metadata = entry.metadata().map_err(|error| Reason::Unreadable(error.to_string()))?;
+    let metadata = entry
+        .metadata()
+        .map_err(|error| Reason::Unreadable(error.to_string()))?;
     if !is_executable(entry.path(), &metadata) {
         return Ok(None);
     }
@@ -114,7 +129,11 @@ fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
     let path = relative
         .to_str()
         .ok_or_else(|| "its name is not UTF-8".to_owned())
-        .and_then(|text| slashed(text).parse().map_err(|error: PathError| error.to_string()))
+        .and_then(|text| {
+            slashed(text)
+                .parse()
+                .map_err(|error: PathError| error.to_string())
+        })
         .map_err(Reason::Unnameable)?;
     Ok(Some(Candidate {
         path,
@@ -134,7 +153,9 @@ fn is_executable(_: &Path, metadata: &Metadata) -> bool {
 #[cfg(not(unix))]
 fn is_executable(file: &Path, _: &Metadata) -> bool {
     file.extension().is_some_and(|extension| {
-        ["exe", "com", "bat", "cmd"].iter().any(|known| extension.eq_ignore_ascii_case(known))
+        ["exe", "com", "bat", "cmd"]
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
     })
 }
 
@@ -151,7 +172,8 @@ impl Fingerprint {
     #[cfg(unix)]
     fn of(metadata: &Metadata) -> Self {
         use std::os::unix::fs::MetadataExt as _;
-        let nanoseconds = |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
+        let nanoseconds =
+            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
         Self([
             i128::from(metadata.dev()),
             i128::from(metadata.ino()),
@@ -164,13 +186,17 @@ impl Fingerprint {
 
     #[cfg(not(unix))]
     fn of(metadata: &Metadata) -> Self {
-        let modified = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
+        let modified = metadata
+            .modified()
+            .ok()
+            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
         let nanoseconds = modified.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
         Self([0, 0, i128::from(metadata.len()), nanoseconds, 0, 0])
     }
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -184,14 +210,27 @@ mod tests {
     }
 
     fn names(root: &Path) -> Vec<String> {
-        walk(root).0.iter().map(|found| found.path.to_string()).collect()
+        walk(root)
+            .0
+            .iter()
+            .map(|found| found.path.to_string())
+            .collect()
     }
 
     #[test]
     fn only_visible_executables_are_scripts() {
         let root = tempfile::tempdir().unwrap();
         let at = |name: &str| root.path().join(name);
-        for name in ["b", "a/c", ".hidden", ".git/hook", "b~", "b.swp", ".#lock", "#b#"] {
+        for name in [
+            "b",
+            "a/c",
+            ".hidden",
+            ".git/hook",
+            "b~",
+            "b.swp",
+            ".#lock",
+            "#b#",
+        ] {
             executable(&at(name));
         }
         fs::write(at("notes.txt"), "").unwrap();
@@ -212,7 +251,11 @@ mod tests {
         symlink(".", at("loop")).unwrap();
         let root = root.path().canonicalize().unwrap();
         assert_eq!(names(&root), ["alias", "real"]);
-        let rejected: Vec<_> = walk(&root).1.into_iter().map(|r| (r.file, r.reason)).collect();
+        let rejected: Vec<_> = walk(&root)
+            .1
+            .into_iter()
+            .map(|r| (r.file, r.reason))
+            .collect();
         assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
         assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
         assert_eq!(rejected[2].0, root.join("loop"));

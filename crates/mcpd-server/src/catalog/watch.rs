@@ -33,7 +33,10 @@ impl Watch {
                 polling(roots, &changed)?
             }
         };
-        Ok(Self { changed, _watcher: watcher })
+        Ok(Self {
+            changed,
+            _watcher: watcher,
+        })
     }
 
     /// Notified of every change; changes since the last look count.
@@ -56,7 +59,9 @@ fn polling(roots: &[PathBuf], changed: &Arc<Notify>) -> notify::Result<Box<dyn W
 }
 
 fn watch_all(watcher: &mut dyn Watcher, roots: &[PathBuf]) -> notify::Result<()> {
-    roots.iter().try_for_each(|root: &PathBuf| watcher.watch(Path::new(root), RecursiveMode::Recursive))
+    roots
+        .iter()
+        .try_for_each(|root: &PathBuf| watcher.watch(Path::new(root), RecursiveMode::Recursive))
 }
 
 fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 'static {

@@ -2,14 +2,14 @@
 //! `initialize` on the stateful one, and the small methods around them.
 
 use bytes::Bytes;
-use mcpd_protocol::JsonObject;
-use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::DiscoverResult;
-use mcpd_protocol::{InitializeRequestParams, InitializeResult};
+use mcpd_protocol::JsonObject;
+use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::SetLevelRequestParams;
 use mcpd_protocol::Stamp;
-use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::{InitializeRequestParams, InitializeResult};
+use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 
 use crate::Server;
 use crate::context::{self, Context};
@@ -29,11 +29,15 @@ pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
 /// # Errors
 ///
 /// When the parameters are not those of `initialize`.
-pub(crate) fn initialize(server: &Server, request: &Request<'_>) -> Result<(ProtocolVersion, Bytes), ErrorObject> {
+pub(crate) fn initialize(
+    server: &Server,
+    request: &Request<'_>,
+) -> Result<(ProtocolVersion, Bytes), ErrorObject> {
     let params: InitializeRequestParams = request.parse_params()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
-    let mut result = InitializeResult::new(version, capabilities(server), (**server.identity()).clone());
+    let mut result =
+        InitializeResult::new(version, capabilities(server), (**server.identity()).clone());
     result.instructions = server.instructions().map(str::to_owned);
     let result = context::encode(&Stamp::Stateful, result)?;
     Ok((version, result))

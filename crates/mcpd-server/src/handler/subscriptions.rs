@@ -4,19 +4,18 @@
 use std::sync::Weak;
 
 use bytes::Bytes;
+use mcpd_protocol::ToolListChangedNotification;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::PromptListChangedNotification;
+use mcpd_protocol::{EmptyResult, NotificationParams};
 use mcpd_protocol::{
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
     ResourceUpdatedNotificationParams,
 };
 use mcpd_protocol::{
-    SubscriptionFilter, SubscriptionsAcknowledgedNotification, SubscriptionsAcknowledgedNotificationParams,
-    SubscriptionsListenRequestParams,
+    SubscriptionFilter, SubscriptionsAcknowledgedNotification,
+    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
-use mcpd_protocol::ToolListChangedNotification;
-use mcpd_protocol::{EmptyResult, NotificationParams};
 
 use crate::Server;
 use crate::context::{Context, Outbox, notification};
@@ -29,16 +28,25 @@ use crate::subscribers::{Event, Filter};
 const MAX_URIS: usize = 256;
 
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
-pub(crate) fn listen(server: &Server, request: &Request<'_>, context: Context) -> Result<Handled, ErrorObject> {
+pub(crate) fn listen(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = request.parse_params()?;
     let filter = filter(&params.notifications, server.is_watching())?;
     let meta = Meta::new().with_subscription_id(&request.id);
-    let acknowledged = SubscriptionsAcknowledgedNotificationParams::new(honoured(&filter), meta.clone());
+    let acknowledged =
+        SubscriptionsAcknowledgedNotificationParams::new(honoured(&filter), meta.clone());
     // Registered before it is acknowledged, so that no change falls between the two.
     let subscription = server.subscribers().subscribe(filter);
     Ok(Handled::later(async move {
         let outbox = &context.side.outbox;
-        send(outbox, notification::<SubscriptionsAcknowledgedNotification>(&acknowledged)).await;
+        send(
+            outbox,
+            notification::<SubscriptionsAcknowledgedNotification>(&acknowledged),
+        )
+        .await;
         let forward = async {
             loop {
                 let event = subscription.next().await;
@@ -55,7 +63,9 @@ pub(crate) fn listen(server: &Server, request: &Request<'_>, context: Context) -
 /// Passes the events of a session on to its client, until one of the two is gone.
 pub(crate) async fn forward(session: Weak<Session>, outbox: Outbox) {
     loop {
-        let Some(session) = session.upgrade() else { return };
+        let Some(session) = session.upgrade() else {
+            return;
+        };
         let event = session.subscription.next().await;
         send(&outbox, message(event, None)).await;
         if outbox.is_closed() {
@@ -67,21 +77,29 @@ pub(crate) async fn forward(session: Weak<Session>, outbox: Outbox) {
 /// Adds a resource to what the session hears of.
 pub(crate) fn subscribe(request: &Request<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = request.parse_params()?;
-    let Some(session) = &context.session else { return Ok(lifecycle::empty()) };
+    let Some(session) = &context.session else {
+        return Ok(lifecycle::empty());
+    };
     let added = session.subscription.update(|filter| {
         filter.uris.len() < MAX_URIS && {
             filter.uris.insert(params.uri);
             true
         }
     });
-    if added { Ok(lifecycle::empty()) } else { Err(too_many()) }
+    if added {
+        Ok(lifecycle::empty())
+    } else {
+        Err(too_many())
+    }
 }
 
 /// Takes it away again.
 pub(crate) fn unsubscribe(request: &Request<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = request.parse_params()?;
     if let Some(session) = &context.session {
-        session.subscription.update(|filter| filter.uris.remove(&params.uri));
+        session
+            .subscription
+            .update(|filter| filter.uris.remove(&params.uri));
     }
     Ok(lifecycle::empty())
 }
@@ -94,8 +112,6 @@ fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorOb
     Ok(Filter {
         tools: watching && wanted.tools_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
-        // There are no prompts yet whose list could change.
-        prompts: false,
         uris: uris.into_iter().collect(),
     })
 }
@@ -104,18 +120,20 @@ fn honoured(filter: &Filter) -> SubscriptionFilter {
     let mut honoured = SubscriptionFilter::default();
     honoured.tools_list_changed = filter.tools.then_some(true);
     honoured.resources_list_changed = filter.resources.then_some(true);
-    honoured.prompts_list_changed = filter.prompts.then_some(true);
     honoured.resource_subscriptions =
         (!filter.uris.is_empty()).then(|| filter.uris.iter().cloned().collect());
     honoured
 }
 
 fn message(event: Event, meta: Option<&Meta>) -> Option<Bytes> {
-    let params = || meta.cloned().map(NotificationParams::from).unwrap_or_default();
+    let params = || {
+        meta.cloned()
+            .map(NotificationParams::from)
+            .unwrap_or_default()
+    };
     match event {
         Event::ToolsChanged => notification::<ToolListChangedNotification>(&params()),
         Event::ResourcesChanged => notification::<ResourceListChangedNotification>(&params()),
-        Event::PromptsChanged => notification::<PromptListChangedNotification>(&params()),
         Event::ResourceUpdated(uri) => {
             let mut params = ResourceUpdatedNotificationParams::new(uri);
             params.meta = meta.cloned();
@@ -132,5 +150,7 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
 }
 
 fn too_many() -> ErrorObject {
-    ErrorObject::invalid_params(format!("a client may subscribe to {MAX_URIS} resources at most"))
+    ErrorObject::invalid_params(format!(
+        "a client may subscribe to {MAX_URIS} resources at most"
+    ))
 }

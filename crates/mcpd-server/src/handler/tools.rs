@@ -1,8 +1,8 @@
 //! `tools/list` and `tools/call`.
 
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::PaginatedRequestParams;
 use mcpd_protocol::CallToolRequestParams;
+use mcpd_protocol::PaginatedRequestParams;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 
 use crate::Server;
 use crate::context::Context;
@@ -11,17 +11,26 @@ use crate::dispatch::{Handled, MethodResult};
 /// Every tool, in the naming of the face that asks.
 pub(crate) fn list(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
     refuse_cursor(request)?;
-    Ok(server.catalog().tools_list(context.version, context.names, &context.stamp))
+    Ok(server
+        .catalog()
+        .tools_list(context.version, context.names, &context.stamp))
 }
 
 /// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
 /// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
 /// result object" -- 2026-07-28/server/tools#error-handling
-pub(crate) fn call(server: &Server, request: &Request<'_>, context: Context) -> Result<Handled, ErrorObject> {
+pub(crate) fn call(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
     let params: CallToolRequestParams = request.parse_params()?;
     let catalog = server.catalog();
     let tool = catalog.tool(&params.name).ok_or_else(|| {
-        ErrorObject::invalid_params(format!("unknown tool `{}`; tools/list has the names", params.name))
+        ErrorObject::invalid_params(format!(
+            "unknown tool `{}`; tools/list has the names",
+            params.name
+        ))
     })?;
     let run = tool.call(server, params.arguments.as_deref(), &context);
     Ok(Handled::later(async move { context.encode(run.await) }))
@@ -32,6 +41,8 @@ pub(crate) fn refuse_cursor(request: &Request<'_>) -> Result<(), ErrorObject> {
     let params: PaginatedRequestParams = request.parse_params()?;
     match params.cursor {
         None => Ok(()),
-        Some(cursor) => Err(ErrorObject::invalid_params(format!("unknown cursor `{cursor}`"))),
+        Some(cursor) => Err(ErrorObject::invalid_params(format!(
+            "unknown cursor `{cursor}`"
+        ))),
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Config, Executor};
-use mcpd_protocol::Implementation;
 use mcpd_protocol as protocol;
+use mcpd_protocol::Implementation;
 use mcpd_protocol::{CacheHint, Stamp};
 use mcpd_scriptspec::ScriptPath;
 use schemars::JsonSchema;
@@ -77,7 +77,12 @@ impl ServerBuilder {
     /// Serves `function` as the tool `name`, which may be a path such as `kit/show`.
     ///
     /// The input schema is that of the argument type; arguments that don't fit never reach the function.
-    pub fn tool<A, F, R, O>(mut self, name: impl Into<String>, description: impl Into<String>, function: F) -> Self
+    pub fn tool<A, F, R, O>(
+        mut self,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        function: F,
+    ) -> Self
     where
         A: DeserializeOwned + JsonSchema,
         F: Fn(A, CallContext) -> R + Send + Sync + 'static,
@@ -121,8 +126,16 @@ impl ServerBuilder {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Result<Server, Error> {
-        let roots = self.roots.iter().map(|root| canonical(root)).collect::<Result<Vec<_>, _>>()?;
-        let native = self.tools.into_iter().map(native_tool).collect::<Result<Vec<_>, _>>()?;
+        let roots = self
+            .roots
+            .iter()
+            .map(|root| canonical(root))
+            .collect::<Result<Vec<_>, _>>()?;
+        let native = self
+            .tools
+            .into_iter()
+            .map(native_tool)
+            .collect::<Result<Vec<_>, _>>()?;
         let executor = match self.executor {
             Some(executor) => executor,
             None => Executor::new(Config::default()).map_err(Error::Executor)?,
@@ -145,7 +158,10 @@ impl ServerBuilder {
         );
         let identity = Arc::new(self.identity);
         // Lists are pushed when they change, and state may change at any time: nothing to cache.
-        let stateless = Stamp::Stateless { server_info: Arc::clone(&identity), cache: CacheHint::NONE };
+        let stateless = Stamp::Stateless {
+            server_info: Arc::clone(&identity),
+            cache: CacheHint::NONE,
+        };
         let inner = Inner {
             identity,
             instructions: self.instructions,
@@ -160,22 +176,32 @@ impl ServerBuilder {
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         };
-        Ok(Server { inner: Arc::new(inner) })
+        Ok(Server {
+            inner: Arc::new(inner),
+        })
     }
 }
 
 /// Scripts are compared with their root by path, so the root has to be spelled one way.
 fn canonical(root: &Path) -> Result<PathBuf, Error> {
-    let refused = |source| Error::Root { root: root.to_owned(), source };
+    let refused = |source| Error::Root {
+        root: root.to_owned(),
+        source,
+    };
     let directory = root.canonicalize().map_err(refused)?;
     std::fs::read_dir(&directory).map_err(refused)?;
     Ok(directory)
 }
 
 fn native_tool(described: NativeDescription) -> Result<Arc<Tool>, Error> {
-    let refused = |reason: String| Error::Tool { name: described.name.clone(), reason };
-    let path: ScriptPath =
-        described.name.parse().map_err(|error: mcpd_scriptspec::PathError| refused(error.to_string()))?;
+    let refused = |reason: String| Error::Tool {
+        name: described.name.clone(),
+        reason,
+    };
+    let path: ScriptPath = described
+        .name
+        .parse()
+        .map_err(|error: mcpd_scriptspec::PathError| refused(error.to_string()))?;
     let (body, schema) = described.tool.map_err(refused)?;
     let mut definition = protocol::Tool::new(described.name, raw(&schema));
     definition.description = Some(described.description);

@@ -62,9 +62,15 @@ pub async fn serve(
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
     let runtime = Handle::current();
-    let reader = Reader { connection: connection.clone(), runtime, max_message: options.max_message };
+    let reader = Reader {
+        connection: connection.clone(),
+        runtime,
+        max_message: options.max_message,
+    };
     spawn("mcpd-stdin", move || read_end.send(reader.run(input)))?;
-    spawn("mcpd-stdout", move || write_end.send(write_all(messages, output)))?;
+    spawn("mcpd-stdout", move || {
+        write_end.send(write_all(messages, output))
+    })?;
 
     tokio::select! {
         ended = read_ended => {
@@ -87,7 +93,12 @@ pub async fn serve(
 
 fn spawn<T>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<(), Error> {
     let thread = std::thread::Builder::new().name(name.to_owned());
-    thread.spawn(move || { body(); }).map(drop).map_err(Error::Transport)
+    thread
+        .spawn(move || {
+            body();
+        })
+        .map(drop)
+        .map_err(Error::Transport)
 }
 
 /// Cuts the input into lines and hands each to the connection.
@@ -152,12 +163,17 @@ impl Reader {
 
     /// Waits for room: a client that doesn't read its answers is not read from either.
     fn answer(&self, answer: Bytes) -> io::Result<()> {
-        self.connection.outbox().blocking_send(answer).map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.connection
+            .outbox()
+            .blocking_send(answer)
+            .map_err(|_| io::ErrorKind::BrokenPipe.into())
     }
 
     fn too_long(&self) -> Bytes {
         let limit = self.max_message;
-        let error = ErrorObject::parse_error(format!("the line is longer than {limit} bytes; it was skipped"));
+        let error = ErrorObject::parse_error(format!(
+            "the line is longer than {limit} bytes; it was skipped"
+        ));
         jsonrpc::error_response(None, &error).into()
     }
 }

@@ -1,0 +1,171 @@
+//! Streamable HTTP: many clients on one listener, each message a POST. Owns the listener and the
+//! connections; who may come in is decided in [`guard`], what a message means behind it.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::catalog::ToolNames;
+use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
+
+mod events;
+mod guard;
+mod headers;
+mod post;
+mod reply;
+mod router;
+mod sessions;
+
+use router::Router;
+
+/// Connections open at once; further ones wait in the system's queue.
+const MAX_CONNECTIONS: usize = 16 * 1024;
+/// How long a new connection may stay silent.
+const FIRST_BYTE: Duration = Duration::from_secs(10);
+/// How long a request's headers may take, and how long an idle connection is kept.
+const HEADERS: Duration = Duration::from_secs(30);
+/// How long connections may go on when the server stops.
+const DRAIN: Duration = Duration::from_secs(3);
+/// How long to wait when the system has no descriptor for another connection.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How clients are served over HTTP.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// What a client must show.
+    pub auth: Auth,
+    /// Names this server may be reached under, besides the loopback names and the address it listens on.
+    pub allowed_hosts: Vec<String>,
+    /// Web origins that may call, besides the server's own.
+    pub allowed_origins: Vec<String>,
+    /// How lists spell the names of tools: by default portable names on `/mcp`, paths on `/rpc` and
+    /// `/api/mcp`.
+    pub names: Option<ToolNames>,
+    /// The largest request body that is read, in bytes.
+    pub max_message: usize,
+}
+
+/// What a client must show to be served.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Auth {
+    /// Nothing: for listeners that only trusted programs can reach.
+    None,
+    /// This bearer token.
+    Token(String),
+}
+
+/// Never the token: a `Debug` ends up in logs.
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::Token(_) => "Token(..)",
+        })
+    }
+}
+
+impl Options {
+    /// Loopback names only, nothing from the web, and this to be shown.
+    #[must_use]
+    pub fn new(auth: Auth) -> Self {
+        Self {
+            auth,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+            names: None,
+            max_message: DEFAULT_MAX_MESSAGE,
+        }
+    }
+}
+
+/// Serves clients until the server stops; then open requests get a few seconds to end.
+///
+/// # Errors
+///
+/// When the listener fails for good.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the listener and every connection.
+pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> Result<(), Error> {
+    let local = listener.local_addr().map_err(Error::Transport)?;
+    let router = Arc::new(Router::new(server.clone(), &options, local));
+    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let graceful = GracefulShutdown::new();
+    let mut connections = tokio::task::JoinSet::new();
+    loop {
+        let place = Arc::clone(&places).acquire_owned();
+        let accepted = tokio::select! {
+            () = server.stopping().cancelled() => break,
+            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            accepted = async { (place.await, listener.accept().await) } => accepted,
+        };
+        match accepted {
+            (place, Ok((stream, peer))) => {
+                let connection = connection(stream, peer, Arc::clone(&router), graceful.watcher());
+                connections.spawn(async move {
+                    let _place = place;
+                    connection.await;
+                });
+            }
+            (_, Err(error)) => {
+                // Out of descriptors, or a client that has already left: neither is a reason to end.
+                tracing::warn!(%error, "failed to accept a connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+    drop(listener);
+    if tokio::time::timeout(DRAIN, graceful.shutdown())
+        .await
+        .is_err()
+    {
+        tracing::warn!("connections that did not end in time are closed");
+    }
+    Ok(())
+}
+
+/// One client's connection, from its first byte to its end.
+async fn connection(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Arc<Router>,
+    watcher: hyper_util::server::graceful::Watcher,
+) {
+    // Without this, small answers wait for the other side's delayed acknowledgements.
+    if let Err(error) = stream.set_nodelay(true) {
+        tracing::debug!(%error, %peer, "failed to set TCP_NODELAY");
+    }
+    let Ok(Ok(())) = tokio::time::timeout(FIRST_BYTE, stream.readable()).await else {
+        return;
+    };
+    let service = service_fn(move |request: hyper::Request<Incoming>| {
+        let router = Arc::clone(&router);
+        async move { Ok::<_, Infallible>(router.route(request).await) }
+    });
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEADERS);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(256)
+        .keep_alive_interval(HEADERS);
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    if let Err(error) = watcher.watch(connection).await {
+        tracing::debug!(error, %peer, "a connection ended early");
+    }
+}

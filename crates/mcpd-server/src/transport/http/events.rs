@@ -1,0 +1,95 @@
+//! A response as an event stream: notifications while the request runs, then its answer, then the end.
+//! Dropping the stream, as a connection does that breaks, drops the request with it.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame};
+use tokio::sync::mpsc;
+use tokio::time::{Interval, MissedTickBehavior, interval_at};
+
+/// How often a quiet stream shows that it is alive.
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// The answer to a request; nothing if it was cancelled.
+pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
+
+/// The stream of one response.
+pub(super) struct Events {
+    /// Taken from the queue already, when the decision for a stream was made.
+    first: Option<Bytes>,
+    notifications: mpsc::Receiver<Bytes>,
+    answer: State,
+    keep_alive: Interval,
+}
+
+enum State {
+    Pending(Answer),
+    /// Known, but notifications sent before it go first.
+    Known(Option<Bytes>),
+}
+
+impl Events {
+    pub(super) fn new(
+        first: Option<Bytes>,
+        notifications: mpsc::Receiver<Bytes>,
+        answer: Answer,
+    ) -> Self {
+        let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
+        keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            first,
+            notifications,
+            answer: State::Pending(answer),
+            keep_alive,
+        }
+    }
+}
+
+impl Body for Events {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let this = self.get_mut();
+        if let Some(first) = this.first.take() {
+            return Poll::Ready(Some(Ok(event(&first))));
+        }
+        // Polled before the queue: what it sends, it sends before it is done.
+        if let State::Pending(answer) = &mut this.answer
+            && let Poll::Ready(known) = answer.as_mut().poll(cx)
+        {
+            this.answer = State::Known(known);
+        }
+        if let Poll::Ready(Some(notification)) = this.notifications.poll_recv(cx) {
+            return Poll::Ready(Some(Ok(event(&notification))));
+        }
+        if let State::Known(answer) = &mut this.answer {
+            return Poll::Ready(answer.take().map(|answer| Ok(event(&answer))));
+        }
+        ready!(this.keep_alive.poll_tick(cx));
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\r\n\r\n")))))
+    }
+}
+
+/// One message as one event.
+fn event(message: &[u8]) -> Frame<Bytes> {
+    Frame::data(
+        [b"event: message\ndata: ", message, b"\n\n"]
+            .concat()
+            .into(),
+    )
+}
+
+impl fmt::Debug for Events {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Events").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,264 @@
+//! Who may come in: the right host, the right origin, the right token, in this order and before
+//! anything else of a request is looked at.
+
+use std::net::IpAddr;
+
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
+use hyper::{Request, StatusCode};
+use subtle::ConstantTimeEq as _;
+
+use super::Auth;
+
+/// The rules of one listener.
+#[derive(Debug)]
+pub(super) struct Guard {
+    auth: Auth,
+    hosts: Vec<String>,
+    origins: Vec<String>,
+    local: IpAddr,
+}
+
+/// Why a request is turned away.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) reason: &'static str,
+}
+
+impl Guard {
+    pub(super) fn new(options: &super::Options, local: IpAddr) -> Self {
+        Self {
+            auth: options.auth.clone(),
+            hosts: options
+                .allowed_hosts
+                .iter()
+                .map(|host| host.to_ascii_lowercase())
+                .collect(),
+            origins: options
+                .allowed_origins
+                .iter()
+                .map(|origin| origin.to_ascii_lowercase())
+                .collect(),
+            local,
+        }
+    }
+
+    /// Checks where a request thinks it is and where it comes from. A web page that has pointed a name
+    /// of its own at this machine gives itself away in both.
+    ///
+    /// "Servers MUST validate the `Origin` header on all incoming connections"
+    /// -- 2026-07-28/basic/transports/streamable-http#security
+    pub(super) fn check_source<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
+        let refused = |status, reason| Err(Refusal { status, reason });
+        let Some(authority) = authority(request) else {
+            return refused(StatusCode::BAD_REQUEST, "exactly one Host is needed");
+        };
+        if !self.is_allowed_host(host_of(&authority)) {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "this Host is not allowed; see --allow-host",
+            );
+        }
+        let mut origins = request.headers().get_all(ORIGIN).iter();
+        let Some(origin) = origins.next() else {
+            return Ok(());
+        };
+        let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
+        let is_own = origin
+            .split_once("://")
+            .is_some_and(|(_, origin)| origin == authority);
+        if origins.next().is_some() || !(is_own || self.origins.contains(&origin)) {
+            return refused(
+                StatusCode::FORBIDDEN,
+                "this Origin is not allowed; see --allow-origin",
+            );
+        }
+        Ok(())
+    }
+
+    /// Checks the token.
+    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        let Auth::Token(expected) = &self.auth else {
+            return Ok(());
+        };
+        let mut given = headers.get_all(AUTHORIZATION).iter();
+        let token = given.next().and_then(bearer);
+        // Two headers would let two readers see different tokens.
+        match token.filter(|_| given.next().is_none()) {
+            Some(token) if bool::from(token.ct_eq(expected.as_bytes())) => Ok(()),
+            _ => Err(Refusal {
+                status: StatusCode::UNAUTHORIZED,
+                reason: "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
+            }),
+        }
+    }
+
+    fn is_allowed_host(&self, host: &str) -> bool {
+        let address = host
+            .trim_start_matches('[')
+            .trim_end_matches(']')
+            .parse::<IpAddr>();
+        match address {
+            Ok(address) => {
+                address.is_loopback()
+                    || address == self.local
+                    || self.hosts.iter().any(|h| h == host)
+            }
+            Err(_) => host == "localhost" || self.hosts.iter().any(|allowed| allowed == host),
+        }
+    }
+}
+
+/// What the request names as its host, lower-cased: in HTTP/2 the authority, else the header.
+fn authority<B>(request: &Request<B>) -> Option<String> {
+    if let Some(authority) = request.uri().authority() {
+        return Some(authority.as_str().to_ascii_lowercase());
+    }
+    let mut hosts = request.headers().get_all(HOST).iter();
+    let host = hosts.next()?.to_str().ok()?;
+    hosts.next().is_none().then(|| host.to_ascii_lowercase())
+}
+
+/// The host without its port. A dot at the end names the same host.
+fn host_of(authority: &str) -> &str {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+/// The token of `Bearer TOKEN`; the scheme's case doesn't matter.
+fn bearer(value: &HeaderValue) -> Option<&[u8]> {
+    let (scheme, token) = value.as_bytes().split_at_checked(7)?;
+    scheme
+        .eq_ignore_ascii_case(b"Bearer ")
+        .then(|| token.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Options;
+    use super::*;
+
+    fn guard() -> Guard {
+        let mut options = Options::new(Auth::Token("secret".to_owned()));
+        options.allowed_hosts = vec!["Tools.example".to_owned()];
+        options.allowed_origins = vec!["https://app.example".to_owned()];
+        Guard::new(&options, "192.0.2.7".parse().unwrap())
+    }
+
+    #[track_caller]
+    fn check(host: &str, origin: Option<&str>, expected: Option<u16>) {
+        let mut request = Request::builder().uri("/mcp").header(HOST, host);
+        if let Some(origin) = origin {
+            request = request.header(ORIGIN, origin);
+        }
+        let refused = guard().check_source(&request.body(()).unwrap()).err();
+        assert_eq!(
+            refused.map(|refusal| refusal.status.as_u16()),
+            expected,
+            "{host} {origin:?}"
+        );
+    }
+
+    #[test]
+    fn only_known_hosts_are_served() {
+        for host in [
+            "localhost",
+            "LOCALHOST:43210",
+            "localhost.",
+            "127.0.0.1",
+            "127.0.0.1:1",
+            "127.1.2.3",
+            "[::1]",
+            "[::1]:43210",
+            "192.0.2.7:80",
+            "tools.example",
+            "TOOLS.example:443",
+        ] {
+            check(host, None, None);
+        }
+        for host in [
+            "evil.example",
+            "localhost.evil.example",
+            "evil.localhost",
+            "192.0.2.8",
+            "0.0.0.0",
+            "[::]",
+            "127.0.0.1.nip.io",
+            "",
+            ":80",
+            "tools.example.evil",
+            "xlocalhost",
+            "localhost:x",
+        ] {
+            check(host, None, Some(403));
+        }
+    }
+
+    #[test]
+    fn only_the_own_and_listed_origins_are_served() {
+        check("localhost:43210", Some("http://localhost:43210"), None);
+        check("[::1]:43210", Some("http://[::1]:43210"), None);
+        check("localhost:43210", Some("https://app.example"), None);
+        check("localhost:43210", Some("HTTPS://APP.example"), None);
+        for origin in [
+            "null",
+            "http://localhost",
+            "http://localhost:3000",
+            "http://evil.example",
+            "https://app.example:444",
+            "http://app.example",
+            "https://app.example.evil",
+            "file://",
+            "",
+            "localhost:43210",
+        ] {
+            check("localhost:43210", Some(origin), Some(403));
+        }
+    }
+
+    #[test]
+    fn one_host_is_needed() {
+        let none = Request::builder().uri("/mcp").body(()).unwrap();
+        let two = Request::builder()
+            .uri("/mcp")
+            .header(HOST, "localhost")
+            .header(HOST, "localhost");
+        for request in [none, two.body(()).unwrap()] {
+            assert_eq!(
+                guard().check_source(&request).unwrap_err().status,
+                StatusCode::BAD_REQUEST
+            );
+        }
+    }
+
+    #[test]
+    fn the_token_must_be_exact() {
+        #[track_caller]
+        fn check(values: &[&str], allowed: bool) {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(AUTHORIZATION, value.parse().unwrap());
+            }
+            assert_eq!(guard().check_token(&headers).is_ok(), allowed, "{values:?}");
+        }
+        check(&["Bearer secret"], true);
+        check(&["bearer  secret"], true);
+        for refused in [
+            "",
+            "secret",
+            "Bearer",
+            "Bearer ",
+            "Bearer secre",
+            "Bearer secrets",
+            "Basic secret",
+            "Bearersecret",
+        ] {
+            check(&[refused], false);
+        }
+        check(&[], false);
+        check(&["Bearer secret", "Bearer secret"], false);
+    }
+}

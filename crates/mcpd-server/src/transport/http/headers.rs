@@ -1,0 +1,162 @@
+//! Headers that repeat what the body says, so that a gateway need not read it. They must agree, or two
+//! readers would see two requests -- 2026-07-28/basic/transports/streamable-http#standard-mcp-request-headers
+
+use std::borrow::Cow;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hyper::header::HeaderMap;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use serde::Deserialize;
+
+/// The revision the request is in.
+pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+/// The session of the stateful wire.
+pub(super) const SESSION_ID: &str = "mcp-session-id";
+const METHOD: &str = "mcp-method";
+const NAME: &str = "mcp-name";
+
+/// Checks the headers of a stateless request in revision `version` against its body.
+///
+/// # Errors
+///
+/// `-32020`, saying which header is missing, malformed or different.
+pub(super) fn check(
+    headers: &HeaderMap,
+    request: &Request<'_>,
+    version: &str,
+) -> Result<(), ErrorObject> {
+    agree(
+        "MCP-Protocol-Version",
+        required(headers, PROTOCOL_VERSION)?,
+        version,
+    )?;
+    agree("Mcp-Method", required(headers, METHOD)?, &request.method)?;
+    if let Some(name) = name(request) {
+        agree("Mcp-Name", &decode(required(headers, NAME)?)?, &name)?;
+    }
+    Ok(())
+}
+
+/// The single value of a header, without the white space around it.
+///
+/// # Errors
+///
+/// `-32020` if there are several, or it has characters that no MCP header has.
+pub(super) fn single<'a>(
+    headers: &'a HeaderMap,
+    name: &'static str,
+) -> Result<Option<&'a str>, ErrorObject> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.any(|other| other != value) {
+        return Err(ErrorObject::header_mismatch(format!(
+            "the header `{name}` is given more than once"
+        )));
+    }
+    let text = value.to_str().map_err(|_| {
+        ErrorObject::header_mismatch(format!(
+            "the header `{name}` has characters outside of ASCII"
+        ))
+    })?;
+    Ok(Some(text.trim_ascii()))
+}
+
+fn required<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, ErrorObject> {
+    single(headers, name)?
+        .ok_or_else(|| ErrorObject::header_mismatch(format!("the header `{name}` is missing")))
+}
+
+fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
+    if header == body {
+        return Ok(());
+    }
+    Err(ErrorObject::header_mismatch(format!(
+        "the header `{name}` says `{header}`, the body `{body}`"
+    )))
+}
+
+/// What `Mcp-Name` repeats, for the methods that have it. A body without it fails as that method's
+/// parameters, later.
+fn name<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow)]
+        name: Option<Cow<'a, str>>,
+        #[serde(borrow)]
+        uri: Option<Cow<'a, str>>,
+    }
+    let params = || serde_json::from_str::<Params<'a>>(request.params?.get()).ok();
+    match &*request.method {
+        "tools/call" | "prompts/get" => params()?.name,
+        "resources/read" => params()?.uri,
+        _ => None,
+    }
+}
+
+/// A value that no header can carry as it is, travels as `=?base64?…?=`.
+fn decode(value: &str) -> Result<Cow<'_, str>, ErrorObject> {
+    let Some(encoded) = value
+        .strip_prefix("=?base64?")
+        .and_then(|rest| rest.strip_suffix("?="))
+    else {
+        return Ok(Cow::Borrowed(value));
+    };
+    let malformed = || ErrorObject::header_mismatch("the header `Mcp-Name` holds malformed Base64");
+    let bytes = STANDARD.decode(encoded).map_err(|_| malformed())?;
+    String::from_utf8(bytes)
+        .map(Cow::Owned)
+        .map_err(|_| malformed())
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::jsonrpc::Message;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_name(header: &str, body: &str, agrees: bool) {
+        let message = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{body:?}}}}}"#
+        );
+        let Ok(Message::Request(request)) = Message::decode(message.as_bytes()) else {
+            panic!("{message}")
+        };
+        let mut headers = HeaderMap::new();
+        headers.insert(PROTOCOL_VERSION, "2026-07-28".parse().unwrap());
+        headers.insert(METHOD, "tools/call".parse().unwrap());
+        headers.insert(NAME, header.parse().unwrap());
+        assert_eq!(
+            check(&headers, &request, "2026-07-28").is_ok(),
+            agrees,
+            "{header} {body}"
+        );
+    }
+
+    #[test]
+    fn a_name_may_be_encoded() {
+        check_name("math/add", "math/add", true);
+        check_name(" math/add ", "math/add", true);
+        check_name("=?base64?Z3LDvMOfZQ==?=", "grüße", true);
+        check_name("math/add", "math_add", false);
+        check_name("=?base64?Z3LDvMOfZQ?=", "grüße", false);
+        check_name("=?base64?Z3LD vMOfZQ==?=", "grüße", false);
+        check_name("=?BASE64?Z3LDvMOfZQ==?=", "grüße", false);
+        // Without both marks it is the name itself.
+        check_name("=?base64?x", "=?base64?x", true);
+        check_name("=?base64?/w==?=", "x", false);
+    }
+
+    #[test]
+    fn repeated_headers_must_be_equal() {
+        let mut headers = HeaderMap::new();
+        headers.append(METHOD, "a".parse().unwrap());
+        headers.append(METHOD, "a".parse().unwrap());
+        assert_eq!(single(&headers, METHOD).unwrap(), Some("a"));
+        headers.append(METHOD, "b".parse().unwrap());
+        assert!(single(&headers, METHOD).is_err());
+    }
+}

@@ -1,0 +1,403 @@
+//! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
+//! or as an event stream from the first notification on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::{Request as HttpRequest, Response, StatusCode};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Frame, Message, Notification, Request};
+use mcpd_protocol::meta::RequestMeta;
+use mcpd_protocol::{
+    CancelledNotification, CancelledNotificationParams, NotificationMethod as _, ProtocolVersion,
+    Wire,
+};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+
+use super::events::{Answer, Events};
+use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
+use super::reply::{self, Body};
+use super::router::Router;
+use super::sessions::HttpSession;
+use crate::catalog::ToolNames;
+use crate::connection::{Reply, batches_refused, join, refuse};
+use crate::dispatch::{self, Handled, encode};
+use crate::handler::{lifecycle, subscriptions};
+use crate::session::Session;
+use crate::wire::{self, Face, StatelessEnvelope};
+
+/// How long a body may take to arrive.
+const BODY: Duration = Duration::from_secs(30);
+/// How many notifications may wait for a client that reads slowly.
+const OUTBOX_MESSAGES: usize = 256;
+/// "the server SHOULD assume protocol version `2025-03-26`" without the header
+/// -- 2025-11-25/basic/transports#protocol-version-header
+const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
+
+/// A request that is refused before it is dispatched, whole.
+type Refused = Box<Response<Body>>;
+
+/// What the head of a request says about all messages in its body.
+struct Head<'a> {
+    headers: &'a HeaderMap,
+    names: ToolNames,
+    wants_events: bool,
+}
+
+impl Router {
+    /// Answers a POST.
+    pub(super) async fn post(
+        &self,
+        request: HttpRequest<Incoming>,
+        names: ToolNames,
+    ) -> Response<Body> {
+        let (parts, body) = request.into_parts();
+        if !is_json(&parts.headers) {
+            return reply::text(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "the body must be application/json",
+            );
+        }
+        let body = match read(body, self.max_message).await {
+            Ok(body) => body,
+            Err(response) => return *response,
+        };
+        let wants_events = accepts_events(&parts.headers);
+        let head = Head {
+            headers: &parts.headers,
+            names,
+            wants_events,
+        };
+        match Frame::decode(&body) {
+            Ok(Frame::Single(Message::Request(request))) => self.request(&head, &request).await,
+            Ok(Frame::Single(Message::Notification(notification))) => {
+                self.notification(&head, &notification)
+            }
+            Ok(Frame::Single(Message::Response(_))) => reply::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                &ErrorObject::invalid_request(
+                    "this server has asked nothing that this could answer",
+                ),
+            ),
+            Ok(Frame::Batch(elements)) => self.batch(&head, &elements).await,
+            Err(error) => reply::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
+        }
+    }
+
+    /// The stream of what a session is told without asking.
+    pub(super) fn stream(&self, headers: &HeaderMap) -> Response<Body> {
+        let session = match self.session(headers) {
+            Ok(Some(session)) => session,
+            Ok(None) => return reply::not_allowed("POST"),
+            Err(response) => return *response,
+        };
+        let (outbox, notifications) = mpsc::channel(OUTBOX_MESSAGES);
+        let stopping = self.server.stopping().clone();
+        let forward = async move {
+            let forward = subscriptions::forward(Arc::downgrade(&session.session), outbox);
+            stopping.run_until_cancelled(forward).await;
+            None
+        };
+        reply::events(Events::new(None, notifications, Box::pin(forward)))
+    }
+
+    /// Ends a session at its client's wish.
+    pub(super) fn end_session(&self, headers: &HeaderMap) -> Response<Body> {
+        match headers.get(SESSION_ID).map(HeaderValue::to_str) {
+            None => reply::not_allowed("POST"),
+            Some(Ok(id)) if self.sessions.remove(id) => reply::text(StatusCode::NO_CONTENT, ""),
+            Some(_) => reply::text(StatusCode::NOT_FOUND, "there is no such session"),
+        }
+    }
+
+    async fn request(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
+        let meta = match RequestMeta::of_params(request.params) {
+            Ok(meta) => meta,
+            Err(error) => return bad_request(request, &error),
+        };
+        if is_stateless(head.headers, &meta) {
+            self.stateless(head, request, meta).await
+        } else if request.method == "initialize" {
+            self.initialize(request)
+        } else {
+            self.stateful(head, request).await
+        }
+    }
+
+    /// A request that stands alone: when its client hangs up, it is over.
+    async fn stateless(
+        &self,
+        head: &Head<'_>,
+        request: &Request<'_>,
+        meta: RequestMeta<'_>,
+    ) -> Response<Body> {
+        let (face, notifications) = self.face(head);
+        let context = StatelessEnvelope::new(meta).and_then(|envelope| {
+            headers::check(head.headers, request, &envelope.version)?;
+            envelope.context(&self.server, face)
+        });
+        let context = match context {
+            Ok(context) => context,
+            Err(error) => return bad_request(request, &error),
+        };
+        let id = request.id.clone();
+        match dispatch::dispatch(&self.server, request, context) {
+            Handled::Now(Err(error)) => {
+                reply::error(stateless_status(error.code), Some(&id), &error)
+            }
+            Handled::Now(result) => reply::json(StatusCode::OK, encode(&id, result)),
+            Handled::Later(result) => {
+                let answer = Box::pin(async move { Some(encode(&id, result.await)) });
+                respond(head, notifications, answer).await
+            }
+        }
+    }
+
+    fn initialize(&self, request: &Request<'_>) -> Response<Body> {
+        let (version, result) = match lifecycle::initialize(&self.server, request) {
+            Ok(initialized) => initialized,
+            Err(error) => return reply::error(StatusCode::OK, Some(&request.id), &error),
+        };
+        let mut response = reply::json(StatusCode::OK, encode(&request.id, Ok(result)));
+        let id = self
+            .sessions
+            .insert(Session::new(version, self.server.subscribers()));
+        // Without randomness there is no session; the client is served all the same.
+        if let Ok(id) = id.map(HeaderValue::try_from)
+            && let Ok(id) = id
+        {
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        response
+    }
+
+    /// A request within a session, or of a client that never opened one. "Disconnection SHOULD NOT be
+    /// interpreted as the client cancelling its request" -- 2025-11-25/basic/transports#sending-messages-to-the-server
+    async fn stateful(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
+        let session = match self.session_or_none(head.headers) {
+            Ok(session) => session,
+            Err(response) => return *response,
+        };
+        let (face, notifications) = self.face(head);
+        match self.answer(&session, request, face) {
+            Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
+            Reply::Pending(answer) => respond(head, notifications, detached(answer)).await,
+            Reply::Nothing => reply::accepted(),
+        }
+    }
+
+    fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
+        match self.session_or_none(head.headers) {
+            Ok(session) => {
+                cancel(&session, notification);
+                reply::accepted()
+            }
+            Err(response) => *response,
+        }
+    }
+
+    /// A batch of 2025-03-26; its answers are one array.
+    async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
+        let session = match self.session_or_none(head.headers) {
+            Ok(session) if session.session.version.has_batches() => session,
+            Ok(_) => return reply::error(StatusCode::BAD_REQUEST, None, &batches_refused()),
+            Err(response) => return *response,
+        };
+        let (face, notifications) = self.face(head);
+        let replies =
+            elements
+                .iter()
+                .map(|element| match Message::decode(element.get().as_bytes()) {
+                    Ok(Message::Request(request)) => self.answer(&session, &request, face.clone()),
+                    Ok(Message::Notification(notification)) => {
+                        cancel(&session, &notification);
+                        Reply::Nothing
+                    }
+                    Ok(Message::Response(_)) => Reply::Nothing,
+                    Err(error) => refuse(&error),
+                });
+        match join(replies.collect()) {
+            Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
+            Reply::Pending(answer) => respond(head, notifications, detached(answer)).await,
+            Reply::Nothing => reply::accepted(),
+        }
+    }
+
+    fn answer(&self, session: &HttpSession, request: &Request<'_>, face: Face) -> Reply {
+        let answer = || {
+            let meta = RequestMeta::of_params(request.params)?;
+            let context =
+                wire::stateful_context(&self.server, &meta, Arc::clone(&session.session), face)?;
+            dispatch::answer(&self.server, &session.inflight, request, context)
+        };
+        answer().unwrap_or_else(|error| Reply::Ready(encode(&request.id, Err(error))))
+    }
+
+    /// The session a request names.
+    ///
+    /// # Errors
+    ///
+    /// The response for one that is unknown or in another revision than the header says.
+    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<HttpSession>>, Refused> {
+        let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
+        let Some(id) = headers.get(SESSION_ID) else {
+            return Ok(None);
+        };
+        let Some(session) = id.to_str().ok().and_then(|id| self.sessions.get(id)) else {
+            return refused(
+                StatusCode::NOT_FOUND,
+                "there is no such session; initialize again",
+            );
+        };
+        let version = session.session.version.as_str();
+        if headers
+            .get(PROTOCOL_VERSION)
+            .is_some_and(|header| header != version)
+        {
+            return refused(
+                StatusCode::BAD_REQUEST,
+                "the session is in another protocol version",
+            );
+        }
+        Ok(Some(session))
+    }
+
+    /// The session a request names, or one for this request alone.
+    fn session_or_none(&self, headers: &HeaderMap) -> Result<Arc<HttpSession>, Refused> {
+        if let Some(session) = self.session(headers)? {
+            return Ok(session);
+        }
+        let version = headers
+            .get(PROTOCOL_VERSION)
+            .and_then(|version| version.to_str().ok()?.parse().ok());
+        let session = Session::new(version.unwrap_or(UNANNOUNCED), self.server.subscribers());
+        Ok(Arc::new(HttpSession {
+            session: Arc::new(session),
+            inflight: Arc::default(),
+        }))
+    }
+
+    /// A queue for the notifications of one response.
+    fn face(&self, head: &Head<'_>) -> (Face, mpsc::Receiver<Bytes>) {
+        let (outbox, notifications) = mpsc::channel(OUTBOX_MESSAGES);
+        let closing = self.server.stopping().clone();
+        (
+            Face {
+                names: head.names,
+                outbox,
+                closing,
+            },
+            notifications,
+        )
+    }
+}
+
+/// "The client MUST use HTTP POST" with a JSON body; anything else could come from a web form.
+fn is_json(headers: &HeaderMap) -> bool {
+    let content_type = headers
+        .get(CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    content_type
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .eq_ignore_ascii_case("application/json")
+}
+
+/// A client that doesn't say what it takes, takes both.
+fn accepts_events(headers: &HeaderMap) -> bool {
+    let mut accepted = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .peekable();
+    accepted.peek().is_none()
+        || accepted.any(|value| {
+            ["text/event-stream", "text/*", "*/*"]
+                .iter()
+                .any(|kind| value.contains(kind))
+        })
+}
+
+/// The wire of a request: its own envelope decides, then a header that no older client sends.
+fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
+    let is_stateful = |version: &str| {
+        version
+            .parse()
+            .is_ok_and(|v: ProtocolVersion| v.wire() == Wire::Stateful)
+    };
+    let header = headers
+        .get(PROTOCOL_VERSION)
+        .map(|value| value.to_str().unwrap_or_default().trim());
+    meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
+}
+
+async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {
+    let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
+    match tokio::time::timeout(BODY, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => refused(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "the body is larger than this server reads",
+        ),
+        Ok(Err(_)) => refused(StatusCode::BAD_REQUEST, "the body could not be read"),
+        Err(_) => refused(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        ),
+    }
+}
+
+/// The answer as one body; as an event stream if a notification comes before it.
+async fn respond(
+    head: &Head<'_>,
+    mut notifications: mpsc::Receiver<Bytes>,
+    mut answer: Answer,
+) -> Response<Body> {
+    if !head.wants_events {
+        // Closed, so that nothing is collected for nobody.
+        notifications.close();
+    }
+    tokio::select! {
+        biased;
+        Some(first) = notifications.recv() => reply::events(Events::new(Some(first), notifications, answer)),
+        answer = &mut answer => answer.map_or_else(reply::accepted, |answer| reply::json(StatusCode::OK, answer)),
+    }
+}
+
+/// The answer of a request that goes on when its client hangs up.
+fn detached(answer: Answer) -> Answer {
+    let running = tokio::spawn(answer);
+    Box::pin(async move { running.await.ok().flatten() })
+}
+
+fn cancel(session: &HttpSession, notification: &Notification<'_>) {
+    if notification.method == CancelledNotification::NAME
+        && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
+    {
+        session.inflight.cancel(&params.request_id);
+    }
+}
+
+/// A fault in the envelope or the headers.
+fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
+    reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
+}
+
+/// -- 2026-07-28/basic/transports/streamable-http#error-responses
+fn stateless_status(code: ErrorCode) -> StatusCode {
+    match code {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+            StatusCode::BAD_REQUEST
+        }
+        _ => StatusCode::OK,
+    }
+}

@@ -1,0 +1,87 @@
+//! The few shapes of an HTTP response here: one JSON body, an event stream, or a status with a reason.
+
+use bytes::Bytes;
+use http_body_util::{Either, Full};
+use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::{Response, StatusCode};
+use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
+
+use super::events::Events;
+use super::guard::Refusal;
+
+/// The body of every response.
+pub(super) type Body = Either<Full<Bytes>, Events>;
+
+/// One JSON value.
+pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(body.into())));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}
+
+/// A JSON-RPC error.
+pub(super) fn error(
+    status: StatusCode,
+    id: Option<&RequestId>,
+    error: &ErrorObject,
+) -> Response<Body> {
+    json(status, jsonrpc::error_response(id, error))
+}
+
+/// Notifications and an answer, as they come.
+pub(super) fn events(events: Events) -> Response<Body> {
+    let mut response = Response::new(Either::Right(events));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    // Proxies that collect before they pass on would hold progress back.
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// A status and, for people, why.
+pub(super) fn text(status: StatusCode, reason: &'static str) -> Response<Body> {
+    let mut response = Response::new(Either::Left(Full::new(Bytes::from_static(
+        reason.as_bytes(),
+    ))));
+    *response.status_mut() = status;
+    if !reason.is_empty() {
+        response.headers_mut().insert(
+            CONTENT_TYPE,
+            HeaderValue::from_static("text/plain; charset=utf-8"),
+        );
+    }
+    response
+}
+
+/// Accepted, and nothing to say about it.
+pub(super) fn accepted() -> Response<Body> {
+    text(StatusCode::ACCEPTED, "")
+}
+
+/// The wrong verb.
+pub(super) fn not_allowed(allowed: &'static str) -> Response<Body> {
+    let mut response = text(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this method is not allowed here",
+    );
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
+    response
+}
+
+/// What the guard says.
+pub(super) fn refused(refusal: Refusal) -> Response<Body> {
+    let mut response = text(refusal.status, refusal.reason);
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        // No `resource_metadata`: a client that finds it there ignores the token it was configured with.
+        response
+            .headers_mut()
+            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    response
+}

@@ -1,0 +1,76 @@
+//! Sessions of the stateful wire, by their id. Bounded in number and in time: an abandoned one goes
+//! when it has been idle, or when another needs its place.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use crate::inflight::Inflight;
+use crate::session::Session;
+use crate::sync::lock;
+
+/// How many sessions there may be.
+const MAX_SESSIONS: usize = 1024;
+/// How long a session lives without a request.
+const IDLE: Duration = Duration::from_secs(3600);
+
+/// One client's session and its open requests.
+#[derive(Debug)]
+pub(super) struct HttpSession {
+    pub(super) session: Arc<Session>,
+    pub(super) inflight: Arc<Inflight>,
+}
+
+impl Drop for HttpSession {
+    fn drop(&mut self) {
+        self.inflight.cancel_all();
+    }
+}
+
+/// The sessions of one listener.
+#[derive(Debug, Default)]
+pub(super) struct Sessions {
+    by_id: Mutex<BTreeMap<String, (Instant, Arc<HttpSession>)>>,
+}
+
+impl Sessions {
+    /// Keeps a session and gives it an id that nobody can guess.
+    pub(super) fn insert(&self, session: Session) -> Result<String, getrandom::Error> {
+        let mut random = [0; 16];
+        getrandom::fill(&mut random)?;
+        let id = format!("{:032x}", u128::from_ne_bytes(random));
+        let session = HttpSession {
+            session: Arc::new(session),
+            inflight: Arc::default(),
+        };
+        let now = Instant::now();
+        let mut sessions = lock(&self.by_id);
+        sessions.retain(|_, (used, _)| now.duration_since(*used) < IDLE);
+        if sessions.len() >= MAX_SESSIONS {
+            let oldest = sessions
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(id, _)| id.clone());
+            oldest.and_then(|id| sessions.remove(&id));
+        }
+        sessions.insert(id.clone(), (now, Arc::new(session)));
+        Ok(id)
+    }
+
+    /// The session of an id, which counts as used now.
+    pub(super) fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
+        let mut sessions = lock(&self.by_id);
+        let (used, session) = sessions.get_mut(id)?;
+        if used.elapsed() >= IDLE {
+            sessions.remove(id);
+            return None;
+        }
+        *used = Instant::now();
+        Some(Arc::clone(session))
+    }
+
+    /// Ends a session; says whether there was one.
+    pub(super) fn remove(&self, id: &str) -> bool {
+        lock(&self.by_id).remove(id).is_some()
+    }
+}
