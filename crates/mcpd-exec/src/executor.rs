@@ -24,6 +24,9 @@ use crate::spawner::{Spawners, Started};
 /// A file just written is often still open for writing in a child that another thread is about to start.
 const BUSY_PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 64];
 
+/// More processes than any system has.
+const MOST_AT_A_TIME: usize = 1 << 22;
+
 /// How much an [`Executor`] does at a time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -82,9 +85,7 @@ impl Executor {
     ///
     /// The system refuses a thread.
     pub fn new(config: Config) -> io::Result<Self> {
-        let concurrency = config
-            .concurrency
-            .clamp(1, Semaphore::MAX_PERMITS.min(1 << 20));
+        let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {
             spawners: Spawners::start(config.spawners)?,
             turns: Arc::new(Semaphore::new(concurrency)),
@@ -149,7 +150,7 @@ impl Executor {
         self.execute(command, Some(&mut on_line), cancel).await
     }
 
-    /// How many processes are running, or killed and not yet reaped.
+    /// How many processes are running, or killed and not yet reaped. While a shutdown waits it may say more.
     pub fn running(&self) -> usize {
         self.0.concurrency as usize - self.0.turns.available_permits()
     }

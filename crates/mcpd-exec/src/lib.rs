@@ -1,4 +1,4 @@
-//! Runs one process under limits. Every way it can end is a value, its output is bounded, and when it is cut short
+//! Runs one process under limits: every way it can end is a value, its output is bounded, and when it is cut short
 //! nothing its process group can reach is left behind.
 //!
 //! ```
@@ -9,6 +9,51 @@
 //! let outcome = executor.run(Command::new("sort").stdin("b\na\n")).await?;
 //! assert_eq!(outcome.ending, Ending::Exited(0));
 //! assert_eq!(outcome.stdout.to_text_lossy(), "a\nb\n");
+//! # Ok(()) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! It knows no protocol and no shell, reads no configuration, and takes nothing of its host: no signal handler, no
+//! subreaper, no child it did not start.
+//!
+//! # Guarantees
+//!
+//! | when | then |
+//! |---|---|
+//! | the process ends | [`Ending::Exited`] or [`Ending::Signaled`], exactly |
+//! | [`Limits::wall`] is up | TERM to the group, [`Limits::grace`], KILL; [`Ending::TimedOut`] with output and status |
+//! | the caller cancels | the same, as [`Ending::Cancelled`] ([`Executor::run_until`]) |
+//! | the future is dropped | KILL to the group at once, reaped in the background |
+//! | the future is dropped while it waits | nothing is started |
+//! | output passes [`Limits::output_hard`] | KILL; [`Ending::OutputLimit`] |
+//! | output passes what is kept | head and tail are kept, the total is exact, memory does not grow |
+//! | the process never reads its input | no fault; [`StdinReport::closed_early`] |
+//! | something it left behind holds its pipes | over after [`Limits::drain`]; [`Outcome::pipes_held`] |
+//! | nothing can be started | [`StartError`] says why; nothing is guessed |
+//! | too many want to run | they wait in order; beyond [`Config::queue`], [`StartError::Busy`] at once |
+//! | the executor is shut down | nothing new, and what runs is asked, then killed ([`Executor::shutdown`]) |
+//!
+//! What a process leaves behind when it ends on its own is reported, not killed; what leaves the process group is beyond
+//! reach. The host must not ignore SIGCHLD nor reap children it did not start, and must ignore SIGPIPE, as every Rust
+//! program does unless it chooses otherwise.
+//!
+//! # Lines as they arrive, and cancelling
+//!
+//! ```
+//! # use mcpd_exec::{Command, Config, Ending, Executor};
+//! # use std::time::Duration;
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # let executor = Executor::new(Config::default())?;
+//! let command = Command::new("sh").args(["-c", "echo working; sleep 60"]);
+//! let (lines, mut seen) = tokio::sync::mpsc::channel(16);
+//! let on_line = |line: mcpd_exec::Line<'_>| {
+//!     // A full channel loses lines; the process is never kept waiting.
+//!     lines.try_send(line.bytes.to_vec()).ok();
+//! };
+//! let enough = async { drop(seen.recv().await) };
+//! let outcome = executor.run_until(command, on_line, enough).await?;
+//! assert_eq!(outcome.ending, Ending::Cancelled);
+//! assert_eq!(outcome.stdout.head, "working\n");
 //! # Ok(()) }
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```

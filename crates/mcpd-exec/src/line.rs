@@ -47,7 +47,7 @@ impl Lines {
         let mut rest = bytes;
         while let Some(end) = memchr::memchr(b'\n', rest) {
             self.piece(&rest[..end], on_line);
-            self.finish_line(on_line);
+            self.emit(false, on_line);
             rest = &rest[end + 1..];
         }
         self.piece(rest, on_line);
@@ -56,7 +56,7 @@ impl Lines {
     /// Hands on what followed the last newline.
     pub(crate) fn finish(&mut self, on_line: &mut OnLine<'_>) {
         if !self.unfinished.is_empty() {
-            self.finish_line(on_line);
+            self.emit(false, on_line);
         }
     }
 
@@ -68,10 +68,6 @@ impl Lines {
             bytes = later;
         }
         self.unfinished.extend_from_slice(bytes);
-    }
-
-    fn finish_line(&mut self, on_line: &mut OnLine<'_>) {
-        self.emit(false, on_line);
     }
 
     fn emit(&mut self, continues: bool, on_line: &mut OnLine<'_>) {

@@ -2,7 +2,7 @@
 //! so it never happens on an async worker.
 
 use std::collections::VecDeque;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{ChildStderr, ChildStdin, ChildStdout, Stdio};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -238,26 +238,25 @@ fn prepare(command: &Command, program: &Path) -> std::process::Command {
 /// The absolute path of the program. With a bare name std would have to fork when `PATH` is changed.
 fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     let program = &command.program;
-    let mut components = program.components();
-    let is_bare = matches!(
-        (components.next(), components.next()),
-        (Some(Component::Normal(_)), None)
-    );
-    if !is_bare || program.as_os_str().as_encoded_bytes().contains(&b'/') {
+    if cfg!(windows) {
+        // Nothing forks there, and std knows the endings a program may have.
+        return Ok(program.clone());
+    }
+    if program.as_os_str().as_encoded_bytes().contains(&b'/') {
         return absolute(program.clone());
     }
     let path = command
         .variable("PATH")
         .unwrap_or_else(|| "/usr/bin:/bin".into());
-    let mut found = None;
+    let mut denied = None;
     for candidate in env::split_paths(&path).map(|directory| directory.join(program)) {
         match candidate.metadata() {
             Ok(metadata) if os::is_executable(&metadata) => return absolute(candidate),
-            Ok(metadata) if metadata.is_file() => found = Some(candidate),
+            Ok(metadata) if metadata.is_file() => denied = Some(candidate),
             _ => {}
         }
     }
-    Err(match found {
+    Err(match denied {
         Some(program) => StartError::NotExecutable { program },
         None => StartError::NotFound {
             program: program.clone(),

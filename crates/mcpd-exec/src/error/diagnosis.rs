@@ -80,20 +80,16 @@ fn missing(program: PathBuf) -> StartError {
 }
 
 fn denied(program: PathBuf) -> StartError {
-    let Ok(metadata) = fs::metadata(&program) else {
-        return StartError::NotExecutable { program };
-    };
-    if metadata.is_dir() {
-        return StartError::IsDirectory { program };
-    }
-    match shebang(&program) {
-        Some((interpreter, crlf)) if os::is_executable(&metadata) && !runs(&interpreter) => {
-            StartError::BadInterpreter {
+    match fs::metadata(&program) {
+        Ok(metadata) if metadata.is_dir() => StartError::IsDirectory { program },
+        Ok(metadata) if os::is_executable(&metadata) => match shebang(&program) {
+            Some((interpreter, crlf)) if !runs(&interpreter) => StartError::BadInterpreter {
                 program,
                 interpreter,
                 crlf,
-            }
-        }
+            },
+            _ => StartError::NotExecutable { program },
+        },
         _ => StartError::NotExecutable { program },
     }
 }
@@ -115,6 +111,8 @@ fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
 }
 
 /// The interpreter in the first line, and whether a carriage return sticks to it.
+///
+/// Only for regular files: opening a named pipe would wait for its other end.
 fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
     let mut start = Vec::new();
     File::open(program)

@@ -67,9 +67,13 @@ pub(crate) fn can_enter(directory: &Path) -> bool {
 }
 
 pub(crate) fn fault(error: &io::Error) -> Fault {
+    const ERROR_SHARING_VIOLATION: i32 = 32;
     const ERROR_BAD_EXE_FORMAT: i32 = 193;
     const ERROR_FILENAME_EXCED_RANGE: i32 = 206;
+    const ERROR_CANT_RESOLVE_FILENAME: i32 = 1921;
     match (error.kind(), error.raw_os_error()) {
+        (_, Some(ERROR_SHARING_VIOLATION)) => Fault::Busy,
+        (_, Some(ERROR_CANT_RESOLVE_FILENAME)) => Fault::Loop,
         (_, Some(ERROR_BAD_EXE_FORMAT)) => Fault::NotAProgram,
         (_, Some(ERROR_FILENAME_EXCED_RANGE)) => Fault::TooLarge,
         (io::ErrorKind::NotFound, _) => Fault::Missing,

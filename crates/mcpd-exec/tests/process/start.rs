@@ -77,6 +77,15 @@ async fn a_directory() {
 }
 
 #[tokio::test]
+async fn a_named_pipe() {
+    let world = World::new();
+    let pipe = world.directory().join("pipe");
+    let mkfifo = world.command("mkfifo").args(["-m", "755"]).arg(&pipe);
+    assert!(within(world.executor.run(mkfifo)).await.unwrap().success());
+    check(&world, world.command(pipe), "NotExecutable", NOT_EXECUTABLE).await;
+}
+
+#[tokio::test]
 async fn a_file_that_is_not_there() {
     let world = World::new();
     for program in [
