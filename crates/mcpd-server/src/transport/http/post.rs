@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Frame, Message, Notification, Request};
@@ -341,12 +341,18 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
 
 async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {
     let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
-    match tokio::time::timeout(BODY, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => refused(
+    let too_large = || {
+        refused(
             StatusCode::PAYLOAD_TOO_LARGE,
             "the body is larger than this server reads",
-        ),
+        )
+    };
+    if body.size_hint().lower() > limit as u64 {
+        return too_large();
+    }
+    match tokio::time::timeout(BODY, Limited::new(body, limit).collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
         Ok(Err(_)) => refused(StatusCode::BAD_REQUEST, "the body could not be read"),
         Err(_) => refused(
             StatusCode::REQUEST_TIMEOUT,

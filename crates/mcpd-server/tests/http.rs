@@ -1,0 +1,303 @@
+//! Scripted HTTP: each file under `http/` is what a client sends, each snapshot beside it the whole
+//! exchange. And what a script can't show: what happens when a client hangs up.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mcpd_server::Server;
+use mcpd_server::transport::http::{self, Auth, Options};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A server over the scripts of these tests, serving HTTP in the background.
+async fn serve() -> (Server, u16) {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let server = Server::builder()
+        .scripts(scripts)
+        .watch(false)
+        .start()
+        .expect("scripts");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    let serving = server.clone();
+    tokio::spawn(async move {
+        let mut options = Options::new(Auth::Token("secret".to_owned()));
+        options.max_message = 1 << 20;
+        http::serve(&serving, listener, options)
+            .await
+            .expect("serves");
+    });
+    (server, port)
+}
+
+#[test]
+fn exchanges() {
+    insta::glob!("http/**/*.txt", |path| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let script = std::fs::read_to_string(path).unwrap();
+        let transcript = runtime.block_on(async {
+            let (server, port) = serve().await;
+            server.catalog_ready().await;
+            tokio::time::timeout(PATIENCE, play(port, &script)).await
+        });
+        insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
+            insta::assert_snapshot!(transcript.expect("the exchange hangs"));
+        });
+    });
+}
+
+/// Sends every request of `script`, which are set apart by lines of `---`, and writes down the answers.
+async fn play(port: u16, script: &str) -> String {
+    let mut transcript = String::new();
+    let mut session = String::new();
+    for request in script.split("---\n") {
+        let request = request.replace("{session}", &session);
+        let response = exchange(port, &complete(&request)).await;
+        if let Some(id) = header(&response, "mcp-session-id") {
+            session = id.to_owned();
+        }
+        transcript.push_str(&format!("{}\n{}\n", request.trim_end(), shown(&response)));
+    }
+    if session.is_empty() {
+        transcript
+    } else {
+        transcript.replace(&session, "SESSION")
+    }
+}
+
+/// The request with what every client sends, unless it says otherwise; `Name: -` leaves a header out.
+fn complete(request: &str) -> String {
+    let lines: Vec<&str> = request
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    let (head, body) = request
+        .split_once("\n\n")
+        .map_or((lines, ""), |(head, body)| {
+            (
+                head.lines().filter(|line| !line.starts_with('#')).collect(),
+                body.trim_end(),
+            )
+        });
+    let mut message = format!("{} HTTP/1.1\r\n", head[0]);
+    let length = body.len().to_string();
+    let defaults = [
+        ("Host", "localhost"),
+        ("Authorization", "Bearer secret"),
+        ("Content-Type", "application/json"),
+        ("Accept", "application/json, text/event-stream"),
+        ("Content-Length", &length),
+        ("Connection", "close"),
+    ];
+    let is_given = |name: &str| {
+        head[1..].iter().any(|line| {
+            line.to_lowercase()
+                .starts_with(&format!("{}:", name.to_lowercase()))
+        })
+    };
+    for (name, value) in defaults.iter().filter(|(name, _)| !is_given(name)) {
+        message.push_str(&format!("{name}: {value}\r\n"));
+    }
+    for line in head[1..].iter().filter(|line| !line.ends_with(": -")) {
+        message.push_str(&format!("{line}\r\n"));
+    }
+    format!("{message}\r\n{body}")
+}
+
+async fn exchange(port: u16, request: &str) -> String {
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut response = Vec::new();
+    // A server that refuses a body it has not read may reset the connection after its answer.
+    stream.read_to_end(&mut response).await.ok();
+    String::from_utf8(response).expect("the server sends text")
+}
+
+/// The parts of a response that matter, without what changes from run to run.
+fn shown(response: &str) -> String {
+    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+    let mut shown = format!("< {}\n", head.lines().next().unwrap_or_default());
+    for name in [
+        "content-type",
+        "www-authenticate",
+        "allow",
+        "mcp-session-id",
+        "cache-control",
+    ] {
+        if let Some(value) = header(response, name) {
+            shown.push_str(&format!("< {name}: {value}\n"));
+        }
+    }
+    let body = if header(response, "transfer-encoding") == Some("chunked") {
+        unchunked(body)
+    } else {
+        body.to_owned()
+    };
+    for line in body
+        .replace(env!("CARGO_PKG_VERSION"), "VERSION")
+        .lines()
+        .filter(|line| !line.is_empty())
+    {
+        shown.push_str(&format!("< {line}\n"));
+    }
+    shown
+}
+
+fn header<'a>(response: &'a str, name: &str) -> Option<&'a str> {
+    let head = response.split("\r\n\r\n").next()?;
+    head.lines()
+        .filter_map(|line| line.split_once(": "))
+        .find(|(n, _)| n.eq_ignore_ascii_case(name))
+        .map(|(_, v)| v)
+}
+
+fn unchunked(mut body: &str) -> String {
+    let mut text = String::new();
+    while let Some((size, rest)) = body.split_once("\r\n") {
+        let size = usize::from_str_radix(size, 16).expect("a chunk size");
+        text.push_str(&rest[..size]);
+        body = rest[size..].trim_start_matches("\r\n");
+        if size == 0 {
+            break;
+        }
+    }
+    text
+}
+
+/// Starts a call of `wait` and hangs up once it runs.
+async fn call_and_hang_up(port: u16, head: &str, body: &str) {
+    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    let mut seen = Vec::new();
+    while !String::from_utf8_lossy(&seen).contains("waiting") {
+        stream.read_buf(&mut seen).await.expect("the script logs");
+    }
+}
+
+async fn until(condition: impl Fn() -> bool) -> bool {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.is_ok()
+}
+
+/// "the server MUST treat the disconnection as a cancellation" -- 2026-07-28/basic/transports/streamable-http
+#[tokio::test]
+async fn a_stateless_client_that_hangs_up_ends_its_run() {
+    let (server, port) = serve().await;
+    let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: wait";
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}"#;
+    call_and_hang_up(port, head, body).await;
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the script outlives its caller"
+    );
+}
+
+#[tokio::test]
+async fn a_stateless_client_that_hangs_up_before_any_event_ends_its_run() {
+    let (server, port) = serve().await;
+    let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: wait";
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    stream
+        .write_all(request.as_bytes())
+        .await
+        .expect("the server reads");
+    // The scan runs scripts too; this one runs when that is over.
+    server.catalog_ready().await;
+    assert!(
+        until(|| server.executor().running() == 1).await,
+        "the script starts"
+    );
+    drop(stream);
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the script outlives its caller"
+    );
+}
+
+#[tokio::test]
+async fn a_stateful_client_that_hangs_up_leaves_its_run_alone_until_it_cancels() {
+    let (server, port) = serve().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let session = format!(
+        "Mcp-Session-Id: {}",
+        header(&response, "mcp-session-id").expect("a session")
+    );
+    let post = |body: &str| complete(&format!("POST /mcp\n{session}\n\n{body}"));
+    exchange(
+        port,
+        &post(r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#),
+    )
+    .await;
+    call_and_hang_up(
+        port,
+        &session,
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#,
+    )
+    .await;
+    // A later request is answered, so the server has seen the other connection close by then.
+    exchange(port, &post(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#)).await;
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    assert_eq!(
+        server.executor().running(),
+        1,
+        "hanging up is no cancellation on this wire"
+    );
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
+    let response = exchange(port, &post(cancel)).await;
+    assert!(response.starts_with("HTTP/1.1 202"), "{response}");
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "a cancelled script goes on"
+    );
+}
+
+#[tokio::test]
+async fn stopping_the_server_ends_runs_and_streams() {
+    let (server, port) = serve().await;
+    let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: subscriptions/listen";
+    let body = r#"{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["mcpd://counter/state"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
+    let listening = tokio::spawn(async move { exchange(port, &request).await });
+    let counter = complete(
+        "POST /mcp\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: counter\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":\"counter\",\"_meta\":{\"io.modelcontextprotocol/protocolVersion\":\"2026-07-28\",\"io.modelcontextprotocol/clientCapabilities\":{}}}}",
+    );
+    server.catalog_ready().await;
+    exchange(port, &counter).await;
+    server.shutdown().await;
+    let response = tokio::time::timeout(PATIENCE, listening)
+        .await
+        .expect("the stream ends")
+        .unwrap();
+    let events: Vec<_> = shown(&response)
+        .lines()
+        .filter(|line| line.contains("data:"))
+        .map(str::to_owned)
+        .collect();
+    insta::assert_snapshot!(events.join("\n"));
+}

@@ -1,0 +1,264 @@
+//! A directory that changes while it is served: lists follow, subscribers are told, runs finish, and a
+//! second start runs nothing.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mcpd_server::{Connection, Reply, Server, ToolNames};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+fn write(path: &Path, body: &str) {
+    fs::create_dir_all(path.parent().expect("a directory")).expect("created");
+    // As editors do: complete beside the old one, then in its place.
+    let new = path.with_extension("new~");
+    fs::write(&new, body).expect("written");
+    fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("executable");
+    fs::rename(&new, path).expect("renamed");
+}
+
+fn script(description: &str, run: &str) -> String {
+    format!(
+        "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{{\"description\": \"{description}\"}}'\n  exit 0\nfi\n{run}\n"
+    )
+}
+
+/// A served directory and a client that listens to it.
+struct Fixture {
+    root: TempDir,
+    server: Server,
+    connection: Connection,
+    messages: mpsc::Receiver<bytes::Bytes>,
+}
+
+impl Fixture {
+    async fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        write(&root.path().join("first"), &script("one", "echo 1"));
+        let server = Server::builder()
+            .scripts(root.path())
+            .start()
+            .expect("starts");
+        let (connection, messages) = Connection::open(&server, ToolNames::Path);
+        let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
+        let fixture = Self {
+            root,
+            server,
+            connection,
+            messages,
+        };
+        fixture.request(&initialize).await;
+        fixture.server.catalog_ready().await;
+        fixture
+    }
+
+    async fn request(&self, request: &Value) -> Value {
+        let answer = match self.connection.receive(request.to_string().as_bytes()) {
+            Reply::Ready(answer) => answer,
+            Reply::Pending(answer) => answer.await.expect("not cancelled"),
+            Reply::Nothing => panic!("no answer to {request}"),
+        };
+        serde_json::from_slice(&answer).expect("JSON")
+    }
+
+    /// Path and description of every tool listed.
+    async fn list(&self) -> Vec<String> {
+        let list = self
+            .request(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+            .await;
+        let tools = list["result"]["tools"].as_array().expect("tools");
+        tools
+            .iter()
+            .map(|tool| {
+                format!(
+                    "{}: {}",
+                    tool["name"].as_str().unwrap_or("?"),
+                    tool["description"].as_str().unwrap_or("-")
+                )
+            })
+            .collect()
+    }
+
+    /// Waits for the announcement of another list, and compares it.
+    async fn expect(&mut self, expected: &[&str]) {
+        let changed = Instant::now();
+        let announced = tokio::time::timeout(PATIENCE, self.messages.recv())
+            .await
+            .expect("announced")
+            .expect("open");
+        assert!(
+            String::from_utf8_lossy(&announced).contains("notifications/tools/list_changed"),
+            "{announced:?}"
+        );
+        assert_eq!(self.list().await, expected, "after {:?}", changed.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn the_list_follows_every_kind_of_change() {
+    let mut served = Fixture::new().await;
+    assert_eq!(served.list().await, ["first: one"]);
+    let at = |name: &str| served.root.path().join(name);
+    let (first, second) = (at("first"), at("sub/second"));
+
+    write(&first, &script("edited", "echo 1"));
+    served.expect(&["first: edited"]).await;
+    write(&second, &script("added", "echo 2"));
+    served.expect(&["first: edited", "sub/second: added"]).await;
+    write(&first, "#!/bin/sh\necho broken\n");
+    served.expect(&["sub/second: added"]).await;
+    let catalog = served.server.catalog();
+    let faulty: Vec<_> = catalog
+        .scan()
+        .scripts
+        .iter()
+        .filter(|script| script.spec.is_none())
+        .collect();
+    assert_eq!(faulty[0].path.as_str(), "first");
+    assert!(!faulty[0].diagnostics.is_empty());
+    write(&first, &script("mended", "echo 1"));
+    served.expect(&["first: mended", "sub/second: added"]).await;
+    fs::remove_dir_all(second.parent().expect("sub")).expect("removed");
+    served.expect(&["first: mended"]).await;
+    fs::set_permissions(&first, fs::Permissions::from_mode(0o644)).expect("no longer executable");
+    served.expect(&[]).await;
+}
+
+#[tokio::test]
+async fn a_script_replaced_or_removed_while_it_runs_finishes() {
+    let mut served = Fixture::new().await;
+    let path = served.root.path().join("slow");
+    write(
+        &path,
+        &script(
+            "slow",
+            "touch started; while [ ! -e go ]; do sleep 0.01; done; echo old",
+        ),
+    );
+    served.expect(&["first: one", "slow: slow"]).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow"}});
+    let Reply::Pending(running) = served.connection.receive(call.to_string().as_bytes()) else {
+        panic!("runs")
+    };
+    let running = tokio::spawn(running);
+    let started = served.root.path().join("started");
+    while !started.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    fs::remove_file(&path).expect("removed");
+    served.expect(&["first: one"]).await;
+    fs::write(served.root.path().join("go"), "").expect("written");
+    let answer = tokio::time::timeout(PATIENCE, running)
+        .await
+        .expect("ends")
+        .expect("no panic")
+        .expect("an answer");
+    assert!(
+        String::from_utf8_lossy(&answer).contains("old"),
+        "{answer:?}"
+    );
+    let answer = served.request(&call).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[tokio::test]
+async fn a_second_start_runs_no_script() {
+    let root = tempfile::tempdir().expect("a directory");
+    let cache = tempfile::tempdir().expect("a directory");
+    let runs = root.path().join("runs");
+    let counted = format!(
+        "#!/bin/sh\necho run >> {}\necho '{{\"description\": \"counted\"}}'\n",
+        runs.display()
+    );
+    for name in ["a", "b", "c"] {
+        write(&root.path().join(name), &counted);
+    }
+    let start = || {
+        Server::builder()
+            .scripts(root.path())
+            .cache_directory(cache.path())
+            .watch(false)
+            .start()
+            .expect("starts")
+    };
+    let count = || fs::read_to_string(&runs).map_or(0, |text| text.lines().count());
+
+    let first = start();
+    first.catalog_ready().await;
+    assert_eq!((first.catalog().tools().len(), count()), (3, 3));
+    let second = start();
+    second.catalog_ready().await;
+    assert_eq!((second.catalog().tools().len(), count()), (3, 3));
+
+    // Only what changed is asked again, and a broken cache is no cache.
+    write(&root.path().join("b"), &counted);
+    let third = start();
+    third.catalog_ready().await;
+    assert_eq!((third.catalog().tools().len(), count()), (3, 4));
+    for file in fs::read_dir(cache.path()).expect("the cache") {
+        fs::write(file.expect("an entry").path(), "{torn").expect("written");
+    }
+    let fourth = start();
+    fourth.catalog_ready().await;
+    assert_eq!((fourth.catalog().tools().len(), count()), (3, 7));
+}
+
+#[tokio::test]
+async fn tools_that_want_one_name_are_told_apart() {
+    let root = tempfile::tempdir().expect("a directory");
+    let other = tempfile::tempdir().expect("a directory");
+    for name in ["a/b", "a_b"] {
+        write(&root.path().join(name), &script(name, "echo"));
+    }
+    write(&other.path().join("a_b"), &script("hidden", "echo"));
+    write(
+        &other.path().join(&"x".repeat(100)),
+        &script("long", "echo"),
+    );
+    let server = Server::builder()
+        .scripts(root.path())
+        .scripts(other.path())
+        .watch(false)
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    let catalog = server.catalog();
+    let names: Vec<_> = catalog
+        .tools()
+        .iter()
+        .map(|tool| tool.portable_name())
+        .collect();
+    assert_eq!(names.len(), 3);
+    assert_eq!(names[0], "a_b");
+    assert!(
+        names[1].starts_with("a_b_") && names[2].len() == 64,
+        "{names:?}"
+    );
+    // The path always means the one tool, whoever has the name.
+    assert_eq!(
+        catalog
+            .tool("a_b")
+            .and_then(|tool| tool.spec()?.description.as_deref()),
+        Some("a_b")
+    );
+    assert_eq!(
+        catalog
+            .tool("a/b")
+            .and_then(|tool| tool.spec()?.description.as_deref()),
+        Some("a/b")
+    );
+    let conflicts: Vec<_> = catalog
+        .conflicts()
+        .iter()
+        .map(|conflict| conflict.path.as_str())
+        .collect();
+    assert_eq!(conflicts, ["a_b", "a_b"]);
+}

@@ -1,0 +1,211 @@
+//! What only pipes have: lines, their ends, and a client that goes away.
+
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use mcpd_server::Server;
+use mcpd_server::transport::stdio::{self, Options};
+use serde_json::Value;
+use tokio::task::JoinHandle;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The client's ends of two pipes, and the server between them.
+struct Client {
+    input: Option<PipeWriter>,
+    output: BufReader<PipeReader>,
+    server: Server,
+    serving: JoinHandle<Result<(), mcpd_server::Error>>,
+}
+
+impl Client {
+    fn start(options: Options) -> Self {
+        let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+        let server = Server::builder()
+            .scripts(scripts)
+            .watch(false)
+            .start()
+            .expect("scripts");
+        let (server_input, input) = std::io::pipe().expect("a pipe");
+        let (output, server_output) = std::io::pipe().expect("a pipe");
+        let serving = tokio::spawn({
+            let server = server.clone();
+            async move { stdio::serve(&server, server_input, server_output, options).await }
+        });
+        Self {
+            input: Some(input),
+            output: BufReader::new(output),
+            server,
+            serving,
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.input
+            .as_mut()
+            .expect("still open")
+            .write_all(bytes)
+            .expect("the server reads");
+    }
+
+    /// The next line of the server.
+    fn receive(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("the server writes");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// Closes the input and waits for the server to end by itself.
+    async fn finish(mut self) -> Server {
+        self.input = None;
+        let ended = tokio::time::timeout(PATIENCE, self.serving)
+            .await
+            .expect("the server ends");
+        ended.expect("no panic").expect("no error");
+        self.server
+    }
+}
+
+fn call(id: u32, name: &str) -> String {
+    format!(
+        r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"{name}","arguments":{{"name":"x"}}}}}}"#
+    )
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_line_without_an_end_is_answered_after_the_input_has_ended() {
+    let mut client = Client::start(Options::default());
+    client.send(call(1, "greet").as_bytes());
+    client.input = None;
+    assert_eq!(
+        client.receive()["result"]["content"][0]["text"],
+        "Hello, x!"
+    );
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn line_ends_of_any_kind_and_empty_lines_are_tolerated() {
+    let mut client = Client::start(Options::default());
+    client.send(
+        b"\n\r\n  \n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\r\n{\"jsonrpc\":\"2.0\",",
+    );
+    assert_eq!(client.receive()["id"], 1);
+    client.send(b"\"id\":2,\"method\":\"ping\"}\n");
+    assert_eq!(client.receive()["id"], 2);
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_too_long_is_refused_and_the_next_one_read() {
+    let mut options = Options::default();
+    options.max_message = 1 << 20;
+    let mut client = Client::start(options);
+    client.send(&vec![b'x'; 5_000_000]);
+    client.send(b"\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    assert_eq!(client.receive()["id"], 1);
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_long_line_that_is_no_message_is_an_ordinary_error() {
+    let mut client = Client::start(Options::default());
+    let mut line = vec![b'x'; 5_000_000];
+    line.push(b'\n');
+    client.send(&line);
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_requests_at_once_are_each_answered_once() {
+    let mut client = Client::start(Options::default());
+    let requests: String = (0..2000)
+        .map(|id| match id % 20 {
+            0 => call(id, "greet") + "\n",
+            _ => format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"method\":\"tools/list\"}}\n"),
+        })
+        .collect();
+    let mut input = client.input.take().expect("open");
+    // A client that writes everything before it reads anything must not block the server for good.
+    let writer = std::thread::spawn(move || {
+        input
+            .write_all(requests.as_bytes())
+            .expect("the server reads");
+        input
+    });
+    let mut seen = vec![false; 2000];
+    for _ in 0..2000 {
+        let answer = client.receive();
+        let id = answer["id"].as_u64().expect("an id") as usize;
+        assert!(
+            !std::mem::replace(&mut seen[id], true),
+            "{id} is answered twice"
+        );
+        assert!(answer.get("result").is_some(), "{answer}");
+    }
+    drop(writer.join().expect("written"));
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn when_the_input_ends_so_do_the_runs() {
+    let mut options = Options::default();
+    options.linger = Duration::from_millis(100);
+    let mut client = Client::start(options);
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"info\"}}\n");
+    client.receive();
+    client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());
+    assert_eq!(client.receive()["params"]["data"], "waiting");
+    let closed = Instant::now();
+    let server = client.finish().await;
+    assert!(
+        closed.elapsed() < Duration::from_secs(5),
+        "the run goes on for {:?}",
+        closed.elapsed()
+    );
+    server.shutdown().await;
+    assert_eq!(server.executor().running(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
+    let mut client = Client::start(Options::default());
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"info\"}}\n");
+    client.receive();
+    client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());
+    assert_eq!(client.receive()["params"]["data"], "waiting");
+    client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    assert_eq!(client.receive()["id"], 2);
+    let server = client.finish().await;
+    let ended = async {
+        while server.executor().running() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, ended).await.expect("the script ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_stops_reading_is_gone() {
+    let client = Client::start(Options::default());
+    let Client {
+        mut input,
+        output,
+        serving,
+        server: _server,
+    } = client;
+    drop(output);
+    let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
+    // The pipe may break while the server is still noticing.
+    let input = input.as_mut().expect("open");
+    input.write_all(request).ok();
+    let ended = tokio::time::timeout(PATIENCE, serving)
+        .await
+        .expect("the server ends");
+    ended.expect("no panic").expect("no error");
+}
