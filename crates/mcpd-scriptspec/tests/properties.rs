@@ -1,0 +1,319 @@
+//! What holds for every script and every call, not only for those in the corpus.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+use mcpd_scriptspec::{
+    HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity, Stream, log_line, parse, progress_line,
+};
+use proptest::{
+    collection::vec,
+    prelude::{
+        Just, Strategy, any, prop_assert, prop_assert_eq, prop_assume, prop_oneof, proptest,
+    },
+    sample::{Index, select, subsequence},
+};
+use serde_json::{Map, Value, json, value::RawValue};
+
+/// A help that uses most of the contract, to be damaged.
+const METADATA: &str = r#"{"title": "Thing", "description": "Does \u00e4 thing 🚀", "version": "1.0", "state": true,
+ "output": "json", "output_schema": {"type": "object"}, "annotations": {"read_only": true}, "timeout": 2.5,
+ "icons": [{"src": "https://example.org/i.png", "sizes": ["any"]}], "_meta": {"a": [1, null]}}"#;
+const OPTIONS: &str = r#"{
+ "name": {"description": "A", "required": true, "value_type": "string", "size": {"min": 0, "max": 9}, "pattern": "^a*$"},
+ "max-age": {"description": "B", "value_type": "integer", "default_value": 1, "size": {"min": -1e1}},
+ "mode": {"description": "C", "value_type": {"enum": ["a", "b"]}, "default_value": "b", "header": "Mode"},
+ "list": {"description": "D", "value_type": "array", "items": {"value_type": "object", "properties": {"x": {}}}}}"#;
+
+/// Everything that a reader of `Parsed` relies on.
+#[track_caller]
+fn check_parsed(stdout: &[u8], stderr: &[u8]) -> Parsed {
+    let parsed = parse(HelpOutput { stdout, stderr });
+    let mut errors = 0;
+    for diagnostic in &parsed.diagnostics {
+        let stream = match diagnostic.location.stream {
+            Stream::Stdout => stdout,
+            Stream::Stderr => stderr,
+        };
+        assert!(
+            stream.get(diagnostic.location.span.clone()).is_some(),
+            "{diagnostic:?}"
+        );
+        assert_eq!(diagnostic.severity, diagnostic.code.rule().severity);
+        errors += usize::from(diagnostic.severity == Severity::Error);
+    }
+    assert_eq!(parsed.spec.is_none(), errors > 0);
+    if let Some(spec) = &parsed.spec {
+        check_spec(spec);
+    }
+    parsed
+}
+
+/// The schema is valid under the official meta-schema, and the defaults are valid under the schema.
+#[track_caller]
+fn check_spec(spec: &ScriptSpec) {
+    let schema = spec.input_schema();
+    assert!(jsonschema::draft202012::meta::is_valid(&schema), "{schema}");
+    let optional = spec.options.iter().filter(|option| !option.required);
+    let defaults: Map<_, _> = optional
+        .filter_map(|option| {
+            Some((
+                option.name.clone(),
+                serde_json::from_str(option.default_value.as_ref()?.get()).ok()?,
+            ))
+        })
+        .collect();
+    let mut schema = schema;
+    schema.as_object_mut().unwrap().remove("required");
+    assert!(
+        jsonschema::draft202012::is_valid(&schema, &Value::Object(defaults)),
+        "{schema}"
+    );
+}
+
+#[track_caller]
+fn spec(options: &Value) -> ScriptSpec {
+    let parsed = check_parsed(
+        br#"{"description": "Does a thing"}"#,
+        options.to_string().as_bytes(),
+    );
+    parsed
+        .spec
+        .unwrap_or_else(|| panic!("{:?}", parsed.diagnostics))
+}
+
+fn raw(json: impl Into<String>) -> Box<RawValue> {
+    RawValue::from_string(json.into()).unwrap()
+}
+
+/// One change to a text: some bytes replaced by others.
+fn damage(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
+    let scraps = select(vec![
+        "",
+        "\"",
+        "{",
+        "}",
+        "[",
+        "]",
+        ",",
+        ":",
+        "\\",
+        "\\ud800",
+        "null",
+        "-",
+        "1e9999",
+        "\u{202e}",
+        "\0",
+        "true",
+        "\"min\": 5",
+        "\"enum\"",
+        "any",
+    ]);
+    let scrap = prop_oneof![
+        scraps.prop_map(|scrap| scrap.as_bytes().to_vec()),
+        vec(any::<u8>(), 0..4)
+    ];
+    vec((any::<Index>(), 0..6_usize, scrap), 0..4).prop_map(move |changes| {
+        let mut bytes = text.as_bytes().to_vec();
+        for (place, removed, scrap) in changes {
+            let start = place.index(bytes.len() + 1);
+            let end = (start + removed).min(bytes.len());
+            bytes.splice(start..end, scrap);
+        }
+        bytes
+    })
+}
+
+/// A definition of an option that has no faults.
+fn definition() -> impl Strategy<Value = Value> {
+    let bounds = |low: i64| {
+        (low..3, 3..8_i64).prop_flat_map(|(min, max)| {
+            subsequence(
+                vec![
+                    ("min".to_owned(), json!(min)),
+                    ("max".to_owned(), json!(max)),
+                ],
+                0..=2,
+            )
+            .prop_map(|bounds| Value::Object(bounds.into_iter().collect()))
+        })
+    };
+    let sized = |name: &'static str, low| {
+        bounds(low).prop_map(move |size| json!({"value_type": name, "size": size}))
+    };
+    let scalar = prop_oneof![
+        sized("string", 0),
+        sized("integer", -3),
+        sized("float", -3),
+        Just(json!({"value_type": "string", "pattern": "^[a-z0-9]+$"})),
+        Just(json!({"value_type": "boolean"})),
+        Just(json!({"value_type": {"enum": ["a", "5", "true"]}})),
+    ];
+    let nested = (scalar.clone(), scalar.clone(), any::<bool>()).prop_flat_map(
+        |(items, mut property, required)| {
+            property["required"] = json!(required);
+            prop_oneof![
+                Just(json!({"value_type": "array", "items": items, "size": {"max": 2}})),
+                Just(json!({"value_type": "object", "properties": {"x": property}})),
+                Just(json!({"value_type": "array"})),
+                Just(json!({"value_type": "object"})),
+                Just(json!({"value_type": "any"})),
+                Just(json!({})),
+            ]
+        },
+    );
+    (prop_oneof![3 => scalar, 1 => nested], any::<bool>()).prop_map(|(mut definition, required)| {
+        definition["required"] = json!(required);
+        definition
+    })
+}
+
+/// Options of several kinds, and arguments of which some fit.
+fn call() -> impl Strategy<Value = (Value, Value)> {
+    let names = ["a", "b-c", "d"];
+    let options = vec(definition(), names.len()).prop_map(move |definitions| {
+        Value::Object(
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .zip(definitions)
+                .collect(),
+        )
+    });
+    let argument_names = subsequence(vec!["a", "b-c", "d", "e"], 0..=4);
+    let arguments = (argument_names, vec(argument(), 4)).prop_map(|(names, values)| {
+        Value::Object(names.into_iter().map(str::to_owned).zip(values).collect())
+    });
+    (options, arguments)
+}
+
+fn argument() -> impl Strategy<Value = Value> {
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        (-5..10_i64).prop_map(Value::from),
+        select(vec![0.5, 2.0, -1.25, 1e20, 7.000001]).prop_map(Value::from),
+        select(vec![
+            "", "a", "abc", "ä🚀", "5", "-2", "2.0", "0.5", "1e1", "05", " 5", "true", "false",
+            "null", "abcdefgh"
+        ])
+        .prop_map(Value::from),
+    ];
+    scalar.prop_recursive(2, 6, 3, |inner| {
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            (select(vec!["x", "y"]), inner).prop_map(|(key, value)| json!({key: value})),
+        ]
+    })
+}
+
+/// The arguments as they are meant, by the documented leniencies alone.
+fn meant(options: &Value, mut arguments: Value) -> Value {
+    let members = arguments.as_object_mut().unwrap();
+    members.retain(|name, value| {
+        !value.is_null()
+            || options
+                .get(name)
+                .is_none_or(|option| option["required"] == true)
+    });
+    for (name, value) in members {
+        let value_type = options
+            .get(name)
+            .map_or(&Value::Null, |option| &option["value_type"]);
+        let Some(text) = value.as_str() else {
+            continue;
+        };
+        let read: Option<Value> = serde_json::from_str(text).ok();
+        let read = read.filter(|_| text.trim() == text);
+        let is_meant = |read: &Value| match value_type.as_str() {
+            Some("integer" | "float") => read.is_number(),
+            Some("boolean") => read.is_boolean(),
+            _ => false,
+        };
+        if let Some(read) = read.filter(is_meant) {
+            *value = read;
+        }
+    }
+    arguments
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_parsed(stdout in vec(any::<u8>(), 0..200), stderr in vec(any::<u8>(), 0..200)) {
+        check_parsed(&stdout, &stderr);
+    }
+
+    #[test]
+    fn a_damaged_help_is_parsed(stdout in damage(METADATA), stderr in damage(OPTIONS)) {
+        check_parsed(&stdout, &stderr);
+        check_parsed(&stderr, &stdout);
+    }
+
+    #[test]
+    fn the_reader_takes_exactly_what_is_json(text in damage(METADATA)) {
+        let expected = serde_json::from_slice::<Value>(&text);
+        // A number that no double holds is JSON all the same.
+        prop_assume!(!expected.as_ref().is_err_and(|error| error.to_string().contains("out of range")));
+        let is_json = check_parsed(&text, b"").diagnostics.iter().all(|diagnostic| {
+            !["help-not-json", "text-after-json", "help-not-utf8", "missing-metadata"].contains(&diagnostic.code.as_str())
+        });
+        prop_assert_eq!(is_json, expected.is_ok());
+    }
+
+    #[test]
+    fn calls_are_judged_as_the_published_schema_judges_them((options, arguments) in call()) {
+        let spec = spec(&options);
+        let outcome = spec.invocation(Some(&raw(arguments.to_string())));
+        let validator = jsonschema::draft202012::new(&spec.input_schema()).unwrap();
+        let is_valid = validator.is_valid(&meant(&options, arguments));
+        prop_assert_eq!(outcome.is_ok(), is_valid, "{:?}", outcome);
+        if let Ok(invocation) = outcome {
+            prop_assert!(validator.is_valid(&serde_json::from_slice(&invocation.stdin).unwrap()));
+        }
+    }
+
+    #[test]
+    fn a_string_arrives_as_it_was_sent(text in any::<String>()) {
+        let spec = spec(&json!({"s": {"required": true, "value_type": "string"}}));
+        let invocation = spec.invocation(Some(&raw(json!({"s": text}).to_string()))).unwrap();
+        let stdin: Value = serde_json::from_slice(&invocation.stdin).unwrap();
+        prop_assert_eq!(&stdin, &json!({"s": text}));
+        let variable = if text.contains('\0') { ("MCPD_OPTS_OMITTED", "s") } else { ("MCPD_OPT_s", text.as_str()) };
+        prop_assert_eq!(invocation.env, [(variable.0.to_owned(), variable.1.to_owned())]);
+    }
+
+    #[test]
+    fn a_number_is_never_rounded(text in "-?(0|[1-9][0-9]{0,30})(\\.[0-9]{1,30})?([eE][+-]?[0-9]{1,3})?") {
+        let spec = spec(&json!({"f": {"required": true, "value_type": "float"}}));
+        let invocation = spec.invocation(Some(&raw(format!("{{\"f\":{text}}}")))).unwrap();
+        prop_assert_eq!(String::from_utf8(invocation.stdin).unwrap(), format!("{{\"f\":{text}}}"));
+        let plain = &invocation.env[0].1;
+        prop_assert!(plain.bytes().all(|byte| byte.is_ascii_digit() || b"-.".contains(&byte)), "{}", plain);
+        // The nearest double of the same number is the same double.
+        prop_assert_eq!(plain.parse::<f64>().unwrap(), text.parse::<f64>().unwrap());
+    }
+
+    #[test]
+    fn a_value_of_any_type_arrives_as_it_was_sent(value in argument()) {
+        let spec = spec(&json!({"v": {"required": true}}));
+        let arguments = serde_json::to_string_pretty(&json!({"v": value})).unwrap();
+        let invocation = spec.invocation(Some(&raw(arguments))).unwrap();
+        prop_assert_eq!(invocation.stdin, json!({"v": value}).to_string().into_bytes());
+    }
+
+    #[test]
+    fn a_log_line_loses_nothing_but_its_prefix(line in "(ERROR|WARN|WARNING|INFO|DEBUG|TRACE|PROGRESS)?[: ]{0,2}\\PC*") {
+        prop_assert!(line.ends_with(log_line(&line).text));
+        prop_assert!(progress_line(&line).is_none_or(|progress| progress.progress >= 0.0));
+    }
+
+    #[test]
+    fn a_path_survives_its_spellings(segments in vec("[^/\\\\\\pC]{1,30}", 1..5)) {
+        prop_assume!(segments.iter().all(|segment| segment != "." && segment != ".."));
+        let path: ScriptPath = segments.join("/").parse().unwrap();
+        prop_assert_eq!(ScriptPath::from_state_uri(&path.state_uri()), Some(path.clone()));
+        for name in [path.portable().into_owned(), path.portable_hashed()] {
+            prop_assert!(name.len() <= 64 && name.starts_with(|first: char| first.is_ascii_alphabetic()), "{}", name);
+            prop_assert!(name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte)), "{}", name);
+        }
+    }
+}
