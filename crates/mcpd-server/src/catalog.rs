@@ -45,6 +45,13 @@ pub struct Conflict {
     pub message: String,
 }
 
+impl From<Scan> for Catalog {
+    /// What a server of these scripts would serve.
+    fn from(scan: Scan) -> Self {
+        Self::new(&[], scan)
+    }
+}
+
 impl Catalog {
     /// Puts tools built into the program and scanned scripts under their names: built-in ones first,
     /// then the roots in their order; of two with one path the first wins.

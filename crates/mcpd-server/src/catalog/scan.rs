@@ -68,6 +68,13 @@ pub struct Scan {
     pub unusable: Vec<UnusableFile>,
 }
 
+impl Scan {
+    /// The scripts that a fault keeps from being served.
+    pub fn faulty(&self) -> impl Iterator<Item = &Arc<ScannedScript>> {
+        self.scripts.iter().filter(|script| script.spec.is_none())
+    }
+}
+
 /// Scans roots, again and again; asks only the scripts that are new or changed.
 #[derive(Debug)]
 pub struct Scanner {
@@ -79,7 +86,7 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// A scanner of `roots`, which must be canonical directories. Answers are remembered in
+    /// A scanner of `roots`: canonical paths of directories or single scripts. Answers are remembered in
     /// `cache_directory`, if there is one.
     #[must_use]
     pub fn new(
@@ -268,6 +275,7 @@ impl From<Rejected> for UnusableFile {
         let reason = match rejected.reason {
             Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
             Reason::Unnameable(why) => format!("no tool can have its name: {why}"),
+            Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
             Reason::Unreadable(why) => why,
         };
         Self {

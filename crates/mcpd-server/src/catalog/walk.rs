@@ -36,6 +36,8 @@ pub(crate) enum Reason {
     LeavesRoot,
     /// A path that no tool can be named after.
     Unnameable(String),
+    /// A file that was named outright and may not be executed.
+    NotExecutable,
     /// The file system refused to say what is there.
     Unreadable(String),
 }
@@ -44,8 +46,12 @@ pub(crate) enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint([i128; 6]);
 
-/// Lists the scripts under `root` (canonical) in the order of their paths.
+/// Lists the scripts under `root` (canonical) in the order of their paths. A root that is a file is its
+/// only script, named as if its directory were the root.
 pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
+    if root.is_file() {
+        return single(root);
+    }
     let mut candidates = Vec::new();
     let mut rejected = Vec::new();
     let mut outside = Vec::new();
@@ -98,6 +104,27 @@ pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
     (candidates, rejected)
 }
 
+fn single(file: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
+    let root = file.parent().unwrap_or(file);
+    let found = file
+        .metadata()
+        .map_err(|error| Reason::Unreadable(error.to_string()))
+        .and_then(|metadata| {
+            if is_executable(file, &metadata) {
+                candidate(root, file, &metadata)
+            } else {
+                Err(Reason::NotExecutable)
+            }
+        });
+    match found {
+        Ok(candidate) => (vec![candidate], Vec::new()),
+        Err(reason) => {
+            let file = file.to_owned();
+            (Vec::new(), vec![Rejected { file, reason }])
+        }
+    }
+}
+
 /// Hidden files and directories, and what editors leave behind.
 fn is_ignored(entry: &DirEntry) -> bool {
     let name = entry.file_name().as_encoded_bytes();
@@ -124,7 +151,10 @@ fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
     if !is_executable(entry.path(), &metadata) {
         return Ok(None);
     }
-    let file = entry.path();
+    candidate(root, entry.path(), &metadata).map(Some)
+}
+
+fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate, Reason> {
     let relative = file.strip_prefix(root).unwrap_or(file);
     let path = relative
         .to_str()
@@ -135,12 +165,12 @@ fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
                 .map_err(|error: PathError| error.to_string())
         })
         .map_err(Reason::Unnameable)?;
-    Ok(Some(Candidate {
+    Ok(Candidate {
         path,
         file: file.to_owned(),
         root: root.to_owned(),
-        fingerprint: Fingerprint::of(&metadata),
-    }))
+        fingerprint: Fingerprint::of(metadata),
+    })
 }
 
 #[cfg(unix)]
@@ -259,6 +289,18 @@ mod tests {
         assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
         assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
         assert_eq!(rejected[2].0, root.join("loop"));
+    }
+
+    #[test]
+    fn a_root_that_is_a_file_is_its_only_script() {
+        let root = tempfile::tempdir().unwrap();
+        executable(&root.path().join("a"));
+        executable(&root.path().join("b"));
+        assert_eq!(names(&root.path().join("b")), ["b"]);
+
+        let notes = root.path().join("notes");
+        fs::write(&notes, "").unwrap();
+        assert_eq!(walk(&notes).1[0].reason, Reason::NotExecutable);
     }
 
     #[test]
