@@ -1,2 +1,38 @@
-//! The `mcpd` binary.
-fn main() {}
+//! The `mcpd` binary: parse, run, exit code. Everything else it does is done by the libraries.
+
+#![forbid(unsafe_code)]
+
+mod args;
+mod client;
+mod command;
+mod config;
+mod directories;
+mod exit_code;
+mod logging;
+mod output;
+mod render;
+mod signals;
+
+use std::process;
+
+use exit_code::ExitCode;
+
+fn main() -> process::ExitCode {
+    let code = match args::parse(std::env::args_os()) {
+        Ok(args) => command::run(args).unwrap_or_else(|error| {
+            output::error(&format!("failed to {error:#}"));
+            ExitCode::Failure
+        }),
+        Err(error) => {
+            // Help and version are errors to the parser, but not to us. Nobody is left to be told
+            // if printing fails.
+            error.print().ok();
+            if error.use_stderr() {
+                ExitCode::Failure
+            } else {
+                ExitCode::Success
+            }
+        }
+    };
+    code.into()
+}

@@ -1,0 +1,305 @@
+//! The command line, as types. The only place that knows clap; what the values mean together is
+//! decided in [`config`](crate::config).
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+
+/// Serve a directory of executable scripts to MCP clients.
+#[derive(Debug, Parser)]
+#[command(
+    name = "mcpd",
+    version,
+    max_term_width = 100,
+    after_help = "\
+Examples:
+  mcpd stdio ~/tools                    what an MCP client starts
+  mcpd call ~/tools greet name=World    call a tool from the shell
+  mcpd check ~/tools                    what is wrong with the scripts
+
+Exit codes:
+  0    all went well
+  1    wrong usage, a command that could not be carried out, or `check` found errors
+  5    the tool failed, or there is no such tool
+  130  a call was interrupted"
+)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+    #[command(flatten)]
+    pub(crate) logging: Logging,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Serve over stdin and stdout, as MCP clients start it.
+    Stdio(Stdio),
+    /// List the tools.
+    List(List),
+    /// Show what a tool takes.
+    Describe(Describe),
+    /// Call a tool.
+    Call(Call),
+    /// Show the state of a stateful tool.
+    State(State),
+    /// Find faults in what scripts say of themselves.
+    Check(Check),
+}
+
+/// What is said of mcpd's own doings.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Logging {
+    /// Log more; twice for even more.
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Log, on stderr")]
+    pub(crate) verbose: u8,
+    /// Log errors only.
+    #[arg(
+        short,
+        long,
+        global = true,
+        conflicts_with = "verbose",
+        help_heading = "Log, on stderr"
+    )]
+    pub(crate) quiet: bool,
+    /// The form of the log.
+    #[arg(
+        long,
+        global = true,
+        value_name = "FORMAT",
+        env = "MCPD_LOG_FORMAT",
+        hide_env_values = true,
+        default_value = "text",
+        help_heading = "Log, on stderr"
+    )]
+    pub(crate) log_format: LogFormat,
+    /// Which messages are logged, such as `info` or `mcpd_server=debug`.
+    #[arg(
+        long = "log",
+        global = true,
+        value_name = "FILTER",
+        env = "MCPD_LOG",
+        hide_env_values = true,
+        help_heading = "Log, on stderr"
+    )]
+    pub(crate) filter: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// Where the scripts are.
+#[derive(Debug, ClapArgs)]
+#[group(required = true, multiple = true)]
+pub(crate) struct Roots {
+    /// Directories with scripts; of two with one name, the first directory's is served.
+    #[arg(value_name = "DIR")]
+    directories: Vec<PathBuf>,
+    /// The same as DIR.
+    #[arg(long = "root-directory", value_name = "DIR")]
+    root_directories: Vec<PathBuf>,
+}
+
+impl Roots {
+    /// All of them, however they were given.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
+        self.directories.iter().chain(&self.root_directories)
+    }
+}
+
+/// How scripts are found.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Scanning {
+    /// Ask every script for its description, even if nothing has changed since last time.
+    #[arg(long)]
+    pub(crate) no_cache: bool,
+}
+
+/// How clients are spoken to, whatever the transport.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Serving {
+    #[command(flatten)]
+    pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) scanning: Scanning,
+    /// Don't follow changes of the directories.
+    #[arg(long)]
+    pub(crate) no_watch: bool,
+    /// How lists spell the tool `math/add`: `math_add`, which every client accepts, or as it is.
+    #[arg(
+        long,
+        value_name = "SPELLING",
+        env = "MCPD_TOOL_NAMES",
+        hide_env_values = true
+    )]
+    pub(crate) tool_names: Option<ToolNames>,
+    /// The longest message that is read.
+    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_MAX_MESSAGE)]
+    pub(crate) max_message: usize,
+    /// How many scripts run at a time. [default: 4 for each core]
+    #[arg(
+        long,
+        value_name = "NUMBER",
+        env = "MCPD_CONCURRENCY",
+        hide_env_values = true
+    )]
+    pub(crate) concurrency: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ToolNames {
+    /// `math/add`
+    Path,
+    /// `math_add`
+    Portable,
+}
+
+impl From<ToolNames> for mcpd_server::ToolNames {
+    fn from(names: ToolNames) -> Self {
+        match names {
+            ToolNames::Path => Self::Path,
+            ToolNames::Portable => Self::Portable,
+        }
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  echo '{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/list\"}' | mcpd stdio ~/tools")]
+pub(crate) struct Stdio {
+    #[command(flatten)]
+    pub(crate) serving: Serving,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct List {
+    #[command(flatten)]
+    pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) scanning: Scanning,
+    /// Print the tools as MCP clients get them.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// One tool of one directory.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OneTool {
+    /// A directory with scripts.
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+    /// The tool: `math/add`, `math_add` and `math.add` are one.
+    pub(crate) tool: String,
+    #[command(flatten)]
+    pub(crate) scanning: Scanning,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Describe {
+    #[command(flatten)]
+    pub(crate) tool: OneTool,
+    /// Print the tool as MCP clients get it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd call ~/tools greet name=World
+  mcpd call ~/tools math/calc operation=add a=1 b:=2.5
+  mcpd call ~/tools text/count --json '{\"text\": \"one two\"}'
+  jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
+
+The answer goes to stdout, what the script logs to stderr.
+The exit code is 5 when the tool fails.")]
+pub(crate) struct Call {
+    #[command(flatten)]
+    pub(crate) tool: OneTool,
+    /// Arguments: NAME=TEXT, or NAME:=JSON; a text that is a number or a boolean counts as one where
+    /// the tool wants one.
+    #[arg(value_name = "NAME=VALUE", conflicts_with = "json")]
+    pub(crate) arguments: Vec<String>,
+    /// All arguments as one JSON object; `-` reads it from stdin.
+    #[arg(
+        long,
+        value_name = "OBJECT",
+        visible_alias = "json-args",
+        allow_hyphen_values = true
+    )]
+    pub(crate) json: Option<String>,
+    /// What is printed: the content of the answer, or all of it.
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: CallOutput,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CallOutput {
+    /// The text as the script printed it.
+    Text,
+    /// The result as MCP clients get it.
+    Json,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct State {
+    #[command(flatten)]
+    pub(crate) tool: OneTool,
+    /// Print the resource as MCP clients get it.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "The exit code is 1 if there is an error, or a warning that is denied.")]
+pub(crate) struct Check {
+    /// Directories with scripts, or single scripts.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+    /// How faults are printed.
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub(crate) format: CheckFormat,
+    /// Count warnings as errors.
+    #[arg(long, value_name = "WHAT")]
+    pub(crate) deny: Option<Denied>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CheckFormat {
+    /// With the place in the script's output.
+    Human,
+    /// One array of objects.
+    Json,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Denied {
+    Warnings,
+}
+
+/// Reads the command line.
+///
+/// # Errors
+///
+/// What is wrong with it; also the text of `--help` and `--version`.
+pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
+    Args::try_parse_from(arguments)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Args::command().debug_assert();
+    }
+}

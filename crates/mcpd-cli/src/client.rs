@@ -1,0 +1,80 @@
+//! A client of a server in this very process. It says what any other client says and gets what any
+//! other client gets, so that trying a tool in the shell shows what a model will see.
+
+use std::pin::pin;
+
+use anyhow::{Context as _, bail};
+use mcpd_protocol::jsonrpc::{self, ErrorObject, Message, Notification, RequestId};
+use mcpd_protocol::{Interactive, LoggingLevel, Method, ProtocolVersion, meta};
+use mcpd_server::{Connection, Reply, Server, ToolNames};
+use serde::de::DeserializeOwned;
+use serde_json::json;
+use serde_json::value::{RawValue, to_raw_value};
+
+/// Sends one request and waits for its result; `notified` gets what comes before it.
+pub(crate) async fn request<M, R>(
+    server: &Server,
+    params: &M::Params,
+    notified: impl Fn(&Notification<'_>),
+) -> anyhow::Result<Result<R, ErrorObject>>
+where
+    M: Method<Result = Interactive<R>>,
+    R: DeserializeOwned,
+{
+    let (connection, mut notifications) = Connection::open(server, ToolNames::Path);
+    let notified = |message: &[u8]| {
+        if let Ok(Message::Notification(notification)) = Message::decode(message) {
+            notified(&notification);
+        }
+    };
+    let message =
+        jsonrpc::request(&RequestId::from(1), M::NAME, params).context("encode the request")?;
+    let answer = match connection.receive(&message) {
+        Reply::Ready(answer) => Some(answer),
+        Reply::Pending(answer) => {
+            let mut answer = pin!(answer);
+            loop {
+                tokio::select! {
+                    biased;
+                    Some(message) = notifications.recv() => notified(&message),
+                    answer = &mut answer => break answer,
+                }
+            }
+        }
+        Reply::Nothing => None,
+    };
+    while let Ok(message) = notifications.try_recv() {
+        notified(&message);
+    }
+    read::<M, R>(&answer.context("get an answer")?)
+}
+
+fn read<M, R>(answer: &[u8]) -> anyhow::Result<Result<R, ErrorObject>>
+where
+    M: Method<Result = Interactive<R>>,
+    R: DeserializeOwned,
+{
+    let Ok(Message::Response(response)) = Message::decode(answer) else {
+        bail!("read the answer: it is no response");
+    };
+    let result = match response.outcome {
+        Ok(result) => result,
+        Err(error) => return Ok(Err(error)),
+    };
+    match serde_json::from_str::<M::Result>(result.get()).context("read the answer")? {
+        Interactive::Complete(result) => Ok(Ok(result)),
+        _ => bail!("answer the tool: it asks questions, which only other clients can answer"),
+    }
+}
+
+/// The `_meta` of a request that wants progress and log messages from `level` on.
+pub(crate) fn envelope(level: LoggingLevel) -> Box<RawValue> {
+    let meta = json!({
+        meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
+        meta::CLIENT_CAPABILITIES: {},
+        meta::CLIENT_INFO: {"name": "mcpd", "version": env!("CARGO_PKG_VERSION")},
+        meta::LOG_LEVEL: level,
+        meta::PROGRESS_TOKEN: 1,
+    });
+    to_raw_value(&meta).expect("a JSON value has string keys only")
+}

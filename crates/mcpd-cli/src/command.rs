@@ -1,0 +1,112 @@
+//! The commands. Each reads its arguments, asks the libraries and writes what they say.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::{Args, Command};
+use crate::exit_code::ExitCode;
+use crate::logging::{self, Audience};
+use crate::output;
+use crate::signals::Termination;
+
+mod call;
+mod check;
+mod describe;
+mod list;
+mod state;
+mod stdio;
+
+/// How long the runtime may take to drop what is left; with it, it kills what still runs.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
+/// Carries a command out.
+pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+    logging::start(&args.logging, audience(&args.command))?;
+    let runtime = runtime(&args.command).context("start the runtime")?;
+    let code = runtime.block_on(async {
+        match args.command {
+            Command::Stdio(stdio) => stdio::run(stdio).await,
+            Command::List(list) => list::run(list).await,
+            Command::Describe(describe) => describe::run(describe).await,
+            Command::Call(call) => call::run(call, &args.logging).await,
+            Command::State(state) => state::run(state).await,
+            Command::Check(check) => check::run(check).await,
+        }
+    });
+    runtime.shutdown_timeout(LEFTOVERS);
+    code
+}
+
+fn audience(command: &Command) -> Audience {
+    match command {
+        Command::Stdio(_) => Audience::Operator,
+        _ => Audience::Caller,
+    }
+}
+
+/// One client is no work for several threads; scripts are processes of their own in any case.
+fn runtime(_: &Command) -> std::io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+/// Does `work` with a server that has made its first scan. Interrupted, it asks the scripts to end and
+/// lets `work` see it.
+async fn with_server(
+    server: ServerBuilder,
+    work: impl AsyncFnOnce(&Server) -> anyhow::Result<ExitCode>,
+) -> anyhow::Result<ExitCode> {
+    let mut termination = Termination::listen().context("listen for signals")?;
+    let server = server.start()?;
+    let mut work = pin!(async {
+        server.catalog_ready().await;
+        work(&server).await
+    });
+    tokio::select! {
+        code = &mut work => return code,
+        () = termination.requested() => {}
+    }
+    tokio::select! {
+        (code, ()) = async { tokio::join!(work, server.shutdown()) } => code.map(|_| ExitCode::Interrupted),
+        () = termination.requested() => Ok(ExitCode::Interrupted),
+    }
+}
+
+/// The tool that the user means. If there is none, they have been told what there is instead.
+fn find_tool(catalog: &Catalog, name: &str) -> Option<Arc<Tool>> {
+    let tool = catalog.tool(name).cloned();
+    if tool.is_none() {
+        output::error(&format!(
+            "there is no tool `{}`{}",
+            name.escape_debug(),
+            hint(catalog, name)
+        ));
+    }
+    tool
+}
+
+fn hint(catalog: &Catalog, name: &str) -> String {
+    let faulty = catalog
+        .scan()
+        .scripts
+        .iter()
+        .find(|script| script.path.as_str() == name);
+    if let Some(script) = faulty {
+        return format!(
+            ": the script is faulty; run `mcpd check {}`",
+            script.file.display()
+        );
+    }
+    let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
+    let likely = paths
+        .map(|path| (strsim::jaro_winkler(name, path), path))
+        .filter(|(likeness, _)| *likeness > 0.8);
+    match likely.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((_, path)) => format!("; did you mean `{path}`?"),
+        None => "; `mcpd list` shows those there are".to_owned(),
+    }
+}

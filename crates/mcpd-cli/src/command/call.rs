@@ -1,0 +1,188 @@
+//! `mcpd call`: one call from the shell. The answer goes to stdout, everything else to stderr.
+
+use std::io;
+
+use anyhow::{Context as _, bail};
+use mcpd_protocol::jsonrpc::Notification;
+use mcpd_protocol::{
+    CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, JsonObject, LoggingLevel,
+    LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
+    ProgressNotification, ProgressNotificationParams,
+};
+use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::{find_tool, with_server};
+use crate::args::{Call, CallOutput, Logging};
+use crate::exit_code::ExitCode;
+use crate::{client, config, output};
+
+/// Calls the tool and prints its answer.
+pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCode> {
+    let arguments = match &args.json {
+        Some(json) => whole(json)?,
+        None => pairs(&args.arguments)?,
+    };
+    let level = log_level(logging);
+    with_server(
+        config::asked([&args.tool.directory], &args.tool.scanning),
+        async |server| {
+            let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+                return Ok(ExitCode::Tool);
+            };
+            let name = tool.path().as_str();
+            let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
+            params.meta = Some(client::envelope(level));
+            match client::request::<CallToolRequest, _>(server, &params, relay).await? {
+                Ok(result) => {
+                    print(&result, args.output)?;
+                    Ok(verdict(name, &result))
+                }
+                Err(error) => {
+                    output::error(&error.message);
+                    Ok(ExitCode::Tool)
+                }
+            }
+        },
+    )
+    .await
+}
+
+/// All arguments from one JSON text. They stay as they are written: numbers of any size, any order.
+fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
+    let json = match json {
+        "-" => io::read_to_string(io::stdin()).context("read the arguments from stdin")?,
+        json => json.to_owned(),
+    };
+    RawValue::from_string(json).context("read the arguments as JSON")
+}
+
+/// The arguments `name=text` and `name:=json` as one object.
+fn pairs(arguments: &[String]) -> anyhow::Result<Box<RawValue>> {
+    let mut object = JsonObject::new();
+    for argument in arguments {
+        let (name, value) = pair(argument)?;
+        if object.insert(name.to_owned(), value).is_some() {
+            bail!("read the arguments: `{name}` is given twice");
+        }
+    }
+    to_raw_value(&object).context("encode the arguments")
+}
+
+fn pair(argument: &str) -> anyhow::Result<(&str, Value)> {
+    let Some((name, text)) = argument.split_once('=') else {
+        bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
+    };
+    match name.strip_suffix(':') {
+        Some(name) => {
+            let value = serde_json::from_str(text);
+            Ok((
+                name,
+                value.with_context(|| format!("read the argument `{name}` as JSON"))?,
+            ))
+        }
+        None => Ok((name, Value::from(text))),
+    }
+}
+
+fn log_level(logging: &Logging) -> LoggingLevel {
+    match logging.verbose {
+        _ if logging.quiet => LoggingLevel::Error,
+        0 => LoggingLevel::Info,
+        _ => LoggingLevel::Debug,
+    }
+}
+
+/// Repeats a line of the script's log in the words in which scripts write it.
+fn relay(message: &Notification<'_>) {
+    if message.method == LoggingMessageNotification::NAME
+        && let Ok(params) = message.parse_params::<LoggingMessageNotificationParams>()
+    {
+        let level = serde_json::to_value(params.level).unwrap_or_default();
+        let level = level.as_str().unwrap_or_default().to_uppercase();
+        let text = params
+            .data
+            .as_str()
+            .map_or_else(|| params.data.to_string(), str::to_owned);
+        output::note(&format!("{level} {text}\n"));
+    } else if message.method == ProgressNotification::NAME
+        && let Ok(params) = message.parse_params::<ProgressNotificationParams>()
+    {
+        let total = params
+            .total
+            .map(|total| format!("/{total}"))
+            .unwrap_or_default();
+        let text = params
+            .message
+            .map(|text| format!(" {text}"))
+            .unwrap_or_default();
+        output::note(&format!("PROGRESS {}{total}{text}\n", params.progress));
+    }
+}
+
+fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
+    match format {
+        CallOutput::Json => output::write_json(result),
+        CallOutput::Text => result.content.iter().try_for_each(|block| match block {
+            ContentBlock::Text(block) => output::write_text(&block.text),
+            block => output::write_json(block),
+        }),
+    }
+}
+
+/// The exit code, and on stderr how it came to it: the script's own words are on stdout.
+fn verdict(name: &str, result: &CallToolResult) -> ExitCode {
+    if result.is_error != Some(true) {
+        return ExitCode::Success;
+    }
+    let how = match result.meta.other.get("mcpd/exit") {
+        Some(exit) => format!(
+            ": exit code {} ({})",
+            exit["code"],
+            exit["name"].as_str().unwrap_or_default()
+        ),
+        None => String::new(),
+    };
+    output::error(&format!("`{name}` failed{how}"));
+    ExitCode::Tool
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(arguments: &[&str], expected: &str) {
+        let arguments: Vec<_> = arguments
+            .iter()
+            .map(|&argument| argument.to_owned())
+            .collect();
+        let read = pairs(&arguments).map_or_else(
+            |error| format!("{error:#}"),
+            |object| object.get().to_owned(),
+        );
+        assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn text_stays_text_and_json_is_asked_for() {
+        check(
+            &["a=1", "b:=1", "c=", "d:=[\"x\"]"],
+            r#"{"a":"1","b":1,"c":"","d":["x"]}"#,
+        );
+        check(&["a=b=c", "d:=\"e=f\""], r#"{"a":"b=c","d":"e=f"}"#);
+    }
+
+    #[test]
+    fn an_argument_without_a_name_or_twice_is_refused() {
+        check(
+            &["World"],
+            "read the argument `World`: expected NAME=TEXT or NAME:=JSON",
+        );
+        check(&["a=1", "a=2"], "read the arguments: `a` is given twice");
+        check(
+            &["a:=x"],
+            "read the argument `a` as JSON: expected value at line 1 column 1",
+        );
+    }
+}

@@ -1,0 +1,63 @@
+//! `mcpd check`: every fault in what scripts say of themselves, for their authors and for CI.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use mcpd_exec::{Config, Executor};
+use mcpd_scriptspec::Severity;
+use mcpd_server::catalog::scan::Scanner;
+use mcpd_server::{Catalog, Environment};
+
+use crate::args::{Check, CheckFormat};
+use crate::exit_code::ExitCode;
+use crate::output;
+use crate::render::{self, Finding};
+use crate::signals::Termination;
+
+/// Asks every script, and says what is wrong.
+pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
+    let roots = args
+        .paths
+        .iter()
+        .map(|path| canonical(path))
+        .collect::<Result<_, _>>()?;
+    let executor = Executor::new(Config::default()).context("start the executor")?;
+    let mut termination = Termination::listen().context("listen for signals")?;
+    // Every script is asked: what a cache knows was true on a machine that may have changed since.
+    let mut scanner = Scanner::new(executor, Environment::of_this_process(), roots, None);
+    let scan = tokio::select! {
+        scan = scanner.scan() => scan,
+        () = termination.requested() => return Ok(ExitCode::Interrupted),
+    };
+    let catalog = Catalog::from(scan);
+    let findings = Finding::all(&catalog);
+    match args.format {
+        CheckFormat::Human => {
+            output::write_styled(&render::human(&findings, catalog.scan().scripts.len()))?
+        }
+        CheckFormat::Json => output::write_json(&findings)?,
+    }
+    let tolerated = if args.deny.is_some() {
+        Severity::Info
+    } else {
+        Severity::Warning
+    };
+    let is_clean = findings.iter().all(|finding| finding.severity <= tolerated);
+    Ok(if is_clean {
+        ExitCode::Success
+    } else {
+        ExitCode::Failure
+    })
+}
+
+fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
+    let readable = |path: &Path| -> io::Result<PathBuf> {
+        let path = path.canonicalize()?;
+        if path.is_dir() {
+            std::fs::read_dir(&path)?;
+        }
+        Ok(path)
+    };
+    readable(path).with_context(|| format!("read `{}`", path.display()))
+}

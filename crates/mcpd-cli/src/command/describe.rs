@@ -1,0 +1,139 @@
+//! `mcpd describe`: what a tool is and takes, read from the definition that every client gets.
+
+use std::fmt::Write as _;
+
+use mcpd_server::Tool;
+use serde_json::Value;
+
+use super::{find_tool, with_server};
+use crate::args::Describe;
+use crate::exit_code::ExitCode;
+use crate::{config, output};
+
+/// Describes the tool.
+pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
+    with_server(
+        config::asked([&args.tool.directory], &args.tool.scanning),
+        async |server| {
+            let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+                return Ok(ExitCode::Tool);
+            };
+            if args.json {
+                output::write_json(tool.definition())?;
+            } else {
+                output::write(description(&tool).as_bytes())?;
+            }
+            Ok(ExitCode::Success)
+        },
+    )
+    .await
+}
+
+fn description(tool: &Tool) -> String {
+    let definition = tool.definition();
+    let mut text = tool.path().to_string();
+    if let Some(title) = definition
+        .title
+        .as_deref()
+        .filter(|title| *title != tool.path().as_str())
+    {
+        write!(text, " - {title}").expect(STRING);
+    }
+    text.push('\n');
+    if tool.portable_name() != tool.path().as_str() {
+        writeln!(text, "(most clients know it as {})", tool.portable_name()).expect(STRING);
+    }
+    if let Some(description) = &definition.description {
+        writeln!(text, "\n{}", description.trim_end()).expect(STRING);
+    }
+    let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+    text + &options(&schema)
+}
+
+/// Writing into a string can't fail.
+const STRING: &str = "a string takes everything";
+
+fn options(schema: &Value) -> String {
+    let Some(options) = schema["properties"]
+        .as_object()
+        .filter(|options| !options.is_empty())
+    else {
+        return "\nIt takes no options.\n".to_owned();
+    };
+    let is_required = |name: &str| {
+        schema["required"]
+            .as_array()
+            .is_some_and(|required| required.iter().any(|required| required == name))
+    };
+    let mut text = "\nOptions:\n".to_owned();
+    for (name, option) in options {
+        write!(text, "  {name}: {}", value_type(option)).expect(STRING);
+        if is_required(name) {
+            text.push_str(", required");
+        }
+        if let Some(default) = option.get("default") {
+            write!(text, ", default {default}").expect(STRING);
+        }
+        text.push('\n');
+        for line in option["description"].as_str().unwrap_or_default().lines() {
+            writeln!(text, "      {line}").expect(STRING);
+        }
+    }
+    text
+}
+
+/// What a value must be, for people: `integer from 1 to 9`.
+fn value_type(schema: &Value) -> String {
+    if let Some(values) = schema["enum"].as_array() {
+        return values
+            .iter()
+            .map(Value::to_string)
+            .collect::<Vec<_>>()
+            .join(" | ");
+    }
+    let kind = schema["type"].as_str().unwrap_or("any JSON value");
+    let (min, max, unit) = match kind {
+        "string" => ("minLength", "maxLength", " characters"),
+        _ => ("minimum", "maximum", ""),
+    };
+    match (schema.get(min), schema.get(max)) {
+        (Some(min), Some(max)) => format!("{kind} from {min} to {max}{unit}"),
+        (Some(min), None) => format!("{kind} of at least {min}{unit}"),
+        (None, Some(max)) => format!("{kind} of at most {max}{unit}"),
+        (None, None) => kind.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(schema: &Value, expected: &str) {
+        assert_eq!(value_type(schema), expected);
+    }
+
+    #[test]
+    fn a_type_is_told_with_its_bounds() {
+        check(&json!({}), "any JSON value");
+        check(&json!({"type": "boolean"}), "boolean");
+        check(
+            &json!({"type": "integer", "minimum": 1, "maximum": 9}),
+            "integer from 1 to 9",
+        );
+        check(
+            &json!({"type": "number", "maximum": 0.5}),
+            "number of at most 0.5",
+        );
+        check(
+            &json!({"type": "string", "minLength": 1}),
+            "string of at least 1 characters",
+        );
+        check(
+            &json!({"type": "string", "enum": ["a", "b"]}),
+            r#""a" | "b""#,
+        );
+    }
+}

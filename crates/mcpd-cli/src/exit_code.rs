@@ -1,0 +1,25 @@
+//! Every exit code of mcpd. Scripts and CI depend on them: a code never changes its meaning.
+
+use std::process;
+
+/// How a command ended, for the shell.
+///
+/// The numbers are those of MCP's own command-line client, with 130 as shells count signals.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum ExitCode {
+    /// The command did what it was asked to.
+    Success = 0,
+    /// The command line is wrong, mcpd could not do its job, or `check` found errors.
+    Failure = 1,
+    /// There is no such tool, or it answered that it failed.
+    Tool = 5,
+    /// The user interrupted a call.
+    Interrupted = 130,
+}
+
+impl From<ExitCode> for process::ExitCode {
+    fn from(code: ExitCode) -> Self {
+        Self::from(code as u8)
+    }
+}

@@ -1,0 +1,56 @@
+//! mcpd's own log: to stderr, and never anywhere else.
+
+use std::io;
+
+use anstream::{AutoStream, ColorChoice};
+use anyhow::Context as _;
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::EnvFilter;
+
+use crate::args::{LogFormat, Logging};
+
+/// What a line of the log is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    /// An operator, perhaps days later: warnings, with their time.
+    Operator,
+    /// The person waiting for the command: errors, and no more words than needed.
+    Caller,
+}
+
+/// Starts logging. Flags go before `MCPD_LOG`.
+pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()> {
+    let filter = match &options.filter {
+        Some(filter) if options.verbose == 0 && !options.quiet => {
+            EnvFilter::try_new(filter).with_context(|| format!("read the log filter `{filter}`"))?
+        }
+        _ => EnvFilter::default().add_directive(level(options, audience).into()),
+    };
+    let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(colours);
+    match (options.log_format, audience) {
+        (LogFormat::Json, _) => log.json().flatten_event(true).init(),
+        (LogFormat::Text, Audience::Operator) => log.init(),
+        (LogFormat::Text, Audience::Caller) => log.without_time().with_target(false).init(),
+    }
+    Ok(())
+}
+
+fn level(options: &Logging, audience: Audience) -> LevelFilter {
+    const LEVELS: [LevelFilter; 5] = [
+        LevelFilter::ERROR,
+        LevelFilter::WARN,
+        LevelFilter::INFO,
+        LevelFilter::DEBUG,
+        LevelFilter::TRACE,
+    ];
+    let default = match audience {
+        _ if options.quiet => 0,
+        Audience::Operator => 1,
+        Audience::Caller => 0,
+    };
+    LEVELS[(default + usize::from(options.verbose)).min(LEVELS.len() - 1)]
+}

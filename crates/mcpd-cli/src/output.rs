@@ -1,0 +1,124 @@
+//! What people and pipes read: stdout for answers, stderr for remarks. On stdio transport neither is
+//! used; stdout is the wire there.
+
+use std::fmt::Write as _;
+use std::io::{self, ErrorKind, Write as _};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+/// Writes an answer exactly as it is.
+pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    unless_closed(stdout.write_all(bytes).and_then(|()| stdout.flush()))
+}
+
+/// Writes an answer of mcpd's own; its colours only if the terminal and the user want them.
+pub(crate) fn write_styled(text: &str) -> anyhow::Result<()> {
+    let mut stdout = anstream::stdout().lock();
+    unless_closed(
+        stdout
+            .write_all(text.as_bytes())
+            .and_then(|()| stdout.flush()),
+    )
+}
+
+/// Writes an answer as indented JSON.
+pub(crate) fn write_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut text = serde_json::to_string_pretty(value).context("encode the answer")?;
+    text.push('\n');
+    write(text.as_bytes())
+}
+
+/// Writes a text, with the newline at its end that a terminal needs.
+pub(crate) fn write_text(text: &str) -> anyhow::Result<()> {
+    let newline = if text.is_empty() || text.ends_with('\n') {
+        ""
+    } else {
+        "\n"
+    };
+    write(format!("{text}{newline}").as_bytes())
+}
+
+/// Says what went wrong.
+pub(crate) fn error(message: &str) {
+    note(&format!("mcpd: error: {message}\n"));
+}
+
+/// Writes a remark. When even stderr is gone there is nobody to tell.
+pub(crate) fn note(text: &str) {
+    io::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
+/// Whoever closes a pipe early has read what they wanted: `mcpd list DIR | head -1`.
+fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
+    match written {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("write to stdout"),
+    }
+}
+
+/// The width of the terminal that stdout is, in columns.
+pub(crate) fn columns() -> Option<usize> {
+    terminal_size::terminal_size_of(io::stdout()).map(|(width, _)| usize::from(width.0))
+}
+
+/// Two columns, the second shortened to `columns` in all.
+pub(crate) fn table<'a>(
+    rows: impl Iterator<Item = (&'a str, &'a str)> + Clone,
+    columns: Option<usize>,
+) -> String {
+    let first_column = rows
+        .clone()
+        .map(|(first, _)| first.width())
+        .max()
+        .unwrap_or(0);
+    let mut table = String::new();
+    for (first, second) in rows {
+        let gap = " ".repeat(first_column - first.width() + 2);
+        let second = match columns {
+            Some(columns) => shorten(second, columns.saturating_sub(first_column + 2)),
+            None => second.to_owned(),
+        };
+        writeln!(table, "{}", format!("{first}{gap}{second}").trim_end())
+            .expect("a string takes everything");
+    }
+    table
+}
+
+/// The beginning of `text` that fits into `columns`, with an ellipsis if that is not all.
+fn shorten(text: &str, columns: usize) -> String {
+    if text.width() <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |char: &char| {
+        used += char.width().unwrap_or(0);
+        used <= columns
+    };
+    text.chars().take_while(fits).chain(['…']).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(columns: Option<usize>, expected: &str) {
+        let rows = [("a", "says hello"), ("größe", "日本語"), ("c", "")];
+        assert_eq!(table(rows.into_iter(), columns), expected);
+    }
+
+    #[test]
+    fn columns_line_up_whatever_the_script() {
+        check(None, "a      says hello\ngröße  日本語\nc\n");
+    }
+
+    #[test]
+    fn a_row_is_shortened_to_the_terminal() {
+        check(Some(13), "a      says …\ngröße  日本語\nc\n");
+        check(Some(11), "a      say…\ngröße  日…\nc\n");
+        check(Some(3), "a      …\ngröße  …\nc\n");
+    }
+}

@@ -1,0 +1,140 @@
+//! Faults for people, in the form of the Rust compiler. Whatever a script printed is shown so that it
+//! can't move the cursor or hide anything.
+
+use std::fmt::Write as _;
+use std::ops::Range;
+use std::path::Path;
+
+use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
+use mcpd_scriptspec::Severity;
+
+use super::{Finding, Place};
+use crate::output;
+
+/// Characters of a script's last words that are repeated.
+const LAST_WORDS: usize = 200;
+
+/// All faults, and how many they are.
+pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
+    let here = std::env::current_dir()
+        .and_then(|here| here.canonicalize())
+        .unwrap_or_default();
+    let renderer = Renderer::styled().term_width(output::columns().unwrap_or(100));
+    let mut text = String::new();
+    for finding in findings {
+        writeln!(text, "{}\n", renderer.render(&[group(finding, &here)]))
+            .expect("a string takes everything");
+    }
+    text + &summary(findings, scripts)
+}
+
+fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
+    let level = match finding.severity {
+        Severity::Error => Level::ERROR,
+        Severity::Warning => Level::WARNING,
+        Severity::Info => Level::INFO,
+    };
+    let file = finding
+        .file
+        .map(|file| printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy()));
+    let mut group = Group::with_title(level.primary_title(finding.message).id(finding.code));
+    group = match (&finding.place, file) {
+        (Some(place), file) => group.element(snippet(place, &file.unwrap_or_default())),
+        (None, Some(file)) => group.element(Origin::path(file)),
+        (None, None) => group,
+    };
+    if let Some(line) = finding.last_words {
+        let line = printable(&String::from_utf8_lossy(line));
+        let line: String = line.chars().take(LAST_WORDS).collect();
+        group = group.element(Level::NOTE.message(format!("the last line on its stderr: {line}")));
+    }
+    match finding.help {
+        Some(help) => group.element(Level::HELP.message(help)),
+        None => group,
+    }
+}
+
+fn snippet<'a>(place: &Place<'_>, file: &str) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
+    let (text, span) = text_and_span(place);
+    Snippet::source(text)
+        .path(format!("{file} --help ({})", place.stream))
+        .annotation(AnnotationKind::Primary.span(span))
+}
+
+/// The output as text, in which bytes that are none count as other characters than they were.
+fn text_and_span(place: &Place<'_>) -> (String, Range<usize>) {
+    let Range { start, end } = place.span;
+    let mut text = String::from_utf8_lossy(&place.text[..start]).into_owned();
+    let start = text.len();
+    text.push_str(&String::from_utf8_lossy(&place.text[place.span.start..end]));
+    let span = start..text.len();
+    text.push_str(&String::from_utf8_lossy(&place.text[end..]));
+    (text, span)
+}
+
+/// The text without anything that a terminal would obey.
+fn printable(text: &str) -> String {
+    text.chars()
+        .map(|char| {
+            if char.is_control() {
+                char::REPLACEMENT_CHARACTER
+            } else {
+                char
+            }
+        })
+        .collect()
+}
+
+fn summary(findings: &[Finding<'_>], scripts: usize) -> String {
+    let count = |severity| {
+        findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .count()
+    };
+    let faults: Vec<String> = [
+        (Severity::Error, "error"),
+        (Severity::Warning, "warning"),
+        (Severity::Info, "remark"),
+    ]
+    .into_iter()
+    .map(|(severity, word)| counted(count(severity), word))
+    .filter(|text| !text.starts_with("0 "))
+    .collect();
+    let faults = if faults.is_empty() {
+        "no faults".to_owned()
+    } else {
+        faults.join(", ")
+    };
+    format!("{faults} in {}\n", counted(scripts, "script"))
+}
+
+fn counted(count: usize, word: &str) -> String {
+    match count {
+        1 => format!("1 {word}"),
+        count => format!("{count} {word}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_scriptspec::Stream;
+
+    use super::*;
+
+    #[test]
+    fn a_span_keeps_its_place_among_bytes_that_are_no_text() {
+        let place = Place {
+            stream: Stream::Stdout,
+            text: b"\xff\xfe ok \xff",
+            span: 3..5,
+        };
+        let (text, span) = text_and_span(&place);
+        assert_eq!(&text[span], "ok");
+    }
+
+    #[test]
+    fn the_summary_counts_what_there_is() {
+        assert_eq!(summary(&[], 1), "no faults in 1 script\n");
+    }
+}
