@@ -1,0 +1,228 @@
+//! What was agreed about the tree, as tests: module documentation, the direction of dependencies, and
+//! which crate knows what.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("tests is a package of the workspace")
+        .to_owned()
+}
+
+/// Every Rust file below `directory`, with its text.
+fn rust_files(directory: &Path) -> Vec<(PathBuf, String)> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+    {
+        let name = entry.file_name().unwrap_or_default();
+        if entry.is_dir() && name != "target" {
+            files.extend(rust_files(&entry));
+        } else if entry.extension().is_some_and(|extension| extension == "rs") {
+            let text = fs::read_to_string(&entry).expect("UTF-8");
+            files.push((entry, text));
+        }
+    }
+    files
+}
+
+/// The names of a package's dependencies, without those of its tests.
+fn dependencies(package: &Value) -> Vec<&str> {
+    let all = package["dependencies"]
+        .as_array()
+        .expect("dependencies")
+        .iter();
+    all.filter(|dependency| dependency["kind"].is_null())
+        .filter_map(|d| d["name"].as_str())
+        .collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
+fn packages() -> Vec<Value> {
+    let output = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--format-version",
+            "1",
+            "--offline",
+        ])
+        .current_dir(root())
+        .output()
+        .expect("cargo runs");
+    let mut metadata: Value = serde_json::from_slice(&output.stdout).expect("cargo writes JSON");
+    metadata["packages"]
+        .as_array_mut()
+        .expect("packages")
+        .drain(..)
+        .collect()
+}
+
+#[track_caller]
+fn check_absent(crate_name: &str, except: &[&str], words: &[&str]) {
+    let source = root().join("crates").join(crate_name).join("src");
+    for (file, text) in rust_files(&source) {
+        let relative = file
+            .strip_prefix(&source)
+            .expect("below the source")
+            .to_string_lossy()
+            .into_owned();
+        if except.iter().any(|prefix| relative.starts_with(prefix)) {
+            continue;
+        }
+        // Documentation may speak of what the code must not use.
+        let code = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect::<Vec<_>>()
+            .join("\n");
+        let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+        for word in words {
+            assert!(!code.contains(word), "{} uses `{word}`", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_owns() {
+    for directory in ["crates", "tests", "examples"] {
+        for (file, text) in rust_files(&root().join(directory)) {
+            assert!(
+                text.starts_with("//! "),
+                "{} does not open with `//!`",
+                file.display()
+            );
+        }
+    }
+}
+
+#[test]
+fn modules_are_files_beside_their_directory() {
+    for (file, _) in rust_files(&root().join("crates")) {
+        assert!(
+            !file.ends_with("mod.rs"),
+            "{} should be named after its module",
+            file.display()
+        );
+    }
+}
+
+#[test]
+fn the_leaves_do_not_know_each_other() {
+    let packages = packages();
+    let dependencies_of = |name: &str| {
+        let package = packages
+            .iter()
+            .find(|package| package["name"] == name)
+            .expect("a package");
+        dependencies(package)
+    };
+    for leaf in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-exec"] {
+        for dependency in dependencies_of(leaf) {
+            assert!(
+                !dependency.starts_with("mcpd"),
+                "{leaf} depends on {dependency}"
+            );
+        }
+    }
+    for (name, forbidden) in [
+        ("mcpd-protocol", ["tokio", "tracing", "hyper"].as_slice()),
+        ("mcpd-scriptspec", &["tokio", "tracing"]),
+        ("mcpd-exec", &["serde", "serde_json", "tracing"]),
+        ("mcpd-server", &["clap", "anyhow", "annotate-snippets"]),
+    ] {
+        let dependencies = dependencies_of(name);
+        for dependency in forbidden {
+            assert!(
+                !dependencies.contains(dependency),
+                "{name} depends on {dependency}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_crate_refuses_what_it_says_it_refuses() {
+    check_absent(
+        "mcpd-protocol",
+        &[],
+        &[
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::env",
+        ],
+    );
+    check_absent(
+        "mcpd-scriptspec",
+        &[],
+        &[
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::env",
+        ],
+    );
+    check_absent("mcpd-exec", &[], &["mcp_", "MCPD_", "json"]);
+    check_absent(
+        "mcpd-server",
+        &["transport/http"],
+        &["hyper", "http_body_util"],
+    );
+    check_absent("mcpd-server", &[], &["println!", "eprintln!"]);
+    check_absent(
+        "mcpd-cli",
+        &["args.rs"],
+        &[
+            "clap::Parser",
+            "derive(Args",
+            "derive(Parser",
+            "derive(Subcommand",
+        ],
+    );
+}
+
+/// The place of whoever wrote this is nobody's business, and no help on any other machine.
+#[test]
+fn no_file_names_the_machine_it_was_written_on() {
+    let home = std::env::var("HOME").expect("a home");
+    let places: Vec<String> = [home, root().to_string_lossy().into_owned()]
+        .into_iter()
+        .filter(|place| place.matches('/').count() > 1)
+        .collect();
+    for directory in ["crates", "tests", "docs", "examples"] {
+        for file in text_files(&root().join(directory)) {
+            let text = fs::read_to_string(&file).unwrap_or_default();
+            for place in &places {
+                assert!(
+                    !text.contains(place.as_str()),
+                    "{} names `{place}`",
+                    file.display()
+                );
+            }
+        }
+    }
+}
+
+fn text_files(directory: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    for entry in fs::read_dir(directory)
+        .expect("a directory")
+        .map(|entry| entry.expect("an entry").path())
+    {
+        if entry.is_dir() {
+            files.extend(text_files(&entry));
+        } else {
+            files.push(entry);
+        }
+    }
+    files
+}
