@@ -102,7 +102,7 @@ pub enum StartError {
     /// The executor was shut down before the process was started.
     #[error("start a process: the executor is shutting down")]
     ShuttingDown,
-    /// The system lacks processes, memory or file descriptors.
+    /// The system lacks processes, memory or file descriptors, to start the process or to attend to it.
     #[error("start `{program}`: the system is out of a resource", program = program.display())]
     #[non_exhaustive]
     Resource {

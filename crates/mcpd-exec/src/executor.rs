@@ -100,7 +100,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// Nothing was run: see [`StartError`]. A process that fails is an [`Outcome`].
+    /// No process was started, or it had to be killed at once for lack of descriptors: see [`StartError`].
+    /// A process that fails is an [`Outcome`].
     ///
     /// # Cancel safety
     ///
@@ -201,7 +202,7 @@ impl Executor {
             turn = self.turn() => Arc::new(turn?),
         };
         let started = self.start(&command, &turn).await?;
-        let queued = started.at - arrived - started.spawn;
+        let queued = (started.at - arrived).saturating_sub(started.spawn);
         run::run(started, &command.limits, on_line, cancel, stop, queued)
             .await
             .map_err(|source| StartError::Resource {
