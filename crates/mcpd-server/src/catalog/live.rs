@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use mcpd_scriptspec::Severity;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -117,7 +118,7 @@ impl Follower {
     }
 }
 
-/// Logs what became faulty, and what is well again.
+/// Logs what became faulty.
 fn report(before: &Catalog, after: &Catalog) {
     let known: BTreeSet<*const ScannedScript> =
         before.scan().scripts.iter().map(Arc::as_ptr).collect();
@@ -127,12 +128,10 @@ fn report(before: &Catalog, after: &Catalog) {
         .iter()
         .filter(|script| !known.contains(&Arc::as_ptr(script)))
     {
-        for diagnostic in &script.diagnostics {
-            if script.spec.is_some() {
-                tracing::debug!(script = %script.path, code = %diagnostic.code, "{}", diagnostic.message);
-            } else {
-                tracing::warn!(script = %script.path, code = %diagnostic.code, "not served: {}", diagnostic.message);
-            }
+        // The first fault is enough for a log; `mcpd check` shows them all, and where they are.
+        let fault = script.diagnostics.iter().find(|fault| fault.severity == Severity::Error);
+        if let Some(fault) = fault {
+            tracing::warn!(script = %script.path, code = %fault.code, "not served: {}", fault.message);
         }
     }
     for conflict in after
