@@ -49,6 +49,7 @@ pub(crate) fn start(
 fn command(server: &Server, script: &Script, invocation: Invocation, trace: &Trace) -> Command {
     let command = Command::new(&script.file)
         .current_dir(&script.directory)
+        .limits(server.limits().clone())
         .stdin(invocation.stdin);
     let mut command = server
         .environment()

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_exec::Executor;
+use mcpd_exec::{Executor, Limits};
 use mcpd_protocol::Implementation;
 use mcpd_protocol::Stamp;
 use mcpd_protocol::Wire;
@@ -36,6 +36,7 @@ struct Inner {
     roots: Vec<PathBuf>,
     watching: bool,
     executor: Executor,
+    limits: Limits,
     environment: Environment,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
@@ -87,6 +88,11 @@ impl Server {
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.inner.executor
+    }
+
+    /// The limits of one run of a script.
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.inner.limits
     }
 
     pub(crate) fn catalog_is_ready(&self) -> bool {

@@ -59,7 +59,8 @@ async fn read_state(
 ) -> Result<ResourceContents, ErrorObject> {
     let command = Command::new(&script.file)
         .arg("--state")
-        .current_dir(&script.directory);
+        .current_dir(&script.directory)
+        .limits(server.limits().clone());
     let command = server
         .environment()
         .prepare(command)

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mcpd_exec::{Config, Executor};
+use mcpd_exec::{Config, Executor, Limits};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
 use mcpd_protocol::{CacheHint, Stamp};
@@ -31,6 +31,7 @@ pub struct ServerBuilder {
     roots: Vec<PathBuf>,
     tools: Vec<NativeDescription>,
     executor: Option<Executor>,
+    limits: Limits,
     cache_directory: Option<PathBuf>,
     watch: bool,
 }
@@ -50,6 +51,7 @@ impl ServerBuilder {
             roots: Vec::new(),
             tools: Vec::new(),
             executor: None,
+            limits: Limits::default(),
             cache_directory: None,
             watch: true,
         }
@@ -97,9 +99,15 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs scripts with this executor, and so within its limits.
+    /// Runs scripts with this executor, as many at a time as it allows.
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = Some(executor);
+        self
+    }
+
+    /// Runs every script that is called, or asked for its state, within these limits.
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
         self
     }
 
@@ -168,6 +176,7 @@ impl ServerBuilder {
             roots,
             watching: self.watch,
             executor,
+            limits: self.limits,
             environment,
             catalog,
             subscribers,
