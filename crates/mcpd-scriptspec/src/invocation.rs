@@ -18,6 +18,9 @@ const MAX_VARIABLE: usize = 32 * 1024;
 /// All values together, in bytes.
 const MAX_VARIABLES: usize = 256 * 1024;
 
+/// Unknown or repeated names that are told at once; a caller may send any number of them.
+const MAX_TOLD: usize = 20;
+
 /// What a script gets from one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -68,7 +71,8 @@ impl ScriptSpec {
     ///
     /// # Errors
     ///
-    /// Every fault in the arguments, in declared order and then in the order of the arguments.
+    /// Every fault in the arguments, in declared order and then in the order of the arguments;
+    /// of names that are unknown or given twice, the first few.
     pub fn invocation(
         &self,
         arguments: Option<&RawValue>,
@@ -78,7 +82,7 @@ impl ScriptSpec {
         let mut faults = Vec::new();
         let mut output = Output::default();
         match &self.declared_schema {
-            Some(schema) => pass_undeclared(schema, &members, &mut output),
+            Some(schema) => pass_unchecked(schema, &members, &mut output),
             None => {
                 for option in &self.options {
                     match value_of(option, &members) {
@@ -87,7 +91,8 @@ impl ScriptSpec {
                         Err(fault) => faults.push(fault),
                     }
                 }
-                faults.extend(members.iter().filter_map(|member| self.undeclared(member)));
+                let undeclared = members.iter().filter_map(|member| self.undeclared(member));
+                faults.extend(undeclared.take(MAX_TOLD));
             }
         }
         faults.extend(repeated(&document, &members));
@@ -131,7 +136,7 @@ fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
 }
 
 /// Passes arguments that only the script's own schema can judge.
-fn pass_undeclared(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
+fn pass_unchecked(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
     for member in members {
         // Callers choose the other names, and no caller may choose the name of a variable.
         let is_declared =
@@ -206,7 +211,12 @@ fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFaul
             got: format!("{} twice", text::name(&duplicate.key)),
         }
     };
-    document.duplicates.iter().map(fault).collect()
+    document
+        .duplicates
+        .iter()
+        .take(MAX_TOLD)
+        .map(fault)
+        .collect()
 }
 
 /// Whether a value on stdin is a variable too.

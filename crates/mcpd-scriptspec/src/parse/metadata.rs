@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{Output, Report, role};
+use super::{Output, Report, options, role};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
@@ -154,6 +154,16 @@ fn schema(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Va
     } else if wrong("required", serde_json::Value::is_array) {
         "`required` of a schema is an array"
     } else {
+        if is_input {
+            let properties = member
+                .value
+                .members()
+                .filter(|keyword| keyword.key == "properties");
+            let names: Vec<_> = properties
+                .flat_map(|keyword| keyword.value.members())
+                .collect();
+            options::check_variables(&names, report);
+        }
         return Some(serde_json::Value::Object(schema));
     };
     report.fault(Code::InvalidSchema, member.value.span(), message);

@@ -1,6 +1,6 @@
 //! The options object: what a script wants to be given.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::value::RawValue;
 
@@ -101,7 +101,7 @@ fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
 }
 
 /// Every option needs a variable of its own that a shell can read.
-fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
+pub(super) fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
     let mut taken = BTreeMap::new();
     for Member { key, key_span, .. } in names {
         let variable = alias(key).unwrap_or_else(|| key.to_string());
@@ -122,11 +122,11 @@ fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
 
 /// "MUST be case-insensitively unique among all `x-mcp-header` values" -- 2026-07-28/server/tools#x-mcp-header
 fn check_headers(root: Value<'_>, report: &mut Report<'_>) {
-    let mut taken = BTreeMap::new();
+    let mut taken = BTreeSet::new();
     let fields = root.members().flat_map(|option| option.value.members());
     for header in fields.filter(|field| field.key == "header") {
         let name = header.value.string().unwrap_or_default().to_lowercase();
-        if taken.insert(name, ()).is_some() {
+        if !taken.insert(name) {
             report.fault(
                 Code::InvalidHeader,
                 header.value.span(),

@@ -1,0 +1,293 @@
+//! Walks a JSON text once and checks all of it: the grammar, the depth, and that no key stands twice.
+
+use std::collections::BTreeSet;
+
+use super::{Duplicate, Span, SyntaxError, SyntaxErrorKind, is_whitespace, unescape};
+use crate::{decimal, text::excerpt};
+
+/// Arrays and objects inside each other; deeper documents are refused.
+const MAX_DEPTH: usize = 128;
+
+/// The place in the text, and what was noticed on the way.
+pub(super) struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+    pub(super) duplicates: Vec<Duplicate<'a>>,
+}
+
+impl<'a> Reader<'a> {
+    pub(super) fn new(text: &'a str, at: usize) -> Self {
+        Self {
+            text,
+            at,
+            depth: 0,
+            duplicates: Vec::new(),
+        }
+    }
+
+    /// Reads one value and nothing after it.
+    pub(super) fn document(&mut self) -> Result<Span, SyntaxError> {
+        self.skip_whitespace();
+        let start = self.at;
+        self.value()?;
+        let end = self.at;
+        self.skip_whitespace();
+        if self.at < self.text.len() {
+            return Err(SyntaxError {
+                kind: SyntaxErrorKind::Trailing,
+                span: self.at..self.text.trim_end().len().max(self.at + 1),
+                message: format!("{} after the end of the JSON value", self.found()),
+            });
+        }
+        Ok(start..end)
+    }
+
+    fn value(&mut self) -> Result<(), SyntaxError> {
+        match self.peek() {
+            Some(b'{') => self.nested(Self::object),
+            Some(b'[') => self.nested(Self::array),
+            Some(b'"') => self.string(),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            _ => self.literal(),
+        }
+    }
+
+    fn nested(
+        &mut self,
+        read: fn(&mut Self) -> Result<(), SyntaxError>,
+    ) -> Result<(), SyntaxError> {
+        if self.depth == MAX_DEPTH {
+            return Err(SyntaxError {
+                kind: SyntaxErrorKind::TooDeep,
+                span: self.at..self.at + 1,
+                message: format!("more than {MAX_DEPTH} arrays and objects inside each other"),
+            });
+        }
+        self.depth += 1;
+        self.at += 1;
+        read(self)?;
+        self.depth -= 1;
+        Ok(())
+    }
+
+    fn object(&mut self) -> Result<(), SyntaxError> {
+        let mut keys = BTreeSet::new();
+        self.skip_whitespace();
+        if self.eat(b'}') {
+            return Ok(());
+        }
+        loop {
+            let start = self.at;
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("a key in double quotes"));
+            }
+            self.string()?;
+            let span = start..self.at;
+            let key = unescape(&self.text[span.clone()]);
+            if !keys.insert(key.clone()) {
+                self.duplicates.push(Duplicate { key, span });
+            }
+            self.skip_whitespace();
+            if !self.eat(b':') {
+                return Err(self.unexpected("`:` after the key"));
+            }
+            self.skip_whitespace();
+            self.value()?;
+            if self.closes(b'}')? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn array(&mut self) -> Result<(), SyntaxError> {
+        self.skip_whitespace();
+        if self.eat(b']') {
+            return Ok(());
+        }
+        loop {
+            self.value()?;
+            if self.closes(b']')? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Reads what follows a member or an element: the closing bracket, or a comma with something after it.
+    fn closes(&mut self, bracket: u8) -> Result<bool, SyntaxError> {
+        self.skip_whitespace();
+        if self.eat(bracket) {
+            return Ok(true);
+        }
+        let comma = self.at;
+        if !self.eat(b',') {
+            return Err(self.unexpected(&format!("`,` or `{}`", char::from(bracket))));
+        }
+        self.skip_whitespace();
+        if self.peek() == Some(bracket) {
+            let message = format!(
+                "a comma with nothing between it and `{}`",
+                char::from(bracket)
+            );
+            return Err(Self::grammar(comma..comma + 1, message));
+        }
+        Ok(false)
+    }
+
+    fn string(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        self.at += 1;
+        loop {
+            match self.peek() {
+                None => {
+                    let message = "a string without its closing quote".to_owned();
+                    return Err(Self::grammar(start..self.at, message));
+                }
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                Some(b'\\') => self.escape()?,
+                Some(byte @ 0..=0x1f) => {
+                    let message =
+                        format!("a raw control character in a string, write it as `\\u{byte:04x}`");
+                    return Err(Self::grammar(self.at..self.at + 1, message));
+                }
+                Some(_) => self.at += 1,
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        match self.text.as_bytes().get(start + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.at += 2;
+                return Ok(());
+            }
+            Some(b'u') => {}
+            _ => {
+                self.at += 1;
+                return Err(self.unexpected("one of `\"\\/bfnrtu` after a backslash"));
+            }
+        }
+        let lone = |end| {
+            let message = "half of a surrogate pair, which is no character".to_owned();
+            Err(Self::grammar(start..end, message))
+        };
+        match self.code_unit()? {
+            0xdc00..=0xdfff => lone(self.at),
+            0xd800..=0xdbff => {
+                let end = self.at;
+                let low = self.text[end..]
+                    .starts_with("\\u")
+                    .then(|| self.code_unit());
+                match low.transpose()? {
+                    Some(0xdc00..=0xdfff) => Ok(()),
+                    _ => lone(end),
+                }
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads one `\uXXXX`.
+    fn code_unit(&mut self) -> Result<u32, SyntaxError> {
+        let start = self.at;
+        let digits = self.text.get(start + 2..start + 6);
+        let digits = digits.filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+        let Some(unit) = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) else {
+            let message = "`\\u` without four hexadecimal digits".to_owned();
+            return Err(Self::grammar(start..start + 2, message));
+        };
+        self.at += 6;
+        Ok(unit)
+    }
+
+    fn number(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        let token = start..self.word_end(start);
+        match decimal::number_len(&self.text[token.clone()]) {
+            Some(len) if len == token.len() => {
+                self.at = token.end;
+                Ok(())
+            }
+            _ => {
+                let message = format!("`{}` is no JSON number", &self.text[token.clone()]);
+                Err(Self::grammar(token, message))
+            }
+        }
+    }
+
+    fn literal(&mut self) -> Result<(), SyntaxError> {
+        let token = self.at..self.word_end(self.at);
+        let message = match &self.text[token.clone()] {
+            "true" | "false" | "null" => {
+                self.at = token.end;
+                return Ok(());
+            }
+            "" if self.peek() == Some(b'\'') => "strings are written in double quotes".to_owned(),
+            "" => return Err(self.unexpected("a JSON value")),
+            "True" => "`True` is written `true` in JSON".to_owned(),
+            "False" => "`False` is written `false` in JSON".to_owned(),
+            "None" => "`None` is written `null` in JSON".to_owned(),
+            word => format!("expected a JSON value, found `{}`", excerpt(word, 20)),
+        };
+        let span = if token.is_empty() {
+            token.start..token.start + 1
+        } else {
+            token
+        };
+        Err(Self::grammar(span, message))
+    }
+
+    /// Where the run of letters, digits and number signs that starts at `start` ends.
+    fn word_end(&self, start: usize) -> usize {
+        let rest = self.text[start..].bytes();
+        let is_word =
+            |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.' | b'_');
+        start + rest.take_while(is_word).count()
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn eat(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_whitespace(&mut self) {
+        while self.peek().is_some_and(is_whitespace) {
+            self.at += 1;
+        }
+    }
+
+    /// Names what stands at the current place.
+    fn found(&self) -> String {
+        match self.text[self.at..].chars().next() {
+            Some(char) => format!("`{}`", excerpt(char.encode_utf8(&mut [0; 4]), 1)),
+            None => "the end of the text".to_owned(),
+        }
+    }
+
+    fn unexpected(&self, expected: &str) -> SyntaxError {
+        let message = format!("expected {expected}, found {}", self.found());
+        let span = match self.text[self.at..].chars().next() {
+            Some(char) => self.at..self.at + char.len_utf8(),
+            // Not past the line end that most outputs close with.
+            None => self.text.trim_end().len()..self.text.trim_end().len(),
+        };
+        Self::grammar(span, message)
+    }
+
+    fn grammar(span: Span, message: String) -> SyntaxError {
+        SyntaxError {
+            kind: SyntaxErrorKind::Grammar,
+            span,
+            message,
+        }
+    }
+}
