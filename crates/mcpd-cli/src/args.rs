@@ -1,10 +1,13 @@
 //! The command line, as types. The only place that knows clap; what the values mean together is
 //! decided in [`config`](crate::config).
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+
+const HTTP: &str = "HTTP";
+const LOG: &str = "Log, on stderr";
 
 /// Serve a directory of executable scripts to MCP clients.
 #[derive(Debug, Parser)]
@@ -15,8 +18,11 @@ use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum};
     after_help = "\
 Examples:
   mcpd stdio ~/tools                    what an MCP client starts
+  mcpd serve ~/tools                    HTTP on 127.0.0.1:43210, with a token
   mcpd call ~/tools greet name=World    call a tool from the shell
   mcpd check ~/tools                    what is wrong with the scripts
+
+`mcpd --root-directory DIR` is short for `mcpd serve DIR`.
 
 Exit codes:
   0    all went well
@@ -33,6 +39,8 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Serve over HTTP.
+    Serve(Box<Serve>),
     /// Serve over stdin and stdout, as MCP clients start it.
     Stdio(Stdio),
     /// List the tools.
@@ -51,7 +59,7 @@ pub(crate) enum Command {
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Logging {
     /// Log more; twice for even more.
-    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Log, on stderr")]
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = LOG)]
     pub(crate) verbose: u8,
     /// Log errors only.
     #[arg(
@@ -59,7 +67,7 @@ pub(crate) struct Logging {
         long,
         global = true,
         conflicts_with = "verbose",
-        help_heading = "Log, on stderr"
+        help_heading = LOG
     )]
     pub(crate) quiet: bool,
     /// The form of the log.
@@ -70,17 +78,17 @@ pub(crate) struct Logging {
         env = "MCPD_LOG_FORMAT",
         hide_env_values = true,
         default_value = "text",
-        help_heading = "Log, on stderr"
+        help_heading = LOG
     )]
     pub(crate) log_format: LogFormat,
-    /// Which messages are logged, such as `info` or `mcpd_server=debug`.
+    /// Which messages are logged, such as `warn` or `mcpd_server=debug`.
     #[arg(
         long = "log",
         global = true,
         value_name = "FILTER",
         env = "MCPD_LOG",
         hide_env_values = true,
-        help_heading = "Log, on stderr"
+        help_heading = LOG
     )]
     pub(crate) filter: Option<String>,
 }
@@ -149,6 +157,22 @@ pub(crate) struct Serving {
         hide_env_values = true
     )]
     pub(crate) concurrency: Option<usize>,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
+}
+
+/// What one run of a script may take.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct RunLimits {
+    /// How long a script may run. [default: 60]
+    #[arg(
+        long,
+        value_name = "SECONDS",
+        env = "MCPD_TIMEOUT",
+        hide_env_values = true,
+        value_parser = value_parser!(u64).range(1..)
+    )]
+    pub(crate) timeout: Option<u64>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -166,6 +190,44 @@ impl From<ToolNames> for mcpd_server::ToolNames {
             ToolNames::Portable => Self::Portable,
         }
     }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd serve ~/tools
+  mcpd serve ~/tools --port 8080
+  mcpd serve ~/tools --listen 0.0.0.0:8080 --allow-host tools.example
+
+The address is that of --listen or --port, or else of the variable MCPD_LISTEN, MCPD_PORT or MCP_PORT.
+The token is made at the first start; clients send it as `Authorization: Bearer TOKEN`.")]
+pub(crate) struct Serve {
+    #[command(flatten)]
+    pub(crate) serving: Serving,
+    /// Where to listen. [default: 127.0.0.1:43210]
+    #[arg(long, value_name = "HOST:PORT", conflicts_with = "port", help_heading = HTTP)]
+    pub(crate) listen: Option<String>,
+    /// The same with 127.0.0.1 as the host; 0 is any port that is free.
+    #[arg(long, help_heading = HTTP)]
+    pub(crate) port: Option<u16>,
+    /// The file of the token, made if it is missing. [default: $XDG_STATE_HOME/mcpd/agent-token]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_TOKEN_FILE",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) token_file: Option<PathBuf>,
+    /// Serve every program on this machine, without a token; only on a loopback address.
+    #[arg(long, help_heading = HTTP)]
+    pub(crate) no_auth: bool,
+    /// A name that clients may reach the server under, besides localhost and the address it listens on.
+    #[arg(long, value_name = "HOST", help_heading = HTTP)]
+    pub(crate) allow_host: Vec<String>,
+    /// A web origin that may call, such as https://app.example.
+    #[arg(long, value_name = "ORIGIN", help_heading = HTTP)]
+    pub(crate) allow_origin: Vec<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -237,6 +299,8 @@ pub(crate) struct Call {
     /// What is printed: the content of the answer, or all of it.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: CallOutput,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -289,7 +353,20 @@ pub(crate) enum Denied {
 ///
 /// What is wrong with it; also the text of `--help` and `--version`.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
-    Args::try_parse_from(arguments)
+    Args::try_parse_from(with_command(arguments.collect()))
+}
+
+/// Without a command, `--root-directory` means `serve`.
+fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
+    let is_root = |argument: &OsString| {
+        let argument = argument.as_encoded_bytes();
+        argument == b"--root-directory" || argument.starts_with(b"--root-directory=")
+    };
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    if arguments.get(1).is_some_and(is_option) && arguments.iter().any(is_root) {
+        arguments.insert(1, OsStr::new("serve").to_owned());
+    }
+    arguments
 }
 
 #[cfg(test)]
@@ -301,5 +378,24 @@ mod tests {
     #[test]
     fn the_definition_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn without_a_command_a_root_directory_is_served() {
+        let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
+        for (given, meant) in [
+            ("mcpd --root-directory a", "mcpd serve --root-directory a"),
+            (
+                "mcpd --port 1 --root-directory=a",
+                "mcpd serve --port 1 --root-directory=a",
+            ),
+            (
+                "mcpd list --root-directory a",
+                "mcpd list --root-directory a",
+            ),
+            ("mcpd --help", "mcpd --help"),
+        ] {
+            assert_eq!(with_command(words(given)), words(meant), "{given}");
+        }
     }
 }

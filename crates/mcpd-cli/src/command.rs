@@ -1,5 +1,6 @@
 //! The commands. Each reads its arguments, asks the libraries and writes what they say.
 
+use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +19,7 @@ mod call;
 mod check;
 mod describe;
 mod list;
+mod serve;
 mod state;
 mod stdio;
 
@@ -30,6 +32,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
+            Command::Serve(serve) => serve::run(&serve, &args.logging).await,
             Command::Stdio(stdio) => stdio::run(stdio).await,
             Command::List(list) => list::run(list).await,
             Command::Describe(describe) => describe::run(describe).await,
@@ -44,14 +47,19 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
 
 fn audience(command: &Command) -> Audience {
     match command {
-        Command::Stdio(_) => Audience::Operator,
+        Command::Serve(_) | Command::Stdio(_) => Audience::Operator,
         _ => Audience::Caller,
     }
 }
 
 /// One client is no work for several threads; scripts are processes of their own in any case.
-fn runtime(_: &Command) -> std::io::Result<Runtime> {
-    Builder::new_current_thread().enable_all().build()
+fn runtime(command: &Command) -> io::Result<Runtime> {
+    match command {
+        Command::Serve(_) => Builder::new_multi_thread(),
+        _ => Builder::new_current_thread(),
+    }
+    .enable_all()
+    .build()
 }
 
 /// Does `work` with a server that has made its first scan. Interrupted, it asks the scripts to end and

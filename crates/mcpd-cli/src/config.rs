@@ -1,21 +1,35 @@
 //! What the flags, the variables and the defaults come to. A flag goes before a variable, a variable
-//! before the default.
+//! before the default; clap settles that for the flags that have one variable of their own.
 
+use std::env::{self, VarError};
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::PathBuf;
+use std::time::Duration;
 
-use anyhow::Context as _;
-use mcpd_exec::{Config, Executor};
+use anyhow::{Context as _, bail};
+use mcpd_exec::{Config, Executor, Limits};
+use mcpd_server::transport::http::{Auth, Options};
 use mcpd_server::{Server, ServerBuilder};
 
-use crate::args::{Scanning, Serving};
-use crate::directories;
+use crate::args::{RunLimits, Scanning, Serve, Serving};
+use crate::{directories, token};
+
+/// The port that is served without another wish.
+const DEFAULT_PORT: u16 = 43210;
 
 /// A server for commands that ask it something and end.
 pub(crate) fn asked<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     scanning: &Scanning,
 ) -> ServerBuilder {
-    with_roots(roots, scanning).watch(false)
+    let server = roots
+        .into_iter()
+        .fold(Server::builder(), ServerBuilder::scripts)
+        .watch(false);
+    match directories::cache() {
+        Some(directory) if !scanning.no_cache => server.cache_directory(directory),
+        _ => server,
+    }
 }
 
 /// A server for clients.
@@ -23,20 +37,131 @@ pub(crate) fn serving(options: &Serving) -> anyhow::Result<ServerBuilder> {
     let mut config = Config::default();
     config.concurrency = options.concurrency.unwrap_or(config.concurrency);
     let executor = Executor::new(config).context("start the executor")?;
-    Ok(with_roots(options.roots.all(), &options.scanning)
+    Ok(asked(options.roots.all(), &options.scanning)
         .watch(!options.no_watch)
-        .executor(executor))
+        .executor(executor)
+        .limits(limits(&options.limits)))
 }
 
-fn with_roots<'a>(
-    roots: impl IntoIterator<Item = &'a PathBuf>,
-    scanning: &Scanning,
-) -> ServerBuilder {
-    let server = roots
-        .into_iter()
-        .fold(Server::builder(), ServerBuilder::scripts);
-    match directories::cache() {
-        Some(directory) if !scanning.no_cache => server.cache_directory(directory),
-        _ => server,
+/// The limits of one run.
+pub(crate) fn limits(options: &RunLimits) -> Limits {
+    let mut limits = Limits::default();
+    limits.wall = options.timeout.map_or(limits.wall, Duration::from_secs);
+    limits
+}
+
+/// How HTTP is served.
+#[derive(Debug)]
+pub(crate) struct Http {
+    /// One of these is listened on.
+    pub(crate) addresses: Vec<SocketAddr>,
+    /// Where the token is, if clients must show one.
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) options: Options,
+}
+
+/// Everything about HTTP. Makes the token, if there is none yet.
+pub(crate) fn http(args: &Serve) -> anyhow::Result<Http> {
+    let address = address(args.listen.as_deref(), args.port, variable)?;
+    let resolved = address
+        .to_socket_addrs()
+        .with_context(|| format!("use the address `{address}`"))?;
+    let addresses: Vec<_> = resolved.collect();
+    let (auth, token_file) = if args.no_auth {
+        if !addresses.iter().all(|address| address.ip().is_loopback()) {
+            bail!(
+                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
+            );
+        }
+        (Auth::None, None)
+    } else {
+        let file = match &args.token_file {
+            Some(file) => file.clone(),
+            None => directories::state()?.join("agent-token"),
+        };
+        (Auth::Token(token::load_or_create(&file)?), Some(file))
+    };
+    let mut options = Options::new(auth);
+    options.allowed_hosts.clone_from(&args.allow_host);
+    options.allowed_origins.clone_from(&args.allow_origin);
+    options.names = args.serving.tool_names.map(Into::into);
+    options.max_message = args.serving.max_message;
+    Ok(Http {
+        addresses,
+        token_file,
+        options,
+    })
+}
+
+/// The first wish there is: both flags go before all variables.
+fn address(
+    listen: Option<&str>,
+    port: Option<u16>,
+    variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<String> {
+    let local = |port: u16| format!("127.0.0.1:{port}");
+    if let Some(listen) = listen {
+        return Ok(listen.to_owned());
+    }
+    if let Some(port) = port {
+        return Ok(local(port));
+    }
+    if let Some(listen) = variable("MCPD_LISTEN")? {
+        return Ok(listen);
+    }
+    for name in ["MCPD_PORT", "MCP_PORT"] {
+        if let Some(port) = variable(name)? {
+            return port
+                .parse()
+                .map(local)
+                .with_context(|| format!("use the port `{port}` of {name}"));
+        }
+    }
+    Ok(local(DEFAULT_PORT))
+}
+
+fn variable(name: &str) -> anyhow::Result<Option<String>> {
+    match env::var(name) {
+        Ok(value) => Ok(Some(value)),
+        Err(VarError::NotPresent) => Ok(None),
+        Err(error @ VarError::NotUnicode(_)) => Err(error).with_context(|| format!("read {name}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(listen: Option<&str>, port: Option<u16>, variables: &[(&str, &str)], expected: &str) {
+        let variable = |name: &str| {
+            Ok(variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned()))
+        };
+        let address = address(listen, port, variable).unwrap_or_else(|error| format!("{error:#}"));
+        assert_eq!(address, expected);
+    }
+
+    #[test]
+    fn flags_go_before_variables_and_those_before_the_default() {
+        let all = [
+            ("MCPD_LISTEN", "[::1]:3"),
+            ("MCPD_PORT", "4"),
+            ("MCP_PORT", "5"),
+        ];
+        check(Some("localhost:1"), None, &all, "localhost:1");
+        check(None, Some(2), &all, "127.0.0.1:2");
+        check(None, None, &all, "[::1]:3");
+        check(None, None, &all[1..], "127.0.0.1:4");
+        check(None, None, &all[2..], "127.0.0.1:5");
+        check(None, None, &[], "127.0.0.1:43210");
+    }
+
+    #[test]
+    fn a_variable_that_is_no_port_is_named() {
+        let expected = "use the port `http` of MCP_PORT: invalid digit found in string";
+        check(None, None, &[("MCP_PORT", "http")], expected);
     }
 }

@@ -2,7 +2,17 @@
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use etcetera::BaseStrategy as _;
+
+/// What must not be lost: the token. `$XDG_STATE_HOME/mcpd`.
+pub(crate) fn state() -> anyhow::Result<PathBuf> {
+    let base = etcetera::choose_base_strategy().context("find the home directory")?;
+    Ok(base
+        .state_dir()
+        .unwrap_or_else(|| base.data_dir())
+        .join("mcpd"))
+}
 
 /// What may be deleted at any time: descriptions of scripts. `$XDG_CACHE_HOME/mcpd`. Without a home
 /// directory nothing is remembered.

@@ -12,7 +12,7 @@ use crate::args::{LogFormat, Logging};
 /// What a line of the log is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
-    /// An operator, perhaps days later: warnings, with their time.
+    /// An operator, perhaps days later: what happened, and when.
     Operator,
     /// The person waiting for the command: errors, and no more words than needed.
     Caller,
@@ -33,8 +33,8 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()>
         .with_ansi(colours);
     match (options.log_format, audience) {
         (LogFormat::Json, _) => log.json().flatten_event(true).init(),
-        (LogFormat::Text, Audience::Operator) => log.init(),
-        (LogFormat::Text, Audience::Caller) => log.without_time().with_target(false).init(),
+        (LogFormat::Text, Audience::Operator) => log.with_target(false).init(),
+        (LogFormat::Text, Audience::Caller) => log.with_target(false).without_time().init(),
     }
     Ok(())
 }
@@ -49,7 +49,7 @@ fn level(options: &Logging, audience: Audience) -> LevelFilter {
     ];
     let default = match audience {
         _ if options.quiet => 0,
-        Audience::Operator => 1,
+        Audience::Operator => 2,
         Audience::Caller => 0,
     };
     LEVELS[(default + usize::from(options.verbose)).min(LEVELS.len() - 1)]

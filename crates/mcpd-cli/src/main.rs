@@ -12,6 +12,7 @@ mod logging;
 mod output;
 mod render;
 mod signals;
+mod token;
 
 use std::process;
 

@@ -24,27 +24,26 @@ pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCod
         None => pairs(&args.arguments)?,
     };
     let level = log_level(logging);
-    with_server(
-        config::asked([&args.tool.directory], &args.tool.scanning),
-        async |server| {
-            let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
-                return Ok(ExitCode::Tool);
-            };
-            let name = tool.path().as_str();
-            let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
-            params.meta = Some(client::envelope(level));
-            match client::request::<CallToolRequest, _>(server, &params, relay).await? {
-                Ok(result) => {
-                    print(&result, args.output)?;
-                    Ok(verdict(name, &result))
-                }
-                Err(error) => {
-                    output::error(&error.message);
-                    Ok(ExitCode::Tool)
-                }
+    let server = config::asked([&args.tool.directory], &args.tool.scanning)
+        .limits(config::limits(&args.limits));
+    with_server(server, async |server| {
+        let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+            return Ok(ExitCode::Tool);
+        };
+        let name = tool.path().as_str();
+        let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
+        params.meta = Some(client::envelope(level));
+        match client::request::<CallToolRequest, _>(server, &params, relay).await? {
+            Ok(result) => {
+                print(&result, args.output)?;
+                Ok(verdict(name, &result))
             }
-        },
-    )
+            Err(error) => {
+                output::error(&error.message);
+                Ok(ExitCode::Tool)
+            }
+        }
+    })
     .await
 }
 

@@ -1,0 +1,86 @@
+//! `mcpd serve`: many clients over HTTP.
+
+use std::future;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::pin::pin;
+
+use anyhow::{Context as _, bail};
+use mcpd_server::Server;
+use mcpd_server::transport::http;
+use tokio::net::TcpListener;
+
+use crate::args::{LogFormat, Logging, Serve};
+use crate::config;
+use crate::exit_code::ExitCode;
+use crate::output;
+use crate::signals::Termination;
+
+/// Serves until the system asks mcpd to end.
+pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitCode> {
+    let config = config::http(args)?;
+    let mut termination = Termination::listen().context("listen for signals")?;
+    let listener = listen(&config.addresses).await?;
+    let address = listener.local_addr().context("listen")?;
+    let server = config::serving(&args.serving)?.start()?;
+    let mut served = pin!(http::serve(&server, listener, config.options));
+    let announced = async {
+        server.catalog_ready().await;
+        announce(&server, address, config.token_file.as_ref(), logging);
+        future::pending().await
+    };
+    tokio::select! {
+        served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
+        () = announced => {}
+        () = termination.requested() => {}
+    }
+    tokio::select! {
+        (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
+        () = termination.requested() => {}
+    }
+    Ok(ExitCode::Success)
+}
+
+async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
+    match TcpListener::bind(addresses).await {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let port = addresses.first().map_or(0, SocketAddr::port);
+            bail!(
+                "listen on port {port}: another program does already, perhaps another mcpd; \
+                 stop it, or choose another port with `--port`"
+            )
+        }
+        listener => listener.with_context(|| format!("listen on {addresses:?}")),
+    }
+}
+
+/// Says where clients find the server and what they find there. What is faulty is in the log.
+fn announce(server: &Server, address: SocketAddr, token_file: Option<&PathBuf>, logging: &Logging) {
+    let url = format!("http://{address}/mcp");
+    let catalog = server.catalog();
+    let tools = catalog.tools().len();
+    let faulty = catalog.scan().faulty().count();
+    let token_file = token_file.map(|file| file.display().to_string());
+    if logging.log_format == LogFormat::Json {
+        tracing::info!(url, token_file, tools, faulty, "listening");
+        return;
+    }
+    if logging.quiet {
+        return;
+    }
+    let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
+    let mut text = format!("mcpd listens on {url}\n  token: {token}\n  tools: {tools}\n");
+    if faulty > 0 {
+        let roots: Vec<_> = server
+            .roots()
+            .iter()
+            .map(|root| root.display().to_string())
+            .collect();
+        text += &format!(
+            "  faulty scripts: {faulty}; `mcpd check {}` shows why\n",
+            roots.join(" ")
+        );
+    }
+    output::note(&text);
+}

@@ -1,0 +1,147 @@
+//! The token that HTTP clients must show, in a file that only its owner can read. Made once; never
+//! printed, and never replaced.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{ErrorKind, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+
+/// Random bytes of a token: 256 bits.
+const BYTES: usize = 32;
+
+/// The token in `file`, which is made if it is missing.
+pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
+    match load(file)? {
+        Some(token) => Ok(token),
+        None => create(file).with_context(|| format!("make the token file `{}`", file.display())),
+    }
+}
+
+fn load(file: &Path) -> anyhow::Result<Option<String>> {
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        text => text.with_context(|| format!("read the token file `{}`", file.display()))?,
+    };
+    let token = text.trim();
+    if token.is_empty() {
+        bail!(
+            "use the token file `{}`: it is empty; delete it, and the next start makes a new one",
+            file.display()
+        );
+    }
+    // Anything else can't be part of a header.
+    if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
+        bail!(
+            "use the token file `{}`: a token is one word of visible ASCII characters",
+            file.display()
+        );
+    }
+    if is_open_to_others(file) {
+        tracing::warn!(
+            "the token file `{}` can be read by others; mend it with `chmod 600`",
+            file.display()
+        );
+    }
+    Ok(Some(token.to_owned()))
+}
+
+/// Written elsewhere and put in place complete: nobody ever reads half a token, and of two servers that
+/// start at once both use the one that was first.
+fn create(file: &Path) -> anyhow::Result<String> {
+    let directory = match file.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
+        _ => Path::new("."),
+    };
+    create_private_directory(directory)?;
+    let token = random()?;
+    // Such a file is created exclusively, and readable for its owner only.
+    let mut complete = tempfile::NamedTempFile::new_in(directory)?;
+    writeln!(complete, "{token}")?;
+    complete.as_file().sync_all()?;
+    match complete.persist_noclobber(file) {
+        Ok(_) => Ok(token),
+        Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
+            load(file)?.context("find the file that another server has just made")
+        }
+        Err(error) => Err(error.error.into()),
+    }
+}
+
+fn random() -> anyhow::Result<String> {
+    let mut bytes = [0; BYTES];
+    getrandom::fill(&mut bytes).context("get random bytes")?;
+    Ok(bytes.iter().fold(String::new(), |mut token, byte| {
+        write!(token, "{byte:02x}").expect("a string takes everything");
+        token
+    }))
+}
+
+#[cfg(unix)]
+fn create_private_directory(directory: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt as _;
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
+}
+
+/// Elsewhere what is in a user's own directory is private.
+#[cfg(not(unix))]
+fn create_private_directory(directory: &Path) -> std::io::Result<()> {
+    fs::create_dir_all(directory)
+}
+
+#[cfg(unix)]
+fn is_open_to_others(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
+}
+
+#[cfg(not(unix))]
+fn is_open_to_others(_: &Path) -> bool {
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_made_once_and_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("mcpd/agent-token");
+        let token = load_or_create(&file).unwrap();
+        assert_eq!(token.len(), 2 * BYTES);
+        assert!(!is_open_to_others(&file));
+        assert!(!is_open_to_others(file.parent().unwrap()));
+        assert_eq!(load_or_create(&file).unwrap(), token);
+    }
+
+    #[test]
+    fn of_two_servers_that_start_at_once_both_use_one_token() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("agent-token");
+        let first = create(&file).unwrap();
+        assert_eq!(create(&file).unwrap(), first);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[track_caller]
+    fn check_refused(content: &str, reason: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("agent-token");
+        fs::write(&file, content).unwrap();
+        let error = load_or_create(&file).unwrap_err().to_string();
+        assert!(error.contains(reason), "{error}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), content);
+    }
+
+    #[test]
+    fn a_file_without_a_usable_token_is_refused_and_kept() {
+        check_refused("\n", "it is empty");
+        check_refused("two words", "one word");
+    }
+}
