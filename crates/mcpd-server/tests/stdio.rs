@@ -187,7 +187,9 @@ async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, ended).await.expect("the script ends");
+    tokio::time::timeout(PATIENCE, ended)
+        .await
+        .expect("the script ends");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -129,7 +129,10 @@ fn report(before: &Catalog, after: &Catalog) {
         .filter(|script| !known.contains(&Arc::as_ptr(script)))
     {
         // The first fault is enough for a log; `mcpd check` shows them all, and where they are.
-        let fault = script.diagnostics.iter().find(|fault| fault.severity == Severity::Error);
+        let fault = script
+            .diagnostics
+            .iter()
+            .find(|fault| fault.severity == Severity::Error);
         if let Some(fault) = fault {
             tracing::warn!(script = %script.path, code = %fault.code, "not served: {}", fault.message);
         }

@@ -16,7 +16,7 @@ pub enum ToolNames {
     Path,
 }
 
-/// Sorts the tools by path and gives each a portable name of its own.
+/// Sorts the tools by path and gives each a portable name of its own: what is listed is what is run.
 pub(super) fn assign(tools: impl Iterator<Item = Arc<Tool>>) -> (Vec<Arc<Tool>>, Vec<Conflict>) {
     let mut by_path = BTreeMap::new();
     let mut conflicts = Vec::new();
@@ -30,23 +30,28 @@ pub(super) fn assign(tools: impl Iterator<Item = Arc<Tool>>) -> (Vec<Arc<Tool>>,
             by_path.insert(tool.path().clone(), tool);
         }
     }
-    let mut taken: BTreeMap<String, Arc<Tool>> = BTreeMap::new();
+    // A path that is portable already means its own tool in every call, so it is listed as itself.
+    let mut taken: BTreeMap<String, Arc<Tool>> = by_path
+        .values()
+        .filter(|tool| tool.portable_name() == tool.path().as_str())
+        .map(|tool| (tool.portable_name().to_owned(), Arc::clone(tool)))
+        .collect();
     let mut assigned = Vec::with_capacity(by_path.len());
     for tool in by_path.into_values() {
         let tool = match taken.get(tool.portable_name()) {
-            None => tool,
-            Some(first) => {
+            Some(first) if first.path() != tool.path() => {
                 let renamed = Arc::new(tool.with_distinct_name());
                 conflicts.push(Conflict {
                     path: tool.path().clone(),
                     message: format!(
-                        "{tool} is listed as `{}`, because {first} is already listed as `{}`",
+                        "{tool} is listed as `{}`, because {first} is listed as `{}`",
                         renamed.portable_name(),
                         tool.portable_name(),
                     ),
                 });
                 renamed
             }
+            _ => tool,
         };
         taken.insert(tool.portable_name().to_owned(), Arc::clone(&tool));
         assigned.push(tool);
