@@ -1,193 +1,103 @@
-//! One call of a script: arguments → command → outcome → result. What a model reads about a run, it
-//! reads from here.
+//! One call of a script: arguments → run → result.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use mcpd_exec::{Command, Line, Outcome, StartError, Stream};
-use mcpd_protocol::CallToolResult;
-use mcpd_protocol::ContentBlock;
-use mcpd_protocol::LoggingLevel;
-use mcpd_scriptspec::{Invocation, LogLevel, log_line, progress_line};
-use serde_json::json;
+use mcpd_exec::StartError;
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolResult, Interactive, Wire};
 use serde_json::value::RawValue;
 
 use crate::Server;
-use crate::context::{Context, SideStream, Trace};
-use crate::subscribers::Event;
+use crate::context::Context;
+use crate::interaction::{self, Binding, Brought, Failure, Produced};
+use crate::output;
+use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
 
-mod exit;
+const METHOD: &str = "tools/call";
 
-/// How much of stderr a result repeats when the script printed nothing else, in bytes.
-const STDERR_TAIL: usize = 4096;
-
-/// Checks the arguments and, if they are right, gives the future of the run.
+/// Checks the arguments and, if they are right, gives the future of the result.
 pub(crate) fn start(
     server: &Server,
     script: &Arc<Script>,
     arguments: Option<&RawValue>,
+    brought: Brought,
     context: &Context,
 ) -> Run {
+    let now = |result| Box::pin(std::future::ready(result)) as Run;
+    if let Err(error) = interaction::require(&context.capabilities, &script.required) {
+        return now(match context.version.wire() {
+            Wire::Stateless => Err(error),
+            // That wire has no such error; the model can at least tell its user.
+            Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
+        });
+    }
     match script.spec.invocation(arguments) {
         Ok(invocation) => {
-            let command = command(server, script, invocation, &context.trace);
-            Box::pin(run(
-                server.clone(),
-                Arc::clone(script),
-                command,
-                context.side.clone(),
-            ))
+            let call = Call {
+                server: server.clone(),
+                script: Arc::clone(script),
+                input: Input::from(invocation),
+                context: context.clone(),
+            };
+            Box::pin(call.result(brought))
         }
         Err(faults) => {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Box::pin(std::future::ready(invalid_arguments(&lines.join("\n"))))
+            now(Ok(invalid_arguments(&lines.join("\n")).into()))
         }
     }
 }
 
-fn command(server: &Server, script: &Script, invocation: Invocation, trace: &Trace) -> Command {
-    let command = Command::new(&script.file)
-        .current_dir(&script.directory)
-        .limits(server.limits().clone())
-        .stdin(invocation.stdin);
-    let mut command = server
-        .environment()
-        .prepare(command)
-        .env("MCPD_TOOL", script.path.as_str())
-        .env("MCPD_CALL_ID", call_id());
-    let trace = [("TRACEPARENT", &trace.parent), ("TRACESTATE", &trace.state)];
-    for (name, value) in trace {
-        if let Some(value) = value {
-            command = command.env(name, value);
-        }
-    }
-    for (name, value) in invocation.env {
-        command = command.env(name, value);
-    }
-    command
-}
-
-/// Unique on this machine: this process, then this call.
-fn call_id() -> String {
-    static CALLS: AtomicU64 = AtomicU64::new(1);
-    format!(
-        "{}-{}",
-        std::process::id(),
-        CALLS.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-async fn run(
+/// A call whose arguments are right.
+struct Call {
     server: Server,
     script: Arc<Script>,
-    command: Command,
-    mut side: SideStream,
-) -> CallToolResult {
-    let logger = script.path.as_str();
-    let on_line = |line: Line<'_>| relay(&mut side, logger, line);
-    let ended = server.executor().run_with(command, on_line).await;
-    if script.spec.state {
-        // Whatever the ending: the script may have written before it failed.
-        server
-            .subscribers()
-            .publish(&Event::ResourceUpdated(script.path.state_uri()));
-    }
-    match ended {
-        Ok(outcome) => result(&outcome),
-        Err(error) => not_started(&script, &error),
-    }
+    input: Input,
+    context: Context,
 }
 
-/// A line of stderr is progress or a log message; a line of stdout is part of the result.
-fn relay(side: &mut SideStream, logger: &str, line: Line<'_>) {
-    if line.stream != Stream::Stderr || !side.is_wanted() {
-        return;
-    }
-    let text = String::from_utf8_lossy(line.bytes);
-    if let Some(line) = progress_line(&text) {
-        side.progress(line.progress, line.total, line.text);
-    } else {
-        let line = log_line(&text);
-        side.log(logging_level(line.level), logger, line.text);
-    }
-}
-
-fn logging_level(level: LogLevel) -> LoggingLevel {
-    match level {
-        LogLevel::Error => LoggingLevel::Error,
-        LogLevel::Warning => LoggingLevel::Warning,
-        LogLevel::Info => LoggingLevel::Info,
-        // MCP has nothing below debug.
-        LogLevel::Debug | LogLevel::Trace => LoggingLevel::Debug,
-    }
-}
-
-/// What the caller gets for a run that took place.
-fn result(outcome: &Outcome) -> CallToolResult {
-    let text = without_final_newline(outcome.stdout.to_text_lossy());
-    let exit = exit::Exit::of(outcome);
-    let mut content = Vec::new();
-    content.extend(exit.explanation(outcome));
-    if !text.is_empty() || (content.is_empty() && outcome.success()) {
-        content.push(text);
-    }
-    if content.is_empty() {
-        content.push(stderr_tail(outcome, &exit));
-    }
-    let mut result = CallToolResult::new(content.into_iter().map(ContentBlock::text).collect());
-    result.is_error = Some(!outcome.success());
-    if !outcome.success() {
-        result.meta.other.insert(
-            "mcpd/exit".to_owned(),
-            json!({"code": exit.code, "name": exit.name}),
-        );
-    }
-    if outcome.stdout.omitted() > 0 {
-        let total = outcome.stdout.total_bytes;
-        result.meta.other.insert(
-            "mcpd/output".to_owned(),
-            json!({"totalBytes": total, "omittedBytes": outcome.stdout.omitted()}),
-        );
-    }
-    result
-}
-
-/// `echo` ends every output with a newline that nobody means.
-fn without_final_newline(mut text: String) -> String {
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    text
-}
-
-/// A script that fails silently on stdout has usually said why on stderr.
-fn stderr_tail(outcome: &Outcome, exit: &exit::Exit) -> String {
-    let text = outcome.stderr.to_text_lossy();
-    let text = text.trim_end();
-    let mut start = text.len().saturating_sub(STDERR_TAIL);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    match &text[start..] {
-        "" => format!(
-            "The script ended with exit code {} ({}) and printed nothing.",
-            exit.code, exit.name
-        ),
-        tail => tail.to_owned(),
+impl Call {
+    async fn result(self, brought: Brought) -> Result<Interactive<CallToolResult>, ErrorObject> {
+        let name = self.script.path.as_str();
+        let binding = Binding::new(METHOD, name, &self.input.stdin);
+        let run = async |answers| {
+            let purpose = Purpose {
+                method: METHOD,
+                name,
+            };
+            match run::run(
+                &self.server,
+                &self.script,
+                purpose,
+                &self.input,
+                &answers,
+                &self.context,
+            )
+            .await
+            {
+                Ok(outcome) => output::tool_result(&self.script, &outcome),
+                Err(error) => Produced::Complete(not_run(&self.script, &error)),
+            }
+        };
+        match interaction::interact(&self.server, &self.context, binding, brought, run).await {
+            Ok(result) => Ok(result),
+            Err(Failure::Error(error)) => Err(error),
+            Err(Failure::Unanswered(reason)) => Ok(CallToolResult::error(reason).into()),
+        }
     }
 }
 
 /// The operator learns why and where; the model only that, and whether trying again makes sense.
-fn not_started(script: &Script, error: &StartError) -> CallToolResult {
+fn not_run(script: &Script, error: &RunError) -> CallToolResult {
     tracing::error!(script = %script.path, "failed to {error}");
     CallToolResult::error(match error {
-        StartError::Busy { queued, .. } => {
+        RunError::Start(StartError::Busy { queued, .. }) => {
             format!(
                 "The server is busy: {queued} calls are waiting already. Try again in a few seconds."
             )
         }
-        StartError::ShuttingDown => "The server is shutting down.".to_owned(),
+        RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
         _ => format!(
             "The script `{}` could not be started. The server's log says why.",
             script.path

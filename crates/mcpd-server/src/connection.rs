@@ -22,7 +22,7 @@ use crate::catalog::ToolNames;
 use crate::dispatch::{self, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::Inflight;
-use crate::session::Session;
+use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::wire::{self, Face, StatelessEnvelope};
 
@@ -116,8 +116,12 @@ impl Connection {
                 self.notification(&notification);
                 Reply::Nothing
             }
-            // We ask nothing of clients on this channel, so nothing can be an answer to us.
-            Message::Response(_) => Reply::Nothing,
+            Message::Response(response) => {
+                if let Some(session) = &*lock(&self.session) {
+                    session.questions.answered(response);
+                }
+                Reply::Nothing
+            }
         }
     }
 
@@ -134,14 +138,14 @@ impl Connection {
     }
 
     fn initialize(&self, request: &Request<'_>) -> Result<Bytes, ErrorObject> {
-        let (version, result) = lifecycle::initialize(&self.server, request)?;
-        self.begin_session(version);
+        let (introduction, result) = lifecycle::initialize(&self.server, request)?;
+        self.begin_session(introduction);
         Ok(encode(&request.id, Ok(result)))
     }
 
     /// The session of this channel; a second `initialize` replaces it.
-    fn begin_session(&self, version: ProtocolVersion) -> Arc<Session> {
-        let session = Arc::new(Session::new(version, self.server.subscribers()));
+    fn begin_session(&self, introduction: Introduction) -> Arc<Session> {
+        let session = Arc::new(Session::new(introduction, self.server.subscribers()));
         let forward = subscriptions::forward(Arc::downgrade(&session), self.face.outbox.clone());
         tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
         lock(&self.session).replace(Arc::clone(&session));
@@ -150,7 +154,7 @@ impl Connection {
 
     fn session(&self) -> Arc<Session> {
         let session = lock(&self.session).clone();
-        session.unwrap_or_else(|| self.begin_session(UNANNOUNCED))
+        session.unwrap_or_else(|| self.begin_session(Introduction::none(UNANNOUNCED)))
     }
 
     /// Notifications are never answered, and unknown ones are nobody's fault.

@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpd_protocol::NotificationMethod;
-use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use mcpd_protocol::meta::ProgressToken;
-use mcpd_protocol::{LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams};
-use mcpd_protocol::{ProgressNotification, ProgressNotificationParams};
-use mcpd_protocol::{ResultObject, Stamp};
+use mcpd_protocol::{
+    ClientCapabilities, Implementation, LoggingLevel, LoggingMessageNotification,
+    LoggingMessageNotificationParams, NotificationMethod, ProgressNotification,
+    ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -27,6 +27,10 @@ pub(crate) struct Context {
     pub(crate) version: ProtocolVersion,
     pub(crate) names: ToolNames,
     pub(crate) session: Option<Arc<Session>>,
+    /// What the client offers, for this request or in its session.
+    pub(crate) capabilities: Arc<ClientCapabilities>,
+    /// Who the client says it is.
+    pub(crate) client: Option<Arc<Implementation>>,
     pub(crate) trace: Trace,
     pub(crate) side: SideStream,
     /// How results of this wire are marked.
@@ -97,6 +101,16 @@ impl SideStream {
     /// Whether the sender of the request wants to hear anything at all.
     pub(crate) fn is_wanted(&self) -> bool {
         self.log_level.is_some() || self.progress_token.is_some()
+    }
+
+    /// The least level the sender wants to see.
+    pub(crate) fn log_level(&self) -> Option<LoggingLevel> {
+        self.log_level
+    }
+
+    /// Whether the sender wants to hear of progress.
+    pub(crate) fn wants_progress(&self) -> bool {
+        self.progress_token.is_some()
     }
 
     /// Sends a log message, if this request wants one of that level.

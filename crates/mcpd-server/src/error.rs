@@ -28,6 +28,9 @@ pub enum Error {
     /// The executor's threads could not be started.
     #[error("start the executor")]
     Executor(#[source] io::Error),
+    /// The system has no randomness to make a key from.
+    #[error("make a key: {0}")]
+    Randomness(String),
     /// Reading from or writing to a client failed for good.
     #[error("serve")]
     Transport(#[source] io::Error),

@@ -124,7 +124,7 @@ impl NativeTool {
             move |value, context| match serde_json::from_value::<A>(value) {
                 Ok(arguments) => {
                     let result = function(arguments, context);
-                    Box::pin(async move { result.await.into_tool_result() }) as Run
+                    Box::pin(async move { Ok(result.await.into_tool_result().into()) }) as Run
                 }
                 Err(error) => refused(&error.to_string()),
             },
@@ -172,5 +172,5 @@ impl fmt::Debug for NativeTool {
 }
 
 fn refused(faults: &str) -> Run {
-    Box::pin(std::future::ready(invalid_arguments(faults)))
+    Box::pin(std::future::ready(Ok(invalid_arguments(faults).into())))
 }

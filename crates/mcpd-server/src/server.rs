@@ -14,6 +14,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::environment::Environment;
+use crate::seal::Seal;
 use crate::subscribers::Subscribers;
 
 mod builder;
@@ -40,6 +41,7 @@ struct Inner {
     environment: Environment,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
+    seal: Seal,
     stateful: Arc<Stamp>,
     stateless: Arc<Stamp>,
     stop: CancellationToken,
@@ -117,6 +119,11 @@ impl Server {
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {
         &self.inner.subscribers
+    }
+
+    /// What closes the state that clients carry for scripts.
+    pub(crate) fn seal(&self) -> &Seal {
+        &self.inner.seal
     }
 
     /// How results of `wire` are marked.

@@ -3,32 +3,61 @@
 
 use std::sync::{Arc, Mutex};
 
-use mcpd_protocol::LoggingLevel;
-use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::{ClientCapabilities, Implementation, LoggingLevel, ProtocolVersion};
 
+use crate::questions::Questions;
 use crate::subscribers::{Filter, Subscribers, Subscription};
 use crate::sync::lock;
+
+/// What a client says in `initialize`.
+#[derive(Debug)]
+pub(crate) struct Introduction {
+    /// The negotiated revision.
+    pub(crate) version: ProtocolVersion,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) client: Option<Implementation>,
+}
 
 /// One `initialize` and what followed.
 #[derive(Debug)]
 pub(crate) struct Session {
     /// The negotiated revision.
     pub(crate) version: ProtocolVersion,
+    /// What the client offers.
+    pub(crate) capabilities: Arc<ClientCapabilities>,
+    /// Who the client says it is.
+    pub(crate) client: Option<Arc<Implementation>>,
+    /// What it has been asked.
+    pub(crate) questions: Questions,
     /// Events for this client, fetched by whoever can send to it.
     pub(crate) subscription: Subscription,
     log_level: Mutex<Option<LoggingLevel>>,
 }
 
+impl Introduction {
+    /// A client that said nothing but, perhaps, a revision.
+    pub(crate) fn none(version: ProtocolVersion) -> Self {
+        Self {
+            version,
+            capabilities: ClientCapabilities::default(),
+            client: None,
+        }
+    }
+}
+
 impl Session {
-    /// A session at `version` that hears of every list change.
-    pub(crate) fn new(version: ProtocolVersion, subscribers: &Arc<Subscribers>) -> Self {
+    /// A session that hears of every list change.
+    pub(crate) fn new(introduction: Introduction, subscribers: &Arc<Subscribers>) -> Self {
         let lists = Filter {
             tools: true,
             resources: true,
             ..Filter::default()
         };
         Self {
-            version,
+            version: introduction.version,
+            capabilities: Arc::new(introduction.capabilities),
+            client: introduction.client.map(Arc::new),
+            questions: Questions::default(),
             subscription: subscribers.subscribe(lists),
             log_level: Mutex::new(None),
         }

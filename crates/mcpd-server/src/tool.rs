@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use mcpd_protocol::Resource;
+use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive, Resource};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -17,10 +17,12 @@ use crate::call;
 use crate::catalog::ToolNames;
 use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
+use crate::interaction::Brought;
 use crate::native::{CallContext, NativeTool};
 
 /// The future of one call; dropping it ends the run.
-pub(crate) type Run = Pin<Box<dyn Future<Output = CallToolResult> + Send>>;
+pub(crate) type Run =
+    Pin<Box<dyn Future<Output = Result<Interactive<CallToolResult>, ErrorObject>> + Send>>;
 
 /// A tool of the catalog.
 #[derive(Debug, Clone)]
@@ -46,6 +48,8 @@ pub(crate) struct Script {
     /// Where it runs: relative paths in a script mean its root, whoever started mcpd.
     pub(crate) directory: PathBuf,
     pub(crate) spec: Arc<ScriptSpec>,
+    /// What a client must have declared for the script to be of use.
+    pub(crate) required: ClientCapabilities,
 }
 
 impl Tool {
@@ -73,6 +77,7 @@ impl Tool {
             path: found.path.clone(),
             file: found.file.clone(),
             directory: found.root.clone(),
+            required: required_capabilities(&spec.requires),
             spec,
         };
         Some(Self::new(
@@ -190,13 +195,29 @@ impl Tool {
         &self,
         server: &Server,
         arguments: Option<&RawValue>,
+        brought: Brought,
         context: &Context,
     ) -> Run {
         match &self.body {
-            Body::Script(script) => call::start(server, script, arguments, context),
+            Body::Script(script) => call::start(server, script, arguments, brought, context),
             Body::Native(tool) => tool.call(arguments, CallContext::new(context, &self.path)),
         }
     }
+}
+
+/// The capabilities that `requires` names; `elicitation.url` is one inside another.
+fn required_capabilities(names: &[String]) -> ClientCapabilities {
+    let mut required = json!({});
+    for name in names {
+        let mut place = &mut required;
+        for part in name.split('.') {
+            place = &mut place[part];
+            if place.is_null() {
+                *place = json!({});
+            }
+        }
+    }
+    serde_json::from_value(required).unwrap_or_default()
 }
 
 /// A schema as the bytes that every list repeats.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
-use mcpd_protocol::{ProtocolVersion, Wire};
+use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::Server;
@@ -19,6 +19,7 @@ use crate::session::Session;
 pub(crate) struct StatelessEnvelope<'a> {
     /// The revision the request says it is in.
     pub(crate) version: Cow<'a, str>,
+    capabilities: Arc<ClientCapabilities>,
     meta: RequestMeta<'a>,
 }
 
@@ -43,9 +44,14 @@ impl<'a> StatelessEnvelope<'a> {
         let version = meta
             .protocol_version()?
             .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
-        meta.client_capabilities()?
+        let capabilities = meta
+            .client_capabilities()?
             .ok_or_else(|| missing(meta::CLIENT_CAPABILITIES))?;
-        Ok(Self { version, meta })
+        Ok(Self {
+            version,
+            capabilities: Arc::new(capabilities),
+            meta,
+        })
     }
 
     /// The context the request is answered in.
@@ -69,6 +75,8 @@ impl<'a> StatelessEnvelope<'a> {
             version,
             names: face.names,
             session: None,
+            capabilities: Arc::clone(&self.capabilities),
+            client: self.meta.client_info()?.map(Arc::new),
             trace,
             side,
             stamp: Arc::clone(server.stamp(version.wire())),
@@ -116,6 +124,8 @@ pub(crate) fn stateful_context(
     Ok(Context {
         version,
         names: face.names,
+        capabilities: Arc::clone(&session.capabilities),
+        client: session.client.clone(),
         session: Some(session),
         trace: Trace::default(),
         side,

@@ -14,6 +14,7 @@ use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 use crate::Server;
 use crate::context::{self, Context};
 use crate::dispatch::MethodResult;
+use crate::session::Introduction;
 
 /// Answers `server/discover`.
 pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
@@ -32,7 +33,7 @@ pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
 pub(crate) fn initialize(
     server: &Server,
     request: &Request<'_>,
-) -> Result<(ProtocolVersion, Bytes), ErrorObject> {
+) -> Result<(Introduction, Bytes), ErrorObject> {
     let params: InitializeRequestParams = request.parse_params()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
@@ -40,7 +41,12 @@ pub(crate) fn initialize(
         InitializeResult::new(version, capabilities(server), (**server.identity()).clone());
     result.instructions = server.instructions().map(str::to_owned);
     let result = context::encode(&Stamp::Stateful, result)?;
-    Ok((version, result))
+    let introduction = Introduction {
+        version,
+        capabilities: params.capabilities,
+        client: Some(params.client_info),
+    };
+    Ok((introduction, result))
 }
 
 /// What everything that only acknowledges answers on the stateful wire.

@@ -7,6 +7,7 @@ use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use crate::Server;
 use crate::context::Context;
 use crate::dispatch::{Handled, MethodResult};
+use crate::interaction::Brought;
 
 /// Every tool, in the naming of the face that asks.
 pub(crate) fn list(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
@@ -32,8 +33,12 @@ pub(crate) fn call(
             params.name
         ))
     })?;
-    let run = tool.call(server, params.arguments.as_deref(), &context);
-    Ok(Handled::later(async move { context.encode(run.await) }))
+    let brought = Brought {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    let run = tool.call(server, params.arguments.as_deref(), brought, &context);
+    Ok(Handled::later(async move { context.encode(run.await?) }))
 }
 
 /// Lists are given whole, so no cursor was ever handed out.

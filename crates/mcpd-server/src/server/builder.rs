@@ -19,6 +19,7 @@ use crate::catalog::scan::Scanner;
 use crate::environment::Environment;
 use crate::error::Error;
 use crate::native::{CallContext, IntoToolResult, NativeTool};
+use crate::seal::Seal;
 use crate::subscribers::Subscribers;
 use crate::tool::{Tool, raw};
 
@@ -34,6 +35,7 @@ pub struct ServerBuilder {
     limits: Limits,
     cache_directory: Option<PathBuf>,
     watch: bool,
+    state_secret: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -54,6 +56,7 @@ impl ServerBuilder {
             limits: Limits::default(),
             cache_directory: None,
             watch: true,
+            state_secret: None,
         }
     }
 
@@ -117,6 +120,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Seals the state of scripts that ask with a key made from `secret`, so that servers that share it
+    /// accept each other's. By default the key is this server's own, and gone with it.
+    pub fn state_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
+        self.state_secret = Some(secret.into());
+        self
+    }
+
     /// Whether changes under the roots are followed. They are by default.
     pub fn watch(mut self, watch: bool) -> Self {
         self.watch = watch;
@@ -164,6 +174,10 @@ impl ServerBuilder {
             Arc::clone(&subscribers),
             stop.clone(),
         );
+        let seal = match &self.state_secret {
+            Some(secret) => Seal::new(secret),
+            None => Seal::random().map_err(|error| Error::Randomness(error.to_string()))?,
+        };
         let identity = Arc::new(self.identity);
         // Lists are pushed when they change, and state may change at any time: nothing to cache.
         let stateless = Stamp::Stateless {
@@ -180,6 +194,7 @@ impl ServerBuilder {
             environment,
             catalog,
             subscribers,
+            seal,
             stateful: Arc::new(Stamp::Stateful),
             stateless: Arc::new(stateless),
             _stop_on_drop: stop.clone().drop_guard(),

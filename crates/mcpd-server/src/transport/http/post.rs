@@ -9,7 +9,9 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::{Request as HttpRequest, Response, StatusCode};
-use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Frame, Message, Notification, Request};
+use mcpd_protocol::jsonrpc::{
+    ErrorCode, ErrorObject, Frame, Message, Notification, Request, Response as RpcResponse,
+};
 use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{
     CancelledNotification, CancelledNotificationParams, NotificationMethod as _, ProtocolVersion,
@@ -27,7 +29,7 @@ use crate::catalog::ToolNames;
 use crate::connection::{Reply, batches_refused, join, refuse};
 use crate::dispatch::{self, Handled, encode};
 use crate::handler::{lifecycle, subscriptions};
-use crate::session::Session;
+use crate::session::{Introduction, Session};
 use crate::wire::{self, Face, StatelessEnvelope};
 
 /// How long a body may take to arrive.
@@ -77,13 +79,7 @@ impl Router {
             Ok(Frame::Single(Message::Notification(notification))) => {
                 self.notification(&head, &notification)
             }
-            Ok(Frame::Single(Message::Response(_))) => reply::error(
-                StatusCode::BAD_REQUEST,
-                None,
-                &ErrorObject::invalid_request(
-                    "this server has asked nothing that this could answer",
-                ),
-            ),
+            Ok(Frame::Single(Message::Response(response))) => self.response(&head, response),
             Ok(Frame::Batch(elements)) => self.batch(&head, &elements).await,
             Err(error) => reply::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         }
@@ -159,14 +155,14 @@ impl Router {
     }
 
     fn initialize(&self, request: &Request<'_>) -> Response<Body> {
-        let (version, result) = match lifecycle::initialize(&self.server, request) {
+        let (introduction, result) = match lifecycle::initialize(&self.server, request) {
             Ok(initialized) => initialized,
             Err(error) => return reply::error(StatusCode::OK, Some(&request.id), &error),
         };
         let mut response = reply::json(StatusCode::OK, encode(&request.id, Ok(result)));
         let id = self
             .sessions
-            .insert(Session::new(version, self.server.subscribers()));
+            .insert(Session::new(introduction, self.server.subscribers()));
         // Without randomness there is no session; the client is served all the same.
         if let Ok(id) = id.map(HeaderValue::try_from)
             && let Ok(id) = id
@@ -201,6 +197,24 @@ impl Router {
         }
     }
 
+    /// The answer to a question that was asked on the stream of another request.
+    fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
+        match self.session(head.headers) {
+            Ok(Some(session)) => {
+                session.session.questions.answered(response);
+                reply::accepted()
+            }
+            Ok(None) => reply::error(
+                StatusCode::BAD_REQUEST,
+                None,
+                &ErrorObject::invalid_request(
+                    "a response belongs to a session, and this names none",
+                ),
+            ),
+            Err(response) => *response,
+        }
+    }
+
     /// A batch of 2025-03-26; its answers are one array.
     async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
         let session = match self.session_or_none(head.headers) {
@@ -218,7 +232,10 @@ impl Router {
                         cancel(&session, &notification);
                         Reply::Nothing
                     }
-                    Ok(Message::Response(_)) => Reply::Nothing,
+                    Ok(Message::Response(response)) => {
+                        session.session.questions.answered(response);
+                        Reply::Nothing
+                    }
                     Err(error) => refuse(&error),
                 });
         match join(replies.collect()) {
@@ -275,7 +292,10 @@ impl Router {
         let version = headers
             .get(PROTOCOL_VERSION)
             .and_then(|version| version.to_str().ok()?.parse().ok());
-        let session = Session::new(version.unwrap_or(UNANNOUNCED), self.server.subscribers());
+        let session = Session::new(
+            Introduction::none(version.unwrap_or(UNANNOUNCED)),
+            self.server.subscribers(),
+        );
         Ok(Arc::new(HttpSession {
             session: Arc::new(session),
             inflight: Arc::default(),

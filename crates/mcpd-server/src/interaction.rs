@@ -1,0 +1,210 @@
+//! Scripts that ask before they answer. A script runs, gives a result or questions, and runs again with
+//! the answers: on the stateless wire the client brings them, on the stateful one it is asked at once.
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{
+    ClientCapabilities, InputMethod, InputRequest, InputRequests, InputRequiredResult,
+    InputResponses, Interactive,
+};
+use serde_json::value::RawValue;
+
+use crate::Server;
+use crate::context::Context;
+pub(crate) use crate::seal::Binding;
+use crate::session::Session;
+
+/// How often a script may ask on one call of the stateful wire, where nobody else would stop it.
+const MAX_ROUNDS: usize = 32;
+
+/// What one run came to.
+#[derive(Debug)]
+pub(crate) enum Produced<R> {
+    /// A result.
+    Complete(R),
+    /// Questions first.
+    Ask(Question),
+    /// The script refuses, in the words of the protocol.
+    Refused(ErrorObject),
+}
+
+/// What a script wants to know, and what it wants back with the answers.
+#[derive(Debug)]
+pub(crate) struct Question {
+    pub(crate) requests: InputRequests,
+    pub(crate) state: Option<Box<RawValue>>,
+}
+
+/// What a run is given of the rounds before it.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Answers {
+    pub(crate) responses: Option<InputResponses>,
+    pub(crate) state: Option<Box<RawValue>>,
+}
+
+/// What a request brings along from the rounds before it, not yet trusted.
+#[derive(Debug, Default)]
+pub(crate) struct Brought {
+    pub(crate) responses: Option<InputResponses>,
+    pub(crate) state: Option<String>,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The request is answered with this error.
+    Error(ErrorObject),
+    /// The script's questions went unanswered; a tool says so in a result.
+    Unanswered(String),
+}
+
+impl From<ErrorObject> for Failure {
+    fn from(error: ErrorObject) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// Runs until there is a result, or questions for a client that brings its answers itself.
+///
+/// # Errors
+///
+/// See [`Failure`].
+pub(crate) async fn interact<R, F>(
+    server: &Server,
+    context: &Context,
+    binding: Binding<'_>,
+    brought: Brought,
+    run: impl Fn(Answers) -> F,
+) -> Result<Interactive<R>, Failure>
+where
+    F: Future<Output = Produced<R>>,
+{
+    let mut answers = open(server, binding, brought)?;
+    for _ in 0..MAX_ROUNDS {
+        let question = match run(answers).await {
+            Produced::Complete(result) => return Ok(Interactive::Complete(result)),
+            Produced::Refused(error) => return Err(error.into()),
+            Produced::Ask(question) => question,
+        };
+        let Some(session) = &context.session else {
+            return close(server, context, binding, question).map(Interactive::InputRequired);
+        };
+        answers = ask(session, context, question).await?;
+    }
+    Err(Failure::Unanswered(format!(
+        "the script asked more than {MAX_ROUNDS} times"
+    )))
+}
+
+/// Checks what the client has brought along.
+fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answers, ErrorObject> {
+    for (key, response) in brought.responses.iter().flatten() {
+        check_response(key, response)?;
+    }
+    let state = brought
+        .state
+        .map(|state| server.seal().open(&state, binding))
+        .transpose()?;
+    Ok(Answers {
+        responses: brought.responses,
+        state,
+    })
+}
+
+/// An answer is an object; an elicitation's says what the person did.
+fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
+    #[derive(serde::Deserialize)]
+    struct Response<'a> {
+        #[serde(borrow)]
+        action: Option<&'a RawValue>,
+    }
+    let refused = |expected: &str| {
+        Err(ErrorObject::invalid_params(format!(
+            "the input response `{key}` must {expected}"
+        )))
+    };
+    if !response.get().starts_with('{') {
+        return refused("be an object");
+    }
+    match serde_json::from_str::<Response<'_>>(response.get())
+        .ok()
+        .and_then(|response| response.action)
+    {
+        Some(action) if !["\"accept\"", "\"decline\"", "\"cancel\""].contains(&action.get()) => {
+            refused("have the action `accept`, `decline` or `cancel`")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The result that asks, for a client that can be asked.
+fn close(
+    server: &Server,
+    context: &Context,
+    binding: Binding<'_>,
+    question: Question,
+) -> Result<InputRequiredResult, Failure> {
+    // "Servers MUST NOT send an `inputRequests` that the client has not declared support for"
+    // -- 2026-07-28/basic/patterns/mrtr
+    for request in question.requests.values() {
+        require(&context.capabilities, &request.required_capabilities())?;
+    }
+    let mut result = InputRequiredResult::new(question.requests);
+    result.request_state = question
+        .state
+        .map(|state| server.seal().close(state, binding))
+        .transpose()?;
+    Ok(result)
+}
+
+/// Whether the client has declared `required`.
+///
+/// # Errors
+///
+/// `-32021`, naming what is missing.
+pub(crate) fn require(
+    declared: &ClientCapabilities,
+    required: &ClientCapabilities,
+) -> Result<(), ErrorObject> {
+    if declared.covers(required) {
+        Ok(())
+    } else {
+        Err(ErrorObject::missing_required_client_capability(required))
+    }
+}
+
+/// Asks the client now, one question after the other.
+async fn ask(session: &Session, context: &Context, question: Question) -> Result<Answers, Failure> {
+    let mut responses = InputResponses::new();
+    for (key, request) in question.requests {
+        if !session
+            .capabilities
+            .covers(&request.required_capabilities())
+        {
+            let method = request.method.name();
+            return Err(Failure::Unanswered(format!(
+                "the client does not support `{method}`"
+            )));
+        }
+        let response = match session.questions.ask(&context.side.outbox, &request).await {
+            Ok(response) => response,
+            Err(error) => declined(&request, &error)?,
+        };
+        responses.insert(key, response);
+    }
+    Ok(Answers {
+        responses: Some(responses),
+        state: question.state,
+    })
+}
+
+/// A person who won't answer is an answer; a client that can't is none.
+fn declined(request: &InputRequest, error: &ErrorObject) -> Result<Box<RawValue>, Failure> {
+    let cancelled = RawValue::from_string(r#"{"action":"cancel"}"#.to_owned());
+    match (request.method, cancelled) {
+        (InputMethod::ElicitationCreate, Ok(cancelled)) => Ok(cancelled),
+        (method, _) => Err(Failure::Unanswered(format!(
+            "`{}` failed: {error}",
+            method.name()
+        ))),
+    }
+}

@@ -1,0 +1,91 @@
+//! Requests of the server to a client of the stateful wire, and the answers that come back. The
+//! stateless wire has none: there the questions are part of a result.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use mcpd_protocol::InputRequest;
+use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId, Response};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use crate::context::Outbox;
+use crate::sync::lock;
+
+/// How long a person may think.
+const PATIENCE: Duration = Duration::from_secs(600);
+
+/// What a client answered: a result, or that it won't.
+type Answer = Result<Box<RawValue>, ErrorObject>;
+
+/// The questions one client has not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Questions {
+    open: Mutex<Open>,
+}
+
+#[derive(Debug, Default)]
+struct Open {
+    asked: i64,
+    waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
+}
+
+/// A question is forgotten when whoever asked it is.
+struct Asked<'a> {
+    id: RequestId,
+    questions: &'a Questions,
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        lock(&self.questions.open).waiting.remove(&self.id);
+    }
+}
+
+impl Questions {
+    /// Asks the client and waits for its answer.
+    ///
+    /// # Errors
+    ///
+    /// The client's own error, or why there is no answer.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped, the question is forgotten; an answer that comes all the same is ignored.
+    pub(crate) async fn ask(&self, outbox: &Outbox, request: &InputRequest) -> Answer {
+        let (answered, answer) = oneshot::channel();
+        let id = {
+            let mut open = lock(&self.open);
+            open.asked += 1;
+            let id = RequestId::from(open.asked);
+            open.waiting.insert(id.clone(), answered);
+            id
+        };
+        let asked = Asked {
+            id,
+            questions: self,
+        };
+        let message = jsonrpc::request(&asked.id, request.method.name(), &request.params)
+            .map_err(|_| ErrorObject::internal_error("the question could not be encoded"))?;
+        let gone = || ErrorObject::internal_error("the client can't be asked: it is gone");
+        outbox.send(message.into()).await.map_err(|_| gone())?;
+        match tokio::time::timeout(PATIENCE, answer).await {
+            Ok(answer) => answer.map_err(|_| gone())?,
+            Err(_) => Err(ErrorObject::internal_error(format!(
+                "the client did not answer within {PATIENCE:?}"
+            ))),
+        }
+    }
+
+    /// Takes a response of the client. One that answers nothing is ignored.
+    pub(crate) fn answered(&self, response: Response<'_>) {
+        let waiting = response
+            .id
+            .and_then(|id| lock(&self.open).waiting.remove(&id));
+        if let Some(waiting) = waiting {
+            // Whoever asked may have stopped waiting this very moment.
+            waiting.send(response.outcome.map(RawValue::to_owned)).ok();
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! State that a client carries from one round of questions to the next. It leaves sealed: the client
+//! can neither read nor change it, nor use it for another request or after its time.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use chacha20poly1305::aead::{Aead as _, KeyInit as _, Payload};
+use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest as _, Sha256};
+
+/// How long a client may take to come back with answers.
+const LIFETIME: Duration = Duration::from_secs(3600);
+const NONCE: usize = 24;
+
+/// The key that state is sealed with.
+pub(crate) struct Seal {
+    cipher: XChaCha20Poly1305,
+}
+
+/// What a state belongs to: the same request, asked again with answers.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Binding<'a> {
+    method: &'static str,
+    name: &'a str,
+    arguments: &'a [u8],
+}
+
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    /// Seconds since the epoch.
+    expires: u64,
+    state: Box<RawValue>,
+}
+
+impl<'a> Binding<'a> {
+    /// The binding to a method, what it names, and its arguments in their canonical form.
+    pub(crate) fn new(method: &'static str, name: &'a str, arguments: &'a [u8]) -> Self {
+        Self {
+            method,
+            name,
+            arguments,
+        }
+    }
+
+    /// Made only when there is a state, for the arguments may be large.
+    fn digest(&self) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        for part in [self.method.as_bytes(), self.name.as_bytes(), self.arguments] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+}
+
+impl Seal {
+    /// A seal made from `secret`, of any length: servers that share it accept each other's state.
+    pub(crate) fn new(secret: &[u8]) -> Self {
+        let key = Key::from(<[u8; 32]>::from(Sha256::digest(secret)));
+        Self {
+            cipher: XChaCha20Poly1305::new(&key),
+        }
+    }
+
+    /// A seal that nobody else has.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no randomness.
+    pub(crate) fn random() -> Result<Self, getrandom::Error> {
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret)?;
+        Ok(Self::new(&secret))
+    }
+
+    /// The state as a client may have it.
+    ///
+    /// # Errors
+    ///
+    /// `-32603` when the system has no randomness.
+    pub(crate) fn close(
+        &self,
+        state: Box<RawValue>,
+        binding: Binding<'_>,
+    ) -> Result<String, ErrorObject> {
+        let failed =
+            || ErrorObject::internal_error("the state of this request could not be sealed");
+        let sealed = Sealed {
+            expires: now() + LIFETIME.as_secs(),
+            state,
+        };
+        let plain = serde_json::to_vec(&sealed).map_err(|_| failed())?;
+        let mut nonce = [0; NONCE];
+        getrandom::fill(&mut nonce).map_err(|_| failed())?;
+        let payload = Payload {
+            msg: &plain,
+            aad: &binding.digest(),
+        };
+        let closed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| failed())?;
+        Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &closed].concat()))
+    }
+
+    /// The state that a client has brought back.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` if it is not ours, altered, too old, or of another request. Which of these it is, only
+    /// an attacker would want to know.
+    pub(crate) fn open(
+        &self,
+        state: &str,
+        binding: Binding<'_>,
+    ) -> Result<Box<RawValue>, ErrorObject> {
+        let refused = || {
+            ErrorObject::invalid_params(
+                "`requestState` is not valid for this request; start again without it",
+            )
+        };
+        let bytes = URL_SAFE_NO_PAD.decode(state).map_err(|_| refused())?;
+        let (nonce, closed) = bytes.split_first_chunk::<NONCE>().ok_or_else(refused)?;
+        let payload = Payload {
+            msg: closed,
+            aad: &binding.digest(),
+        };
+        let plain = self
+            .cipher
+            .decrypt(&XNonce::from(*nonce), payload)
+            .map_err(|_| refused())?;
+        let sealed: Sealed = serde_json::from_slice(&plain).map_err(|_| refused())?;
+        if sealed.expires < now() {
+            Err(refused())
+        } else {
+            Ok(sealed.state)
+        }
+    }
+}
+
+/// Seconds since the epoch.
+fn now() -> u64 {
+    SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default()
+        .as_secs()
+}
+
+/// Never the key.
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seal").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> Box<RawValue> {
+        RawValue::from_string(r#"{"round":1,"big":12345678901234567890.5}"#.to_owned()).unwrap()
+    }
+
+    fn binding(arguments: &str) -> Binding<'_> {
+        Binding::new("tools/call", "greet", arguments.as_bytes())
+    }
+
+    #[test]
+    fn what_was_sealed_comes_back_exactly() {
+        let seal = Seal::new(b"secret");
+        let closed = seal.close(state(), binding("{}")).unwrap();
+        assert!(!closed.contains("round"));
+        assert_eq!(
+            seal.open(&closed, binding("{}")).unwrap().get(),
+            state().get()
+        );
+        assert!(
+            Seal::new(b"secret").open(&closed, binding("{}")).is_ok(),
+            "replicas share the secret"
+        );
+    }
+
+    #[test]
+    fn nothing_else_opens() {
+        let seal = Seal::new(b"secret");
+        let closed = seal.close(state(), binding("{}")).unwrap();
+        assert!(
+            seal.open(&closed, binding("[]")).is_err(),
+            "other arguments"
+        );
+        assert!(
+            seal.open(&closed, Binding::new("prompts/get", "greet", b"{}"))
+                .is_err(),
+            "another method"
+        );
+        assert!(
+            Seal::random()
+                .unwrap()
+                .open(&closed, binding("{}"))
+                .is_err(),
+            "another server"
+        );
+        for forged in ["", "x", "e30", "!!!", &closed[1..], &format!("{closed}A")] {
+            assert!(seal.open(forged, binding("{}")).is_err(), "{forged}");
+        }
+        for position in 0..closed.len() {
+            let mut altered = closed.clone().into_bytes();
+            altered[position] = if altered[position] == b'A' {
+                b'B'
+            } else {
+                b'A'
+            };
+            let altered = String::from_utf8(altered).unwrap();
+            assert!(
+                seal.open(&altered, binding("{}")).is_err(),
+                "altered at {position}"
+            );
+        }
+    }
+}
