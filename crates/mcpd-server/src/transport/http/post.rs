@@ -391,11 +391,18 @@ async fn respond(
         // Closed, so that nothing is collected for nobody.
         notifications.close();
     }
-    tokio::select! {
+    let (first, answer): (_, Answer) = tokio::select! {
         biased;
-        Some(first) = notifications.recv() => reply::events(Events::new(Some(first), notifications, answer)),
-        answer = &mut answer => answer.map_or_else(reply::accepted, |answer| reply::json(StatusCode::OK, answer)),
-    }
+        Some(first) = notifications.recv() => (first, answer),
+        answer = &mut answer => match notifications.try_recv() {
+            // It came in the same breath as the answer, and goes before it all the same.
+            Ok(first) => (first, Box::pin(std::future::ready(answer))),
+            Err(_) => {
+                return answer.map_or_else(reply::accepted, |answer| reply::json(StatusCode::OK, answer));
+            }
+        },
+    };
+    reply::events(Events::new(Some(first), notifications, answer))
 }
 
 /// The answer of a request that goes on when its client hangs up.
