@@ -1,0 +1,133 @@
+//! Arguments that a client repeats in HTTP headers, so that a gateway can route by them without reading
+//! the body. Both must agree -- 2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The `Mcp-Param-*` headers of a request: names in lower case, values decoded, or why they can't be.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ParameterHeaders(pub(crate) BTreeMap<String, Result<String, ErrorObject>>);
+
+/// One argument that a tool wants repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mirrored {
+    /// The header's name without its prefix, in lower case.
+    header: String,
+    /// Where the argument is: property by property from the root.
+    path: Vec<String>,
+}
+
+/// The arguments that `schema` marks with `x-mcp-header`: only where `properties` alone lead.
+pub(crate) fn mirrored(schema: &Value) -> Vec<Mirrored> {
+    let mut found = Vec::new();
+    collect(schema, &mut Vec::new(), &mut found);
+    found
+}
+
+fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    for (name, property) in properties {
+        path.push(name.clone());
+        if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
+            found.push(Mirrored { header: header.to_ascii_lowercase(), path: path.clone() });
+        }
+        collect(property, path, found);
+        path.pop();
+    }
+}
+
+/// Checks the headers of a call against its arguments.
+///
+/// # Errors
+///
+/// `-32020`, saying which header is missing, malformed, stray or different.
+pub(crate) fn check(
+    mirrored: &[Mirrored],
+    headers: &ParameterHeaders,
+    arguments: Option<&RawValue>,
+) -> Result<(), ErrorObject> {
+    if mirrored.is_empty() {
+        return Ok(());
+    }
+    // Arguments that are no object fail later, in words for the model.
+    let arguments: Value =
+        arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
+    mirrored.iter().try_for_each(|parameter| parameter.check(headers, &arguments))
+}
+
+impl Mirrored {
+    fn check(&self, headers: &ParameterHeaders, arguments: &Value) -> Result<(), ErrorObject> {
+        let argument = self.path.iter().try_fold(arguments, |value, name| value.get(name));
+        let header = headers.0.get(&self.header).cloned().transpose()?;
+        match (argument.filter(|value| !value.is_null()), header) {
+            (None, None) => Ok(()),
+            (Some(argument), Some(header)) if agree(argument, &header) => Ok(()),
+            (Some(_), Some(_)) => Err(self.mismatch("differs from")),
+            (Some(_), None) => Err(self.mismatch("is missing beside")),
+            (None, Some(_)) => Err(self.mismatch("is there without")),
+        }
+    }
+
+    fn mismatch(&self, how: &str) -> ErrorObject {
+        let Self { header, path } = self;
+        ErrorObject::header_mismatch(format!(
+            "the header `mcp-param-{header}` {how} the argument `{}`",
+            path.join(".")
+        ))
+    }
+}
+
+/// Numbers are compared as numbers: `42.0` is `42`.
+fn agree(argument: &Value, header: &str) -> bool {
+    let text: Cow<'_, str> = match argument {
+        Value::String(text) => text.into(),
+        Value::Number(number) => {
+            let header: Option<serde_json::Number> = header.parse().ok();
+            return header.is_some_and(|header| header.as_f64() == number.as_f64());
+        }
+        other => other.to_string().into(),
+    };
+    text == header
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_pair(headers: &[(&str, &str)], arguments: &str, agrees: bool) {
+        let schema = json!({"properties": {
+            "region": {"type": "string", "x-mcp-header": "Region"},
+            "count": {"type": "integer", "x-mcp-header": "Count"},
+            "deep": {"properties": {"flag": {"type": "boolean", "x-mcp-header": "Flag"}}},
+            "list": {"items": {"properties": {"x": {"x-mcp-header": "Never"}}}},
+        }});
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        let result = check(&mirrored(&schema), &ParameterHeaders(headers.collect()), Some(&arguments));
+        assert_eq!(result.is_ok(), agrees, "{arguments} {result:?}");
+    }
+
+    #[test]
+    fn headers_and_arguments_must_agree() {
+        check_pair(&[], "{}", true);
+        check_pair(&[("region", "eu")], r#"{"region": "eu"}"#, true);
+        check_pair(&[("region", "EU")], r#"{"region": "eu"}"#, false);
+        check_pair(&[], r#"{"region": "eu"}"#, false);
+        check_pair(&[], r#"{"region": null}"#, true);
+        check_pair(&[("region", "eu")], "{}", false);
+        check_pair(&[("count", "42.0")], r#"{"count": 42}"#, true);
+        check_pair(&[("count", "42")], r#"{"count": 43}"#, false);
+        check_pair(&[("count", "many")], r#"{"count": 43}"#, false);
+        check_pair(&[("flag", "true")], r#"{"deep": {"flag": true}}"#, true);
+        check_pair(&[("flag", "True")], r#"{"deep": {"flag": true}}"#, false);
+        check_pair(&[("unknown", "x")], "{}", true);
+        check_pair(&[], r#"{"list": [{"x": 1}]}"#, true);
+    }
+}
