@@ -70,6 +70,7 @@ impl Connection {
             face: Face {
                 names,
                 outbox,
+                parameters: None,
                 closing,
             },
             inflight: Arc::new(Inflight::default()),

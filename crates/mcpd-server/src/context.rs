@@ -16,6 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
+use crate::mirror::ParameterHeaders;
 use crate::session::Session;
 
 /// Where messages to one client, or to one request of it, are queued.
@@ -33,6 +34,8 @@ pub(crate) struct Context {
     pub(crate) client: Option<Arc<Implementation>>,
     pub(crate) trace: Trace,
     pub(crate) side: SideStream,
+    /// Arguments repeated in headers, where the wire has any.
+    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
     /// How results of this wire are marked.
     pub(crate) stamp: Arc<Stamp>,
     /// Cancelled when what never ends by itself shall end.

@@ -12,6 +12,7 @@ mod error;
 mod handler;
 mod inflight;
 mod interaction;
+mod mirror;
 mod native;
 mod output;
 mod questions;

@@ -29,11 +29,16 @@ pub(crate) fn mirrored(schema: &Value) -> Vec<Mirrored> {
 }
 
 fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
-    let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+    let Some(properties) = schema.get("properties").and_then(Value::as_object) else {
+        return;
+    };
     for (name, property) in properties {
         path.push(name.clone());
         if let Some(header) = property.get("x-mcp-header").and_then(Value::as_str) {
-            found.push(Mirrored { header: header.to_ascii_lowercase(), path: path.clone() });
+            found.push(Mirrored {
+                header: header.to_ascii_lowercase(),
+                path: path.clone(),
+            });
         }
         collect(property, path, found);
         path.pop();
@@ -54,14 +59,20 @@ pub(crate) fn check(
         return Ok(());
     }
     // Arguments that are no object fail later, in words for the model.
-    let arguments: Value =
-        arguments.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default();
-    mirrored.iter().try_for_each(|parameter| parameter.check(headers, &arguments))
+    let arguments: Value = arguments
+        .and_then(|raw| serde_json::from_str(raw.get()).ok())
+        .unwrap_or_default();
+    mirrored
+        .iter()
+        .try_for_each(|parameter| parameter.check(headers, &arguments))
 }
 
 impl Mirrored {
     fn check(&self, headers: &ParameterHeaders, arguments: &Value) -> Result<(), ErrorObject> {
-        let argument = self.path.iter().try_fold(arguments, |value, name| value.get(name));
+        let argument = self
+            .path
+            .iter()
+            .try_fold(arguments, |value, name| value.get(name));
         let header = headers.0.get(&self.header).cloned().transpose()?;
         match (argument.filter(|value| !value.is_null()), header) {
             (None, None) => Ok(()),
@@ -108,9 +119,15 @@ mod tests {
             "deep": {"properties": {"flag": {"type": "boolean", "x-mcp-header": "Flag"}}},
             "list": {"items": {"properties": {"x": {"x-mcp-header": "Never"}}}},
         }});
-        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
+        let headers = headers
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), Ok((*value).to_owned())));
         let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
-        let result = check(&mirrored(&schema), &ParameterHeaders(headers.collect()), Some(&arguments));
+        let result = check(
+            &mirrored(&schema),
+            &ParameterHeaders(headers.collect()),
+            Some(&arguments),
+        );
         assert_eq!(result.is_ok(), agrees, "{arguments} {result:?}");
     }
 

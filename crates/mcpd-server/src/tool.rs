@@ -18,6 +18,7 @@ use crate::catalog::ToolNames;
 use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
+use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 
 /// The future of one call; dropping it ends the run.
@@ -30,6 +31,8 @@ pub struct Tool {
     path: ScriptPath,
     portable_name: String,
     definition: protocol::Tool,
+    /// What a client over HTTP repeats in headers.
+    mirrored: Vec<Mirrored>,
     body: Body,
 }
 
@@ -92,9 +95,11 @@ impl Tool {
             .meta
             .get_or_insert_with(Meta::new)
             .insert("mcpd/path".to_owned(), json!(path.as_str()));
+        let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
         Self {
             portable_name: path.portable().into_owned(),
             path,
+            mirrored: mirror::mirrored(&schema),
             definition,
             body,
         }
@@ -188,6 +193,19 @@ impl Tool {
             .description
             .clone_from(&self.definition.description);
         Some(resource)
+    }
+
+    /// Checks the headers that repeat arguments of a call.
+    ///
+    /// # Errors
+    ///
+    /// `-32020`, saying which header and argument don't agree.
+    pub(crate) fn check_headers(
+        &self,
+        headers: &ParameterHeaders,
+        arguments: Option<&RawValue>,
+    ) -> Result<(), ErrorObject> {
+        mirror::check(&self.mirrored, headers, arguments)
     }
 
     /// Starts a call. Faulty arguments are a result: the model that wrote them shall read it.

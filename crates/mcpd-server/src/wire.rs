@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Server;
 use crate::catalog::ToolNames;
 use crate::context::{Context, Outbox, SideStream, Trace};
+use crate::mirror::ParameterHeaders;
 use crate::session::Session;
 
 /// The envelope of a stateless request, complete; its revision may still be one we don't speak.
@@ -30,6 +31,8 @@ pub(crate) struct Face {
     pub(crate) names: ToolNames,
     /// Where notifications go.
     pub(crate) outbox: Outbox,
+    /// Arguments repeated in headers, where there are any headers.
+    pub(crate) parameters: Option<Arc<ParameterHeaders>>,
     /// Cancelled when the transport wants to end what never ends by itself.
     pub(crate) closing: CancellationToken,
 }
@@ -80,6 +83,7 @@ impl<'a> StatelessEnvelope<'a> {
             trace,
             side,
             stamp: Arc::clone(server.stamp(version.wire())),
+            parameters: face.parameters,
             closing: face.closing,
         })
     }
@@ -130,6 +134,7 @@ pub(crate) fn stateful_context(
         trace: Trace::default(),
         side,
         stamp: Arc::clone(server.stamp(version.wire())),
+        parameters: None,
         closing: face.closing,
     })
 }

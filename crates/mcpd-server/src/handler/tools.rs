@@ -33,6 +33,9 @@ pub(crate) fn call(
             params.name
         ))
     })?;
+    if let Some(headers) = &context.parameters {
+        tool.check_headers(headers, params.arguments.as_deref())?;
+    }
     let brought = Brought {
         responses: params.input_responses,
         state: params.request_state,

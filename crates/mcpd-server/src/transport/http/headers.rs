@@ -9,6 +9,8 @@ use hyper::header::HeaderMap;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use serde::Deserialize;
 
+use crate::mirror::ParameterHeaders;
+
 /// The revision the request is in.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
 /// The session of the stateful wire.
@@ -33,7 +35,11 @@ pub(super) fn check(
     )?;
     agree("Mcp-Method", required(headers, METHOD)?, &request.method)?;
     if let Some(name) = name(request) {
-        agree("Mcp-Name", &decode(required(headers, NAME)?)?, &name)?;
+        agree(
+            "Mcp-Name",
+            &decode("Mcp-Name", required(headers, NAME)?)?,
+            &name,
+        )?;
     }
     Ok(())
 }
@@ -45,7 +51,7 @@ pub(super) fn check(
 /// `-32020` if there are several, or it has characters that no MCP header has.
 pub(super) fn single<'a>(
     headers: &'a HeaderMap,
-    name: &'static str,
+    name: &str,
 ) -> Result<Option<&'a str>, ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -96,15 +102,30 @@ fn name<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
+/// The headers that repeat arguments. Which of them count, the tool decides.
+pub(super) fn parameters(headers: &HeaderMap) -> ParameterHeaders {
+    let mut parameters = ParameterHeaders::default();
+    for name in headers.keys() {
+        if let Some(parameter) = name.as_str().strip_prefix("mcp-param-") {
+            let value = single(headers, name.as_str()).and_then(|value| {
+                decode(name.as_str(), value.unwrap_or_default()).map(Cow::into_owned)
+            });
+            parameters.0.insert(parameter.to_owned(), value);
+        }
+    }
+    parameters
+}
+
 /// A value that no header can carry as it is, travels as `=?base64?…?=`.
-fn decode(value: &str) -> Result<Cow<'_, str>, ErrorObject> {
+fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
     let Some(encoded) = value
         .strip_prefix("=?base64?")
         .and_then(|rest| rest.strip_suffix("?="))
     else {
         return Ok(Cow::Borrowed(value));
     };
-    let malformed = || ErrorObject::header_mismatch("the header `Mcp-Name` holds malformed Base64");
+    let malformed =
+        || ErrorObject::header_mismatch(format!("the header `{name}` holds malformed Base64"));
     let bytes = STANDARD.decode(encoded).map_err(|_| malformed())?;
     String::from_utf8(bytes)
         .map(Cow::Owned)

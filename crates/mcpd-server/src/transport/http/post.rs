@@ -311,6 +311,7 @@ impl Router {
                 names: head.names,
                 outbox,
                 closing,
+                parameters: Some(Arc::new(headers::parameters(head.headers))),
             },
             notifications,
         )
