@@ -26,6 +26,7 @@ async fn serve() -> (Server, u16) {
     tokio::spawn(async move {
         let mut options = Options::new(Auth::Token("secret".to_owned()));
         options.max_message = 1 << 20;
+        options.http_sse = true;
         http::serve(&serving, listener, options)
             .await
             .expect("serves");
@@ -300,4 +301,57 @@ async fn stopping_the_server_ends_runs_and_streams() {
         .map(str::to_owned)
         .collect();
     insta::assert_snapshot!(events.join("\n"));
+}
+
+/// Reads from a stream until `text` has come.
+async fn read_until(stream: &mut TcpStream, text: &str) -> String {
+    let mut seen = Vec::new();
+    let reading = async {
+        while !String::from_utf8_lossy(&seen).contains(text) {
+            assert_ne!(
+                stream.read_buf(&mut seen).await.expect("readable"),
+                0,
+                "the stream ends"
+            );
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading)
+        .await
+        .expect("the stream is silent");
+    String::from_utf8(seen).expect("text")
+}
+
+#[tokio::test]
+async fn the_two_paths_of_2024_11_05_are_one_connection() {
+    let (server, port) = serve().await;
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    let open = complete("GET /sse\nConnection: keep-alive");
+    stream
+        .write_all(open.as_bytes())
+        .await
+        .expect("the server reads");
+    let opened = read_until(&mut stream, "\n\n\r\n").await;
+    let address = opened
+        .split("data: ")
+        .nth(1)
+        .and_then(|rest| rest.lines().next())
+        .expect("an address")
+        .to_owned();
+    let post =
+        async |body: &str| exchange(port, &complete(&format!("POST {address}\n\n{body}"))).await;
+    let accepted = post(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#).await;
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    read_until(&mut stream, "\"protocolVersion\":\"2024-11-05\"").await;
+    post(r#"{"jsonrpc":"2.0","id":2,"method":"logging/setLevel","params":{"level":"info"}}"#).await;
+    post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"wait"}}"#).await;
+    read_until(&mut stream, "waiting").await;
+    drop(stream);
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "a run outlives its stream"
+    );
+    let refused = post(r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).await;
+    assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
 }

@@ -24,6 +24,7 @@ mod post;
 mod reply;
 mod router;
 mod sessions;
+mod sse;
 
 use router::Router;
 
@@ -51,6 +52,8 @@ pub struct Options {
     /// How lists spell the names of tools: by default portable names on `/mcp`, paths on `/rpc` and
     /// `/api/mcp`.
     pub names: Option<ToolNames>,
+    /// Whether revision 2024-11-05 is served on its own paths, `/sse` and `/messages`.
+    pub http_sse: bool,
     /// The largest request body that is read, in bytes.
     pub max_message: usize,
 }
@@ -84,6 +87,7 @@ impl Options {
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             names: None,
+            http_sse: false,
             max_message: DEFAULT_MAX_MESSAGE,
         }
     }

@@ -20,8 +20,7 @@ pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
 /// The stream of one response.
 pub(super) struct Events {
-    /// Taken from the queue already, when the decision for a stream was made.
-    first: Option<Bytes>,
+    first: Option<Frame<Bytes>>,
     notifications: mpsc::Receiver<Bytes>,
     answer: State,
     keep_alive: Interval,
@@ -34,8 +33,27 @@ enum State {
 }
 
 impl Events {
+    /// A stream of `notifications`, then `answer`. `first` was taken from the queue already, when the
+    /// decision for a stream was made.
     pub(super) fn new(
         first: Option<Bytes>,
+        notifications: mpsc::Receiver<Bytes>,
+        answer: Answer,
+    ) -> Self {
+        Self::with_first(first.as_deref().map(event), notifications, answer)
+    }
+
+    /// The same after an event that is written already.
+    pub(super) fn starting_with(
+        event: Bytes,
+        notifications: mpsc::Receiver<Bytes>,
+        answer: Answer,
+    ) -> Self {
+        Self::with_first(Some(Frame::data(event)), notifications, answer)
+    }
+
+    fn with_first(
+        first: Option<Frame<Bytes>>,
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
@@ -60,7 +78,7 @@ impl Body for Events {
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
         if let Some(first) = this.first.take() {
-            return Poll::Ready(Some(Ok(event(&first))));
+            return Poll::Ready(Some(Ok(first)));
         }
         // Polled before the queue: what it sends, it sends before it is done.
         if let State::Pending(answer) = &mut this.answer

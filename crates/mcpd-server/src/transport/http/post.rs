@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::http::request::Parts;
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
     ErrorCode, ErrorObject, Frame, Message, Notification, Request, Response as RpcResponse,
@@ -41,7 +42,7 @@ const OUTBOX_MESSAGES: usize = 256;
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
 /// A request that is refused before it is dispatched, whole.
-type Refused = Box<Response<Body>>;
+pub(super) type Refused = Box<Response<Body>>;
 
 /// What the head of a request says about all messages in its body.
 struct Head<'a> {
@@ -57,15 +58,8 @@ impl Router {
         request: HttpRequest<Incoming>,
         names: ToolNames,
     ) -> Response<Body> {
-        let (parts, body) = request.into_parts();
-        if !is_json(&parts.headers) {
-            return reply::text(
-                StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                "the body must be application/json",
-            );
-        }
-        let body = match read(body, self.max_message).await {
-            Ok(body) => body,
+        let (parts, body) = match body(request, self.max_message).await {
+            Ok(read) => read,
             Err(response) => return *response,
         };
         let wants_events = accepts_events(&parts.headers);
@@ -358,6 +352,26 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
         .get(PROTOCOL_VERSION)
         .map(|value| value.to_str().unwrap_or_default().trim());
     meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
+}
+
+/// The head and the whole body of a POST.
+///
+/// # Errors
+///
+/// The response for a body that is not JSON, too large or too slow.
+pub(super) async fn body(
+    request: HttpRequest<Incoming>,
+    max_message: usize,
+) -> Result<(Parts, Bytes), Refused> {
+    let (parts, body) = request.into_parts();
+    if !is_json(&parts.headers) {
+        let reason = "the body must be application/json";
+        return Err(Box::new(reply::text(
+            StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            reason,
+        )));
+    }
+    Ok((parts, read(body, max_message).await?))
 }
 
 async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {

@@ -10,6 +10,7 @@ use super::Options;
 use super::guard::Guard;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
+use super::sse::{self, Streams};
 use crate::Server;
 use crate::catalog::ToolNames;
 
@@ -19,6 +20,8 @@ pub(super) struct Router {
     pub(super) server: Server,
     pub(super) sessions: Sessions,
     pub(super) max_message: usize,
+    /// The paths of 2024-11-05, if they are served.
+    streams: Option<Streams>,
     guard: Guard,
     names: Option<ToolNames>,
 }
@@ -29,6 +32,7 @@ impl Router {
             server,
             sessions: Sessions::default(),
             max_message: options.max_message,
+            streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, local.ip()),
             names: options.names,
         }
@@ -48,7 +52,13 @@ impl Router {
             "/mcp" => self.endpoint(request, ToolNames::Portable).await,
             // The names these two list are promised to their users as paths.
             "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path).await,
-            _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
+            path => match &self.streams {
+                Some(streams) if path == sse::STREAM => self.open_stream(streams, request.method()),
+                Some(streams) if path == sse::MESSAGES => {
+                    streams.post(request, self.max_message).await
+                }
+                _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
+            },
         }
     }
 
@@ -60,6 +70,13 @@ impl Router {
             Method::DELETE => self.end_session(request.headers()),
             _ => reply::not_allowed("POST, GET, DELETE"),
         }
+    }
+
+    fn open_stream(&self, streams: &Streams, method: &Method) -> Response<Body> {
+        if *method != Method::GET {
+            return reply::not_allowed("GET");
+        }
+        streams.open(&self.server, self.names.unwrap_or(ToolNames::Portable))
     }
 
     /// Alive, and how many scripts are not as they should be. No names: this answer is for everybody.

@@ -27,6 +27,17 @@ impl Drop for HttpSession {
     }
 }
 
+/// 128 bits that nobody can guess, as text.
+///
+/// # Errors
+///
+/// When the system has no randomness.
+pub(super) fn random_id() -> Result<String, getrandom::Error> {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random)?;
+    Ok(format!("{:032x}", u128::from_ne_bytes(random)))
+}
+
 /// The sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
@@ -36,9 +47,7 @@ pub(super) struct Sessions {
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
     pub(super) fn insert(&self, session: Session) -> Result<String, getrandom::Error> {
-        let mut random = [0; 16];
-        getrandom::fill(&mut random)?;
-        let id = format!("{:032x}", u128::from_ne_bytes(random));
+        let id = random_id()?;
         let session = HttpSession {
             session: Arc::new(session),
             inflight: Arc::default(),

@@ -1,0 +1,106 @@
+//! The two paths of revision 2024-11-05: a stream that everything comes from, and a place to post to.
+//! Off unless asked for. Each stream is a [`Connection`], and ends it when it ends.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, Weak};
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+
+use super::events::Events;
+use super::reply::{self, Body};
+use super::{post, sessions};
+use crate::Server;
+use crate::catalog::ToolNames;
+use crate::connection::{Connection, Reply};
+use crate::sync::lock;
+
+/// Where a client opens its stream.
+pub(super) const STREAM: &str = "/sse";
+/// Where it posts its messages.
+pub(super) const MESSAGES: &str = "/messages";
+
+/// How many streams may be open.
+const MAX_STREAMS: usize = 1024;
+
+/// The open streams, by the id in the address that their clients post to.
+#[derive(Debug, Default)]
+pub(super) struct Streams {
+    by_id: Mutex<BTreeMap<String, Weak<Connection>>>,
+}
+
+impl Streams {
+    /// Opens a stream. Its first event names the address to post to.
+    pub(super) fn open(&self, server: &Server, names: ToolNames) -> Response<Body> {
+        let Ok(id) = sessions::random_id() else {
+            return reply::text(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "there is no randomness for an id",
+            );
+        };
+        let (connection, messages) = Connection::open(server, names);
+        let connection = Arc::new(connection);
+        let mut streams = lock(&self.by_id);
+        streams.retain(|_, connection| connection.strong_count() > 0);
+        if streams.len() >= MAX_STREAMS {
+            return reply::text(StatusCode::SERVICE_UNAVAILABLE, "too many streams are open");
+        }
+        let endpoint = format!("event: endpoint\ndata: {MESSAGES}?sessionId={id}\n\n");
+        streams.insert(id, Arc::downgrade(&connection));
+        let stopping = server.stopping().clone();
+        // The connection lives as long as its stream, which only the client or the server ends.
+        let open = async move {
+            stopping.cancelled().await;
+            drop(connection);
+            None
+        };
+        reply::events(Events::starting_with(
+            endpoint.into(),
+            messages,
+            Box::pin(open),
+        ))
+    }
+
+    /// Takes a message for the stream that the address names; its answer goes there.
+    pub(super) async fn post(
+        &self,
+        request: Request<Incoming>,
+        max_message: usize,
+    ) -> Response<Body> {
+        let Some(connection) = self.connection(request.uri().query().unwrap_or_default()) else {
+            return reply::text(
+                StatusCode::NOT_FOUND,
+                "there is no such stream; open one with GET /sse",
+            );
+        };
+        let body = match post::body(request, max_message).await {
+            Ok((_, body)) => body,
+            Err(response) => return *response,
+        };
+        match connection.receive(&body) {
+            Reply::Ready(answer) => send(&connection, answer).await,
+            Reply::Pending(answer) => {
+                tokio::spawn(async move {
+                    if let Some(answer) = answer.await {
+                        send(&connection, answer).await;
+                    }
+                });
+            }
+            Reply::Nothing => {}
+        }
+        reply::accepted()
+    }
+
+    fn connection(&self, query: &str) -> Option<Arc<Connection>> {
+        let id = query
+            .split('&')
+            .find_map(|pair| pair.strip_prefix("sessionId="))?;
+        lock(&self.by_id).get(id)?.upgrade()
+    }
+}
+
+/// Queues an answer; if the stream has ended meanwhile, nobody misses it.
+async fn send(connection: &Connection, answer: Bytes) {
+    connection.outbox().send(answer).await.ok();
+}
