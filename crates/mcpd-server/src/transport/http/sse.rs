@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
-use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 
@@ -78,17 +77,18 @@ impl Streams {
             Ok((_, body)) => body,
             Err(response) => return *response,
         };
-        match connection.receive(&body) {
-            Reply::Ready(answer) => send(&connection, answer).await,
-            Reply::Pending(answer) => {
-                tokio::spawn(async move {
-                    if let Some(answer) = answer.await {
-                        send(&connection, answer).await;
-                    }
-                });
+        let answer = match connection.receive(&body) {
+            Reply::Ready(answer) => Box::pin(std::future::ready(Some(answer))),
+            Reply::Pending(answer) => answer,
+            Reply::Nothing => return reply::accepted(),
+        };
+        // Holding the connection here would keep it alive when its stream has ended.
+        let outbox = connection.outbox().clone();
+        tokio::spawn(async move {
+            if let Some(answer) = answer.await {
+                outbox.send(answer).await.ok();
             }
-            Reply::Nothing => {}
-        }
+        });
         reply::accepted()
     }
 
@@ -98,9 +98,4 @@ impl Streams {
             .find_map(|pair| pair.strip_prefix("sessionId="))?;
         lock(&self.by_id).get(id)?.upgrade()
     }
-}
-
-/// Queues an answer; if the stream has ended meanwhile, nobody misses it.
-async fn send(connection: &Connection, answer: Bytes) {
-    connection.outbox().send(answer).await.ok();
 }
