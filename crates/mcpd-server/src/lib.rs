@@ -1,4 +1,51 @@
-//! An MCP server over a directory of scripts, to embed.
+//! An MCP server over directories of scripts and functions of your own, to embed.
+//!
+//! ```no_run
+//! use mcpd_server::{CallContext, Server, transport::stdio};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add {
+//!     /// One summand.
+//!     a: i64,
+//!     /// The other.
+//!     b: i64,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), mcpd_server::Error> {
+//! let server = Server::builder()
+//!     .scripts("/srv/tools")
+//!     .tool("math/add", "Adds two numbers.", async |add: Add, _: CallContext| {
+//!         add.a.checked_add(add.b).map(|sum| sum.to_string()).ok_or("the sum is too large")
+//!     })
+//!     .start()?;
+//! stdio::serve(&server, std::io::stdin(), std::io::stdout(), stdio::Options::default()).await
+//! # }
+//! ```
+//!
+//! # The way of a message
+//!
+//! ```text
+//! bytes ─► transport ─► Connection ─► wire ─► dispatch ─► handler ─► Catalog ─► Tool ─► run
+//! ```
+//!
+//! A [`Server`] is what is served: it is started once, is cheap to clone, and stops when the last clone
+//! is dropped or [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel;
+//! [`transport`] has two that bring their own: [`transport::stdio`] and [`transport::http`].
+//! A [`Catalog`] is what is served at one moment: never changed, only replaced.
+//!
+//! Both wires of MCP are spoken everywhere, decided message by message: revision 2026-07-28, in which
+//! every request stands alone, and the older ones, which begin with `initialize`.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! |---|---|---|
+//! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
+//!
+//! # Stability
+//!
+//! Before 1.0 a minor version may break. The minimum supported Rust version is 1.95.
 
 #![forbid(unsafe_code)]
 
