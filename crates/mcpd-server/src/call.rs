@@ -76,7 +76,7 @@ impl Call {
             )
             .await
             {
-                Ok(outcome) => output::tool_result(&self.script, &outcome),
+                Ok(outcome) => output::tool_result(&self.script, &outcome).await,
                 Err(error) => Produced::Complete(not_run(&self.script, &error)),
             }
         };

@@ -2,7 +2,9 @@
 //! here.
 
 use mcpd_exec::Outcome;
-use mcpd_protocol::{CallToolResult, ContentBlock};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolResult, ContentBlock, GetPromptResult, PromptMessage};
+use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wire};
 use serde_json::json;
 
 use crate::interaction::Produced;
@@ -14,8 +16,43 @@ mod exit;
 const STDERR_TAIL: usize = 4096;
 
 /// The result of a tool.
-pub(crate) fn tool_result(_script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
+pub(crate) async fn tool_result(_script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
     Produced::Complete(text_result(outcome))
+}
+
+/// The result of a prompt.
+#[expect(dead_code, reason = "nothing serves prompts yet")]
+pub(crate) async fn prompt_result(script: &Script, outcome: &Outcome) -> Produced<GetPromptResult> {
+    if !outcome.success() {
+        return Produced::Refused(failed(script));
+    }
+    let text = without_final_newline(outcome.stdout.to_text_lossy());
+    let message = PromptMessage::new(Role::User, ContentBlock::text(text));
+    Produced::Complete(GetPromptResult::new(vec![message]))
+}
+
+/// The result of reading `uri`, which a script answers for.
+#[expect(dead_code, reason = "nothing serves the resources of scripts yet")]
+pub(crate) async fn resource_result(
+    script: &Script,
+    uri: &str,
+    outcome: &Outcome,
+    wire: Wire,
+) -> Produced<ReadResourceResult> {
+    if exit::Exit::of(outcome).name == "not-found" {
+        return Produced::Refused(ErrorObject::resource_not_found(uri, wire));
+    }
+    if !outcome.success() {
+        return Produced::Refused(failed(script));
+    }
+    let text = without_final_newline(outcome.stdout.to_text_lossy());
+    let contents = ResourceContents::new(uri, ResourceBody::Text(text));
+    Produced::Complete(ReadResourceResult::new(vec![contents]))
+}
+
+/// Where only a result can be shown, the cause of a failure is for the operator's log.
+fn failed(script: &Script) -> ErrorObject {
+    ErrorObject::internal_error(format!("the script `{}` failed", script.path))
 }
 
 /// What the caller gets for a run that took place.
