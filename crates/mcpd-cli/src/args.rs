@@ -149,7 +149,7 @@ pub(crate) struct Serving {
     /// The longest message that is read.
     #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_MAX_MESSAGE)]
     pub(crate) max_message: usize,
-    /// How many scripts run at a time. [default: 4 for each core]
+    /// How many scripts run at a time [default: 4 for each core]
     #[arg(
         long,
         value_name = "NUMBER",
@@ -164,7 +164,7 @@ pub(crate) struct Serving {
 /// What one run of a script may take.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunLimits {
-    /// How long a script may run. [default: 60]
+    /// How long a script may run [default: 60]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -204,13 +204,13 @@ The token is made at the first start; clients send it as `Authorization: Bearer 
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) serving: Serving,
-    /// Where to listen. [default: 127.0.0.1:43210]
+    /// Where to listen [default: 127.0.0.1:43210]
     #[arg(long, value_name = "HOST:PORT", conflicts_with = "port", help_heading = HTTP)]
     pub(crate) listen: Option<String>,
     /// The same with 127.0.0.1 as the host; 0 is any port that is free.
     #[arg(long, help_heading = HTTP)]
     pub(crate) port: Option<u16>,
-    /// The file of the token, made if it is missing. [default: $XDG_STATE_HOME/mcpd/agent-token]
+    /// The file of the token, made if it is missing [default: $XDG_STATE_HOME/mcpd/agent-token]
     #[arg(
         long,
         value_name = "FILE",

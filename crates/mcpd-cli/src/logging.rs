@@ -3,7 +3,7 @@
 use std::io;
 
 use anstream::{AutoStream, ColorChoice};
-use anyhow::Context as _;
+use anyhow::anyhow;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::EnvFilter;
 
@@ -21,9 +21,8 @@ pub(crate) enum Audience {
 /// Starts logging. Flags go before `MCPD_LOG`.
 pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()> {
     let filter = match &options.filter {
-        Some(filter) if options.verbose == 0 && !options.quiet => {
-            EnvFilter::try_new(filter).with_context(|| format!("read the log filter `{filter}`"))?
-        }
+        Some(filter) if options.verbose == 0 && !options.quiet => EnvFilter::try_new(filter)
+            .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?,
         _ => EnvFilter::default().add_directive(level(options, audience).into()),
     };
     let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;

@@ -1,15 +1,15 @@
 //! `mcpd call`: one call from the shell. The answer goes to stdout, everything else to stderr.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use anyhow::{Context as _, bail};
 use mcpd_protocol::jsonrpc::Notification;
 use mcpd_protocol::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, JsonObject, LoggingLevel,
+    CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, LoggingLevel,
     LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
     ProgressNotification, ProgressNotificationParams,
 };
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, with_server};
@@ -58,30 +58,28 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
 
 /// The arguments `name=text` and `name:=json` as one object.
 fn pairs(arguments: &[String]) -> anyhow::Result<Box<RawValue>> {
-    let mut object = JsonObject::new();
+    let mut object = BTreeMap::new();
     for argument in arguments {
         let (name, value) = pair(argument)?;
-        if object.insert(name.to_owned(), value).is_some() {
+        if object.insert(name, value).is_some() {
             bail!("read the arguments: `{name}` is given twice");
         }
     }
     to_raw_value(&object).context("encode the arguments")
 }
 
-fn pair(argument: &str) -> anyhow::Result<(&str, Value)> {
+fn pair(argument: &str) -> anyhow::Result<(&str, Box<RawValue>)> {
     let Some((name, text)) = argument.split_once('=') else {
         bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
     };
-    match name.strip_suffix(':') {
-        Some(name) => {
-            let value = serde_json::from_str(text);
-            Ok((
-                name,
-                value.with_context(|| format!("read the argument `{name}` as JSON"))?,
-            ))
-        }
-        None => Ok((name, Value::from(text))),
-    }
+    let (name, value) = match name.strip_suffix(':') {
+        Some(name) => (name, RawValue::from_string(text.to_owned())),
+        None => (name, to_raw_value(text)),
+    };
+    Ok((
+        name,
+        value.with_context(|| format!("read the argument `{name}` as JSON"))?,
+    ))
 }
 
 fn log_level(logging: &Logging) -> LoggingLevel {
@@ -166,8 +164,8 @@ mod tests {
     #[test]
     fn text_stays_text_and_json_is_asked_for() {
         check(
-            &["a=1", "b:=1", "c=", "d:=[\"x\"]"],
-            r#"{"a":"1","b":1,"c":"","d":["x"]}"#,
+            &["a=1", "b:=1.50", "c=", "d:=[\"x\"]"],
+            r#"{"a":"1","b":1.50,"c":"","d":["x"]}"#,
         );
         check(&["a=b=c", "d:=\"e=f\""], r#"{"a":"b=c","d":"e=f"}"#);
     }

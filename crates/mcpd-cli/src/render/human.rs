@@ -74,15 +74,10 @@ fn text_and_span(place: &Place<'_>) -> (String, Range<usize>) {
 
 /// The text without anything that a terminal would obey.
 fn printable(text: &str) -> String {
-    text.chars()
-        .map(|char| {
-            if char.is_control() {
-                char::REPLACEMENT_CHARACTER
-            } else {
-                char
-            }
-        })
-        .collect()
+    let is_obeyed = |char: char| {
+        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(is_obeyed, "\u{fffd}")
 }
 
 fn summary(findings: &[Finding<'_>], scripts: usize) -> String {

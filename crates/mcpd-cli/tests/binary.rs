@@ -1,0 +1,15 @@
+//! That there is a binary at all. Because of this test `cargo test --workspace` builds it before it
+//! runs the tests in `tests`, which are about what it does.
+
+use std::process::Command;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
+fn it_knows_its_version() {
+    let output = Command::new(env!("CARGO_BIN_EXE_mcpd"))
+        .arg("--version")
+        .output()
+        .unwrap();
+    let version = concat!("mcpd ", env!("CARGO_PKG_VERSION"), "\n");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), version);
+}
