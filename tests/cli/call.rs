@@ -1,0 +1,278 @@
+//! `mcpd call`.
+
+use std::fs;
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use mcpd_tests::{Sandbox, assert_group_ends, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{STUBBORN, sandbox};
+
+/// Answers with the options as it got them: stdin, then the variables.
+const ECHO: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Echoes"}'
+  echo '{"value": {"description": "Anything", "required": true, "value_type": "any"}}' >&2
+  exit 0
+fi
+cat
+printf '\n%s' "$MCPD_OPT_value"
+"#;
+
+#[test]
+fn the_answer_is_on_stdout() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "hello"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"message": "Hello, World!"}
+    "#);
+}
+
+#[test]
+fn text_counts_as_the_number_or_boolean_that_is_wanted() {
+    let arguments = [
+        "call",
+        "scripts",
+        "math/calc",
+        "operation=add",
+        "a=1.50",
+        "strict=true",
+        "unit=5",
+    ];
+    assert_snapshot!(sandbox().run(&arguments), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"operation":"add","a":1.50,"digits":2,"unit":"5","strict":true}
+    "#);
+}
+
+/// `json` is the value as stdin has it, `variable` as the environment has it.
+#[track_caller]
+fn check_echo(arguments: &[&str], stdin: &str, json: &str, variable: &str) {
+    let sandbox = Sandbox::new().with_script("echo", ECHO);
+    let arguments = [&["call", "scripts", "echo"], arguments].concat();
+    let answer = format!("{{\"value\":{json}}}\n{variable}");
+    let transcript = sandbox.run_with_stdin(&arguments, stdin);
+    assert_eq!(
+        transcript,
+        format!("exit code: 0\n----- stdout -----\n{answer}\n")
+    );
+}
+
+#[test]
+fn a_value_is_text_unless_json_is_asked_for() {
+    check_echo(&["value=5"], "", r#""5""#, "5");
+    check_echo(&["value:=[1, true]"], "", "[1,true]", "[1,true]");
+    check_echo(
+        &["value:=1234567890123456789.10"],
+        "",
+        "1234567890123456789.10",
+        "1234567890123456789.10",
+    );
+    check_echo(&["--json", r#"{"value": "-x"}"#], "", r#""-x""#, "-x");
+    check_echo(&["--json-args", r#"{"value": 1e3}"#], "", "1e3", "1000");
+    check_echo(&["--json", "-"], r#"{"value": null}"#, "null", "null");
+}
+
+#[test]
+fn a_hostile_value_arrives_byte_for_byte() {
+    let hostile = r#"O'Brien "x" $(id) `id` \n %s ; & | < > * ~ é"#;
+    let sandbox = Sandbox::new().with_script("echo", ECHO);
+    let stdout = sandbox.stdout(&["call", "scripts", "echo", &format!("value={hostile}")]);
+    let (json, variable) = std::str::from_utf8(&stdout)
+        .unwrap()
+        .split_once('\n')
+        .unwrap();
+    assert_eq!(variable, format!("{hostile}\n"));
+    let stdin: serde_json::Value = serde_json::from_str(json).unwrap();
+    assert_eq!(stdin["value"], hostile);
+}
+
+#[test]
+fn a_value_larger_than_a_command_line_comes_from_stdin() {
+    let value = "x".repeat(4 << 20);
+    let sandbox =
+        Sandbox::new().with_script("length", &ECHO.replace("cat\nprintf", "wc -c\n: printf"));
+    let arguments = ["call", "scripts", "length", "--json", "-"];
+    let transcript = sandbox.run_with_stdin(&arguments, &format!(r#"{{"value": "{value}"}}"#));
+    let length = value.len() + r#"{"value":""}"#.len();
+    assert_eq!(
+        transcript,
+        format!("exit code: 0\n----- stdout -----\n{length}\n")
+    );
+}
+
+#[test]
+fn the_log_of_the_script_is_on_stderr() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=0"]), @"
+    exit code: 0
+    ----- stderr -----
+    ERROR it broke
+    WARNING it bends
+    INFO no level
+    PROGRESS 1/2 halfway
+    ");
+    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=0", "--quiet"]), @"
+    exit code: 0
+    ----- stderr -----
+    ERROR it broke
+    PROGRESS 1/2 halfway
+    ");
+}
+
+#[test]
+fn a_failure_of_the_script_is_told_by_its_name() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=4", "-q"]), @r#"
+    exit code: 5
+    ----- stdout -----
+    {"error": "as asked"}
+    ----- stderr -----
+    ERROR it broke
+    PROGRESS 1/2 halfway
+    mcpd: error: `exit` failed: exit code 4 (not-found)
+    "#);
+}
+
+#[test]
+fn json_output_is_the_result_that_clients_get() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=8", "-q", "--output", "json"]), @r#"
+    exit code: 5
+    ----- stdout -----
+    {
+      "content": [
+        {
+          "type": "text",
+          "text": "{\"error\": \"as asked\"}"
+        }
+      ],
+      "isError": true,
+      "resultType": "complete",
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "mcpd",
+          "version": "0.1.0"
+        },
+        "mcpd/exit": {
+          "code": 8,
+          "name": "conflict"
+        }
+      }
+    }
+    ----- stderr -----
+    ERROR it broke
+    PROGRESS 1/2 halfway
+    mcpd: error: `exit` failed: exit code 8 (conflict)
+    "#);
+}
+
+#[test]
+fn arguments_that_are_wrong_are_explained() {
+    let arguments = [
+        "call",
+        "scripts",
+        "math/calc",
+        "operation=divide",
+        "digits=10",
+        "b=1",
+    ];
+    assert_snapshot!(sandbox().run(&arguments), @r#"
+    exit code: 5
+    ----- stdout -----
+    Invalid arguments: option `operation`: expected one of "add", "subtract", got the string "divide"
+    option `a`: expected a number, got nothing
+    option `digits`: expected an integer from 0 to 9, got the string "10"
+    option `b`: expected a declared option such as `a`, got an unknown name
+    ----- stderr -----
+    mcpd: error: `math/calc` failed
+    "#);
+}
+
+#[test]
+fn arguments_that_are_none_are_wrong_usage() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "add"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the argument `add`: expected NAME=TEXT or NAME:=JSON
+    ");
+    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "{a: 1}"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the arguments as JSON: key must be a string at line 1 column 2
+    ");
+    assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "[]"]), @"
+    exit code: 5
+    ----- stdout -----
+    Invalid arguments: arguments: expected a JSON object, got an array
+    ----- stderr -----
+    mcpd: error: `math/calc` failed
+    ");
+}
+
+#[test]
+fn an_unknown_tool_gets_a_suggestion() {
+    assert_snapshot!(sandbox().run(&["call", "scripts", "helo"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `helo`; did you mean `hello`?
+    ");
+}
+
+#[test]
+fn a_script_that_runs_too_long_is_ended() {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    assert_snapshot!(sandbox.run(&["call", "scripts", "stubborn", "--timeout", "1"]), @"
+    exit code: 5
+    ----- stdout -----
+    The script was stopped because it ran longer than its limit of 1 s. What it printed until then follows.
+    ----- stderr -----
+    mcpd: error: `stubborn` failed: exit code 137 (time-limit)
+    ");
+    assert_group_ends(&sandbox.path().join("scripts/number"));
+}
+
+#[test]
+fn an_interrupted_call_leaves_nothing() {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    let mut call = sandbox.command(&["call", "scripts", "stubborn"]);
+    let child = call
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let number = sandbox.path().join("scripts/number");
+    eventually("the script to run", || number.exists().then_some(()));
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_snapshot!(sandbox.transcript(&child.wait_with_output().unwrap()), @"
+    exit code: 130
+    ----- stdout -----
+    The script was stopped because the call was cancelled.
+    ----- stderr -----
+    mcpd: error: `stubborn` failed: exit code 137 (cancelled)
+    ");
+    assert_group_ends(&number);
+}
+
+/// Every example script, called as its description says.
+#[test]
+fn the_examples_answer() {
+    let sandbox = Sandbox::new();
+    let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/scripts");
+    fs::write(sandbox.path().join("file"), "a line\n").unwrap();
+    let file = format!("path={}", sandbox.path().join("file").display());
+    for (arguments, answer) in [
+        (&["hello"][..], "Hello, World!\n"),
+        (
+            &["greet", r#"name=O'Brien "x" $(id) \n"#],
+            "Hello, O'Brien \"x\" $(id) \\n!\n",
+        ),
+        (
+            &["math/calc", "operation=multiply", "a=6", "b=7"],
+            "{\"result\": 42}\n",
+        ),
+        (&["files/read", &file], "a line\n"),
+    ] {
+        let answered = sandbox.stdout(&[&["call", examples], arguments].concat());
+        assert_eq!(String::from_utf8_lossy(&answered), answer, "{arguments:?}");
+    }
+}

@@ -1,0 +1,219 @@
+//! `mcpd check`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
+use serde_json::Value;
+
+use crate::{BROKEN, HELLO};
+
+/// A script whose options are these.
+fn with_options(options: &str) -> String {
+    format!(
+        "#!/bin/sh\necho '{{\"description\": \"Takes options\"}}'\ncat >&2 <<'EOF'\n{options}\nEOF\n"
+    )
+}
+
+#[test]
+fn without_a_fault_it_says_so() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
+    ");
+}
+
+#[test]
+fn a_fault_is_shown_in_what_the_script_said() {
+    let options = "{\n  \"größe\": {\"description\": \"How big\", \"value_type\": \"integr\", \"required\": true}\n}";
+    let sandbox = Sandbox::new().with_script("deep/size", &with_options(options));
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    warning[unportable-option-name]: some models refuse the option name `größe`
+     --> scripts/deep/size --help (stderr):2:3
+      |
+    2 |   "größe": {"description": "How big", "value_type": "integr", "required": true}
+      |   ^^^^^^^
+      |
+      = help: use at most 64 of the characters `A-Z a-z 0-9 _ . -`
+
+    error[unknown-value-type]: unknown value type `integr`
+     --> scripts/deep/size --help (stderr):2:53
+      |
+    2 |   "größe": {"description": "How big", "value_type": "integr", "required": true}
+      |                                                     ^^^^^^^^
+      |
+      = help: did you mean `integer`?
+
+    1 error, 1 warning in 1 script
+    "#);
+}
+
+#[test]
+fn a_script_that_fails_is_shown_with_its_last_words() {
+    let sandbox = Sandbox::new().with_script("broken", BROKEN);
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[help-failed]: `--help` ended with exit code 3
+    --> scripts/broken
+     = note: the last line on its stderr: no such module: frobnicate
+     = help: print the metadata and exit with 0 when the first argument is `--help`
+
+    1 error in 1 script
+    ");
+}
+
+#[test]
+fn what_a_script_prints_can_not_command_the_terminal() {
+    let evil = "#!/bin/sh\nprintf '\\033[2Jgone\\r\\n' >&2\nprintf '\\033]0;title\\007'\n";
+    let failing = format!("{evil}exit 1\n");
+    let sandbox = Sandbox::new()
+        .with_script("evil", evil)
+        .with_script("failing", &failing);
+    let transcript = sandbox.run(&["check", "scripts"]);
+    let is_obeyed = |char: char| char.is_control() && char != '\n';
+    assert!(
+        transcript.contains("gone") && !transcript.contains(is_obeyed),
+        "{transcript:?}"
+    );
+}
+
+#[test]
+fn a_warning_is_an_error_only_if_it_is_denied() {
+    let sandbox = Sandbox::new().with_script("quiet", "#!/bin/sh\necho '{}'\n");
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    warning[missing-description]: the script has no description
+     --> scripts/quiet --help (stdout):1:1
+      |
+    1 | {}
+      | ^
+      |
+      = help: say in a sentence or two what the script does and when to use it
+
+    1 warning in 1 script
+    ");
+    let denied = sandbox.run(&["check", "scripts", "--deny", "warnings"]);
+    assert!(denied.starts_with("exit code: 1\n"), "{denied}");
+}
+
+#[test]
+fn json_has_every_field() {
+    let options =
+        "{\n  \"a\": {\"description\": \"Größe\", \"default_value\": 0, \"required\": 1}\n}";
+    let sandbox = Sandbox::new().with_script("size", &with_options(options));
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "json"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    [
+      {
+        "path": "size",
+        "file": "@@ROOT@@/scripts/size",
+        "code": "field-type-mismatch",
+        "severity": "error",
+        "message": "`required` is the number 1, expected `true` or `false`",
+        "stream": "stderr",
+        "span": {
+          "start": 68,
+          "end": 69,
+          "line": 2,
+          "column": 65
+        },
+        "help": null
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn a_single_script_is_checked_alone() {
+    let sandbox = Sandbox::new()
+        .with_script("a/broken", BROKEN)
+        .with_script("a/hello", HELLO);
+    assert_snapshot!(sandbox.run(&["check", "scripts/a/hello"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
+    ");
+    fs::write(sandbox.path().join("notes"), "").unwrap();
+    assert_snapshot!(sandbox.run(&["check", "notes"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[unusable-file]: it is not executable; make it so with `chmod +x`
+    --> notes
+
+    1 error in 0 scripts
+    ");
+}
+
+#[test]
+fn names_that_clash_and_links_that_leave_are_shown() {
+    let sandbox = Sandbox::new()
+        .with_script("a/b", HELLO)
+        .with_script("a_b", HELLO);
+    symlink("/bin/sh", sandbox.path().join("scripts/shell")).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[unusable-file]: it is a link to a place outside of the root
+    --> scripts/shell
+
+    warning[name-conflict]: `a/b` (@@ROOT@@/scripts/a/b) is listed as `a_b_3a8e75c1`, because `a_b` (@@ROOT@@/scripts/a_b) is listed as `a_b`
+     |
+     = help: rename one of the two
+
+    1 error, 1 warning in 2 scripts
+    ");
+}
+
+#[test]
+fn a_path_that_is_missing_is_an_error() {
+    assert_snapshot!(Sandbox::new().run(&["check", "nowhere"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read `nowhere`: No such file or directory (os error 2)
+    ");
+}
+
+/// Each script of `tests/scripts/faulty` has a fault of its own, and each is found.
+#[test]
+fn no_faulty_script_hides_another() {
+    let faulty = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/faulty");
+    let transcript = Sandbox::new().run(&["check", faulty, "--format", "json"]);
+    let json = transcript
+        .strip_prefix("exit code: 1\n----- stdout -----\n")
+        .unwrap();
+    let findings: Vec<Value> = serde_json::from_str(json).unwrap();
+    let errors = findings
+        .iter()
+        .filter(|finding| finding["severity"] == "error");
+    let mut found: Vec<_> = errors
+        .map(|finding| {
+            format!(
+                "{}: {}",
+                finding["path"].as_str().unwrap(),
+                finding["code"].as_str().unwrap()
+            )
+        })
+        .collect();
+    found.dedup();
+    assert_snapshot!(found.join("\n"), @"
+    crlf: help-failed
+    exits-1: help-failed
+    floods: help-too-large
+    hangs: help-timed-out
+    no-interpreter: help-not-started
+    no-shebang: help-not-started
+    not-json: help-not-json
+    says-nothing: missing-metadata
+    swapped: swapped-streams
+    wrong-types: field-type-mismatch
+    wrong-types: unknown-value-type
+    ");
+}

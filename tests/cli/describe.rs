@@ -1,0 +1,96 @@
+//! `mcpd describe`.
+
+use insta::assert_snapshot;
+
+use crate::sandbox;
+
+#[test]
+fn a_tool_is_described_for_people() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "math/calc"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    math/calc - Calculator
+    (most clients know it as math_calc)
+
+    Calculates.
+    Slowly.
+
+    Options:
+      operation: "add" | "subtract", required
+          What to do
+      a: number, required
+          First number
+      digits: integer from 0 to 9, default 2
+          Digits after the point
+      unit: string of at most 8 characters, default ""
+          What is counted
+      strict: boolean, default false
+          Whether to be strict
+    "#);
+}
+
+#[test]
+fn a_tool_without_options_says_so() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "hello"]), @"
+    exit code: 0
+    ----- stdout -----
+    hello
+
+    Says hello
+
+    It takes no options.
+    ");
+}
+
+#[test]
+fn json_is_the_definition_that_clients_get() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "count", "--json"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    {
+      "name": "count",
+      "title": "count",
+      "description": "Persistent counter",
+      "inputSchema": {"type":"object","properties":{"increment":{"type":"integer","description":"Amount to add","default":1}},"additionalProperties":false},
+      "_meta": {
+        "mcpd/path": "count"
+      }
+    }
+    "#);
+}
+
+#[test]
+fn every_spelling_of_a_name_is_the_tool() {
+    let sandbox = sandbox();
+    let path = sandbox.stdout(&["describe", "scripts", "math/calc"]);
+    for spelling in ["math_calc", "math.calc"] {
+        assert_eq!(sandbox.stdout(&["describe", "scripts", spelling]), path);
+    }
+}
+
+#[test]
+fn a_misspelt_name_gets_a_suggestion() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "math/cacl"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `math/cacl`; did you mean `math/calc`?
+    ");
+}
+
+#[test]
+fn a_name_like_no_other_gets_the_way_to_the_list() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "quux"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `quux`; `mcpd list` shows those there are
+    ");
+}
+
+#[test]
+fn a_faulty_script_is_told_from_one_that_is_not_there() {
+    assert_snapshot!(sandbox().run(&["describe", "scripts", "broken"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `broken`: the script is faulty; run `mcpd check @@ROOT@@/scripts/broken`
+    ");
+}

@@ -1,0 +1,94 @@
+//! `mcpd list`.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
+
+use crate::{HELLO, sandbox};
+
+#[test]
+fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
+    assert_snapshot!(sandbox().run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    count      Persistent counter
+    exit       Exits
+    hello      Says hello
+    math/calc  Calculates.
+    ----- stderr -----
+    1 script is faulty and not listed; `mcpd check` says why
+    ");
+}
+
+#[test]
+fn json_is_the_definition_that_clients_get() {
+    let sandbox = Sandbox::new().with_script("deep/hello", HELLO);
+    assert_snapshot!(sandbox.run(&["list", "scripts", "--json"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    [
+      {
+        "name": "deep/hello",
+        "title": "deep/hello",
+        "description": "Says hello",
+        "inputSchema": {"type":"object","properties":{},"additionalProperties":false},
+        "_meta": {
+          "mcpd/path": "deep/hello"
+        }
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn of_two_directories_the_first_wins() {
+    let sandbox = Sandbox::new()
+        .with_script("hello", HELLO)
+        .with_script("more/hello", &HELLO.replace("hello", "more"));
+    assert_snapshot!(sandbox.run(&["list", "scripts/more", "--root-directory", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    hello       Says more
+    more/hello  Says more
+    ");
+}
+
+#[test]
+fn what_was_said_last_time_is_not_asked_again_until_the_file_changes() {
+    let counting = HELLO.replace("echo '{\"desc", "echo >>asked\n  echo '{\"desc");
+    let sandbox = Sandbox::new().with_script("hello", &counting);
+    let asked = |arguments: &[&str]| {
+        sandbox.stdout(arguments);
+        fs::read(sandbox.path().join("scripts/asked"))
+            .unwrap()
+            .len()
+    };
+    assert_eq!(asked(&["list", "scripts"]), 1);
+    assert_eq!(asked(&["list", "scripts"]), 1);
+    assert_eq!(asked(&["list", "scripts", "--no-cache"]), 2);
+    sandbox.write_script("hello", &counting);
+    assert_eq!(asked(&["list", "scripts"]), 3);
+}
+
+#[test]
+fn a_directory_that_is_missing_is_an_error() {
+    assert_snapshot!(Sandbox::new().run(&["list", "nowhere"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the root directory `nowhere`: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn a_reader_that_has_left_is_no_error() {
+    let sandbox = sandbox();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = sandbox
+        .command(&["list", "scripts", "--json"])
+        .stdout(writer)
+        .status()
+        .unwrap();
+    assert!(status.success());
+}

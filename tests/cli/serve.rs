@@ -1,0 +1,165 @@
+//! `mcpd serve`, as far as it is a command; what is said over HTTP is tested with the server.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::thread::{self, JoinHandle};
+use std::{fs, io};
+
+use insta::assert_snapshot;
+use mcpd_tests::{Daemon, Sandbox, assert_group_ends, eventually};
+use rustix::process::Signal;
+
+use crate::{BROKEN, HELLO, STUBBORN, sandbox};
+
+type Answer = io::Result<(u16, String)>;
+
+const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+
+const CALL_STUBBORN: &str =
+    r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stubborn"}}"#;
+
+#[test]
+fn it_says_where_it_listens_and_what_it_serves() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &["--log", "error"]);
+    let announcement = sandbox
+        .redact(daemon.announcement())
+        .replace(daemon.address(), "@@ADDRESS@@");
+    assert_snapshot!(announcement, @"
+    mcpd listens on http://@@ADDRESS@@/mcp
+      token: in @@ROOT@@/state/mcpd/agent-token
+      tools: 4
+    ");
+}
+
+#[test]
+fn a_faulty_script_is_one_line_of_the_log() {
+    let sandbox = Sandbox::new()
+        .with_script("broken", BROKEN)
+        .with_script("hello", HELLO);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let warnings: Vec<_> = daemon
+        .announcement()
+        .lines()
+        .filter(|line| line.contains("WARN"))
+        .collect();
+    let [warning] = warnings[..] else {
+        panic!("{warnings:?}")
+    };
+    assert!(
+        warning.contains("script=broken code=help-failed"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn the_token_is_made_once_for_its_owner_only() {
+    let sandbox = sandbox();
+    let first = Daemon::start(&sandbox, &[]).token().unwrap().to_owned();
+    assert_eq!(first.len(), 64);
+    let second = Daemon::start(&sandbox, &[]).token().unwrap().to_owned();
+    assert_eq!(first, second);
+    for (path, mode) in [("state/mcpd", 0o700), ("state/mcpd/agent-token", 0o600)] {
+        let permissions = sandbox.path().join(path).metadata().unwrap().permissions();
+        assert_eq!(permissions.mode() & 0o777, mode, "{path}");
+    }
+}
+
+#[test]
+fn only_who_shows_the_token_is_served() {
+    let daemon = Daemon::start(&sandbox(), &[]);
+    let client = daemon.client();
+    let (status, body) = client.post(LIST).unwrap();
+    assert_eq!(status, 200, "{body}");
+    assert!(body.contains(r#""name":"math_calc""#), "{body}");
+    assert_eq!(client.with_token(None).post(LIST).unwrap().0, 401);
+    assert_eq!(client.with_token(Some("wrong")).post(LIST).unwrap().0, 401);
+}
+
+#[test]
+fn a_token_of_ones_own_is_used() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("token"), "sesame\n").unwrap();
+    let daemon = Daemon::start(&sandbox, &["--token-file", "token"]);
+    assert_eq!(daemon.token(), None);
+    let client = daemon.client().with_token(Some("sesame"));
+    assert_eq!(client.post(LIST).unwrap().0, 200);
+}
+
+#[test]
+fn an_empty_token_file_is_refused() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("token"), "").unwrap();
+    assert_snapshot!(sandbox.run(&["serve", "scripts", "--token-file", "token"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the token file `token`: it is empty; delete it, and the next start makes a new one
+    ");
+}
+
+#[test]
+fn without_a_token_loopback_is_served() {
+    let daemon = Daemon::start(&sandbox(), &["--no-auth"]);
+    assert_eq!(daemon.client().post(LIST).unwrap().0, 200);
+}
+
+#[test]
+fn without_a_token_nothing_else_is_served() {
+    let arguments = ["serve", "scripts", "--no-auth", "--listen", "0.0.0.0:0"];
+    assert_snapshot!(sandbox().run(&arguments), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to serve `0.0.0.0:0` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1
+    ");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named_with_the_way_out() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let port = daemon.address().rsplit(':').next().unwrap();
+    // The spelling of the first specification: no command, and the port in a variable.
+    let mut second = sandbox.command(&["--root-directory", "scripts"]);
+    let output = second.env("MCP_PORT", port).output().unwrap();
+    assert_snapshot!(sandbox.transcript(&output).replace(port, "@@PORT@@"), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to listen on port @@PORT@@: another program does already, perhaps another mcpd; stop it, or choose another port with `--port`
+    ");
+}
+
+#[test]
+fn asked_to_end_it_ends_what_runs_and_exits_with_0() {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let (number, answer) = call_stubborn(&sandbox, &daemon);
+    daemon.signal(Signal::TERM);
+    let (status, body) = answer.join().unwrap().unwrap();
+    assert_eq!(status, 200);
+    assert!(body.contains("cancelled"), "{body}");
+    assert_eq!(daemon.wait(), (0, String::new()));
+    assert_group_ends(&number);
+}
+
+#[test]
+fn asked_twice_it_ends_at_once_and_leaves_nothing() {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let (number, answer) = call_stubborn(&sandbox, &daemon);
+    daemon.signal(Signal::INT);
+    daemon.signal(Signal::TERM);
+    assert_eq!(daemon.wait().0, 0);
+    // A script that is given time to end has its call answered.
+    assert!(answer.join().unwrap().is_err());
+    assert_group_ends(&number);
+}
+
+/// A call in progress: where the script wrote its number, and the answer to come.
+#[track_caller]
+fn call_stubborn(sandbox: &Sandbox, daemon: &Daemon) -> (PathBuf, JoinHandle<Answer>) {
+    let client = daemon.client();
+    let answer = thread::spawn(move || client.post(CALL_STUBBORN));
+    let number = sandbox.path().join("scripts/number");
+    eventually("the script to run", || number.exists().then_some(()));
+    (number, answer)
+}

@@ -1,0 +1,91 @@
+//! `mcpd stdio`, as far as it is a command; what is said over the pipes is tested with the server.
+
+use std::io::Write as _;
+use std::process::{Child, Stdio};
+
+use insta::assert_snapshot;
+use mcpd_tests::{Sandbox, assert_group_ends, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{HELLO, STUBBORN, sandbox};
+
+#[test]
+fn a_line_piped_in_gets_its_answer() {
+    let call =
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hello"}}"#;
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    assert_snapshot!(sandbox.run_with_stdin(&["stdio", "scripts"], call), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"{\"message\": \"Hello, World!\"}"}],"isError":false}}
+    "#);
+}
+
+#[test]
+fn faulty_scripts_are_in_the_log_and_nowhere_else() {
+    let call =
+        r#"{"jsonrpc": "2.0", "id": "a", "method": "tools/call", "params": {"name": "hello"}}"#;
+    let arguments = ["stdio", "scripts", "--log-format", "json"];
+    let transcript = sandbox().run_with_stdin(&arguments, &format!("{call}\n"));
+    let (stdout, stderr) = transcript.split_once("----- stderr -----\n").unwrap();
+    assert_snapshot!(stdout, @r#"
+    exit code: 0
+    ----- stdout -----
+    {"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"{\"message\": \"Hello, World!\"}"}],"isError":false}}
+    "#);
+    let event: serde_json::Value = serde_json::from_str(stderr).unwrap();
+    assert_eq!(event["code"], "help-failed");
+    assert_eq!(event["script"], "broken");
+}
+
+#[test]
+fn names_are_spelt_as_wanted() {
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    for (arguments, name) in [
+        (&["stdio", "scripts"][..], r#""name":"math_calc""#),
+        (
+            &["stdio", "scripts", "--tool-names", "path"],
+            r#""name":"math/calc""#,
+        ),
+    ] {
+        let transcript = sandbox().run_with_stdin(arguments, list);
+        assert!(transcript.contains(name), "{transcript}");
+    }
+}
+
+#[test]
+fn without_a_message_it_ends_at_once() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    assert_snapshot!(sandbox.run(&["stdio", "scripts"]), @"exit code: 0");
+}
+
+/// Ends a session in which a script runs that does not want to end.
+#[track_caller]
+fn check_end(end: impl FnOnce(&mut Child)) {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    let mut command = sandbox.command(&["stdio", "scripts"]);
+    let mut session = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let call =
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "stubborn"}}"#;
+    writeln!(session.stdin.as_ref().unwrap(), "{call}").unwrap();
+    let number = sandbox.path().join("scripts/number");
+    eventually("the script to run", || number.exists().then_some(()));
+    end(&mut session);
+    let status = eventually("the end of mcpd", || session.try_wait().unwrap());
+    assert_eq!(status.code(), Some(0));
+    assert_group_ends(&number);
+}
+
+#[test]
+fn a_client_that_hangs_up_ends_what_it_has_started() {
+    check_end(|session| drop(session.stdin.take()));
+}
+
+#[test]
+fn asked_to_end_it_ends_what_runs_and_exits_with_0() {
+    check_end(|session| kill_process(Pid::from_child(session), Signal::TERM).unwrap());
+}

@@ -1,0 +1,61 @@
+//! The little HTTP it takes to ask a server something: one message a connection, no streams.
+
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+
+use crate::wait::PATIENCE;
+
+/// Somebody who may know the token of a server.
+#[derive(Debug, Clone)]
+pub struct Client {
+    address: String,
+    token: Option<String>,
+}
+
+impl Client {
+    pub(crate) fn new(address: &str, token: Option<&str>) -> Self {
+        Self {
+            address: address.to_owned(),
+            token: token.map(str::to_owned),
+        }
+    }
+
+    /// The same client with another token, or none.
+    #[must_use]
+    pub fn with_token(&self, token: Option<&str>) -> Self {
+        Self::new(&self.address, token)
+    }
+
+    /// Sends one message, and gives the status and the body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no complete answer.
+    pub fn post(&self, message: &str) -> io::Result<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(self.request(message).as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+    }
+
+    fn request(&self, message: &str) -> String {
+        let (address, length) = (&self.address, message.len());
+        let token = self.token.as_ref();
+        let token = token
+            .map(|token| format!("Authorization: Bearer {token}\r\n"))
+            .unwrap_or_default();
+        format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             Content-Length: {length}\r\n\r\n{message}"
+        )
+    }
+}
+
+fn parse(answer: &str) -> Option<(u16, String)> {
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let status = head.split(' ').nth(1)?.parse().ok()?;
+    Some((status, body.to_owned()))
+}

@@ -1,0 +1,127 @@
+//! `mcpd serve` in the background.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Child, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::client::Client;
+use crate::sandbox::Sandbox;
+use crate::wait::{PATIENCE, eventually};
+
+/// A server. It is killed when dropped.
+#[derive(Debug)]
+pub struct Daemon {
+    child: Child,
+    log: Receiver<String>,
+    announcement: String,
+    address: String,
+    token: Option<String>,
+}
+
+impl Daemon {
+    /// Starts `mcpd serve scripts --port 0` with further arguments, and waits until it says that it
+    /// listens and what it serves.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    #[must_use]
+    #[track_caller]
+    pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let arguments = [&["serve", "scripts", "--port", "0"], arguments].concat();
+        let mut command = sandbox.command(&arguments);
+        command.stdin(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("mcpd starts");
+        let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+        let (sender, log) = mpsc::channel();
+        thread::spawn(move || {
+            let mut lines = stderr.lines().map_while(Result::ok);
+            lines.try_for_each(|line| sender.send(line)).ok()
+        });
+        let mut announcement = String::new();
+        while !announcement.contains("  tools: ") {
+            let line = log.recv_timeout(PATIENCE);
+            let line = line.unwrap_or_else(|_| panic!("mcpd does not listen:\n{announcement}"));
+            announcement += &format!("{line}\n");
+        }
+        let url = announcement
+            .split("http://")
+            .nth(1)
+            .expect("the address is announced");
+        let address = url.split('/').next().unwrap_or_default().to_owned();
+        let token = fs::read_to_string(sandbox.path().join("state/mcpd/agent-token")).ok();
+        let token = token.map(|token| token.trim().to_owned());
+        Self {
+            child,
+            log,
+            announcement,
+            address,
+            token,
+        }
+    }
+
+    /// What it said until it listened.
+    #[must_use]
+    pub fn announcement(&self) -> &str {
+        &self.announcement
+    }
+
+    /// Host and port.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Where MCP is spoken.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("http://{}/mcp", self.address)
+    }
+
+    /// The token it wants, if it has made one.
+    #[must_use]
+    pub fn token(&self) -> Option<&str> {
+        self.token.as_deref()
+    }
+
+    /// A client that shows the token.
+    #[must_use]
+    pub fn client(&self) -> Client {
+        Client::new(&self.address, self.token())
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
+    }
+
+    /// Waits for its end; gives its exit code and what it said since it listened.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end, or is ended by a signal.
+    #[track_caller]
+    pub fn wait(mut self) -> (i32, String) {
+        let status = eventually("the end of mcpd", || {
+            self.child.try_wait().expect("it is ours")
+        });
+        let log: Vec<String> = self.log.iter().collect();
+        (status.code().expect("it ends by itself"), log.join("\n"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        // It fails if the process has ended, as it should have.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

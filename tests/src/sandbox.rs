@@ -1,0 +1,183 @@
+//! A directory in which mcpd finds nothing of the machine it runs on: scripts, state, cache and home
+//! are all below it, and the environment is empty but for `PATH`.
+
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc;
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::binary::{binary, repository};
+use crate::wait::PATIENCE;
+
+/// The directory, deleted at the end. Scripts are in `scripts`, and commands run with it as their
+/// current directory.
+#[derive(Debug)]
+pub struct Sandbox {
+    directory: TempDir,
+    path: PathBuf,
+}
+
+impl Sandbox {
+    /// An empty one.
+    ///
+    /// # Panics
+    ///
+    /// When the file system refuses.
+    #[must_use]
+    pub fn new() -> Self {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().canonicalize().expect("it exists");
+        fs::create_dir(path.join("scripts")).expect("it is writable");
+        Self { directory, path }
+    }
+
+    /// The directory itself.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The same with an executable file `scripts/<path>`.
+    ///
+    /// # Panics
+    ///
+    /// When the file system refuses.
+    #[must_use]
+    pub fn with_script(self, path: &str, text: &str) -> Self {
+        self.write_script(path, text);
+        self
+    }
+
+    /// Writes the executable file `scripts/<path>`, complete from the moment it is there.
+    ///
+    /// # Panics
+    ///
+    /// When the file system refuses.
+    pub fn write_script(&self, path: &str, text: &str) {
+        let file = self.path.join("scripts").join(path);
+        fs::create_dir_all(file.parent().expect("a file is in a directory")).expect("writable");
+        let mut complete =
+            tempfile::NamedTempFile::new_in(self.directory.path()).expect("writable");
+        complete.write_all(text.as_bytes()).expect("writable");
+        let executable = fs::Permissions::from_mode(0o755);
+        complete
+            .as_file()
+            .set_permissions(executable)
+            .expect("the file is ours");
+        complete.persist(file).expect("writable");
+    }
+
+    /// A command that runs mcpd here.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(binary());
+        command.args(arguments).current_dir(&self.path).env_clear();
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        for (name, directory) in [
+            ("HOME", "home"),
+            ("XDG_CACHE_HOME", "cache"),
+            ("XDG_CONFIG_HOME", "config"),
+            ("XDG_STATE_HOME", "state"),
+        ] {
+            command.env(name, self.path.join(directory));
+        }
+        command
+    }
+
+    /// Runs mcpd to its end, and gives what is to be seen of it.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> String {
+        self.transcript(&output(self.command(arguments), b""))
+    }
+
+    /// As [`run`](Self::run), with this on stdin.
+    #[track_caller]
+    pub fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> String {
+        self.transcript(&output(self.command(arguments), stdin.as_bytes()))
+    }
+
+    /// Runs mcpd to its end, and gives what it wrote to stdout, byte for byte.
+    ///
+    /// # Panics
+    ///
+    /// When its exit code is not 0.
+    #[track_caller]
+    pub fn stdout(&self, arguments: &[&str]) -> Vec<u8> {
+        let output = output(self.command(arguments), b"");
+        assert!(output.status.success(), "{}", self.transcript(&output));
+        output.stdout
+    }
+
+    /// Exit code, stdout and stderr, without what differs from machine to machine.
+    #[must_use]
+    pub fn transcript(&self, output: &Output) -> String {
+        let code = output
+            .status
+            .code()
+            .map_or_else(|| output.status.to_string(), |code| code.to_string());
+        let mut transcript = format!("exit code: {code}\n");
+        for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
+            if !bytes.is_empty() {
+                let text = self.redact(&String::from_utf8_lossy(bytes));
+                transcript += &format!("----- {name} -----\n{text}");
+            }
+        }
+        transcript
+    }
+
+    /// The text without the paths of this machine.
+    #[must_use]
+    pub fn redact(&self, text: &str) -> String {
+        text.replace(&*self.path.to_string_lossy(), "@@ROOT@@")
+            .replace(&*repository().to_string_lossy(), "@@REPOSITORY@@")
+    }
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+///
+/// When it does not end within a minute.
+#[track_caller]
+fn output(mut command: Command, stdin: &[u8]) -> Output {
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().expect("mcpd starts");
+    let mut pipe = child.stdin.take().expect("it is piped");
+    let stdin = stdin.to_owned();
+    // Whoever is not interested in stdin may close it at any time.
+    thread::spawn(move || pipe.write_all(&stdin).ok());
+    wait(child)
+}
+
+/// Waits for the end of `child` and gives all that it wrote.
+///
+/// # Panics
+///
+/// When it does not end within a minute.
+#[track_caller]
+fn wait(child: Child) -> Output {
+    let pid = Pid::from_child(&child);
+    let (sender, receiver) = mpsc::channel();
+    thread::spawn(move || sender.send(child.wait_with_output()));
+    if let Ok(output) = receiver.recv_timeout(PATIENCE) {
+        return output.expect("its pipes can be read");
+    }
+    kill_process(pid, Signal::KILL).ok();
+    panic!("mcpd does not end");
+}
