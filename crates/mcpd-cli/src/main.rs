@@ -13,12 +13,17 @@ mod output;
 mod render;
 mod signals;
 mod token;
+mod watchdog;
 
 use std::process;
 
 use exit_code::ExitCode;
 
 fn main() -> process::ExitCode {
+    if let Some(mark) = watchdog::requested() {
+        watchdog::watch(&mark);
+        return ExitCode::Success.into();
+    }
     let code = match args::parse(std::env::args_os()) {
         Ok(args) => command::run(args).unwrap_or_else(|error| {
             output::error(&format!("failed to {error:#}"));

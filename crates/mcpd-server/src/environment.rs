@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use mcpd_exec::Command;
 
-/// The variables of this process that scripts don't inherit.
+/// How the environment of scripts differs from that of this process.
 #[derive(Debug, Clone)]
 pub struct Environment {
     hidden: Arc<[OsString]>,
+    added: Vec<(OsString, OsString)>,
 }
 
 impl Environment {
@@ -21,18 +22,28 @@ impl Environment {
             let name = name.as_encoded_bytes();
             name.starts_with(b"MCPD_") || name.starts_with(b"MCP_")
         };
+        let names = std::env::vars_os().map(|(name, _)| name);
         Self {
-            hidden: std::env::vars_os()
-                .map(|(name, _)| name)
-                .filter(is_ours)
-                .collect(),
+            hidden: names.filter(is_ours).collect(),
+            added: Vec::new(),
         }
+    }
+
+    /// The same with one more variable.
+    #[must_use]
+    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.added.push((name.into(), value.into()));
+        self
     }
 
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
-        self.hidden
+        let command = self
+            .hidden
             .iter()
-            .fold(command, |command, name| command.env_remove(name))
+            .fold(command, |command, name| command.env_remove(name));
+        self.added
+            .iter()
+            .fold(command, |command, (name, value)| command.env(name, value))
     }
 }

@@ -1,6 +1,5 @@
 //! `mcpd stdio`: one client on the pipes that mcpd was started with.
 
-use std::fs::File;
 use std::io;
 
 use anyhow::Context as _;
@@ -10,12 +9,14 @@ use crate::args::Stdio;
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
+use crate::watchdog;
 
 /// Serves until the client hangs up or the system asks mcpd to end.
 pub(crate) async fn run(args: Stdio) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    let server = config::serving(&args.serving)?.start()?;
+    let (builder, _watchdog) = watchdog::guard(config::serving(&args.serving)?);
+    let server = builder.start()?;
     let mut options = Options::default();
     options.max_message = args.serving.max_message;
     if let Some(names) = args.serving.tool_names {
@@ -35,7 +36,8 @@ pub(crate) async fn run(args: Stdio) -> anyhow::Result<ExitCode> {
 /// The two pipes under numbers that nobody else knows: what a library prints by mistake goes to stderr
 /// and can't corrupt the session, and no script inherits either.
 #[cfg(unix)]
-fn take_pipes() -> io::Result<(File, File)> {
+fn take_pipes() -> io::Result<(std::fs::File, std::fs::File)> {
+    use std::fs::File;
     use std::os::fd::AsFd as _;
 
     // Both copies are closed when a program is executed.

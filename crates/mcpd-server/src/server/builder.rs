@@ -1,5 +1,6 @@
 //! How a server is described before it starts. Everything that can be wrong is found in `start`.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ pub struct ServerBuilder {
     cache_directory: Option<PathBuf>,
     watch: bool,
     state_secret: Option<Vec<u8>>,
+    environment: Environment,
 }
 
 #[derive(Debug)]
@@ -57,6 +59,7 @@ impl ServerBuilder {
             cache_directory: None,
             watch: true,
             state_secret: None,
+            environment: Environment::of_this_process(),
         }
     }
 
@@ -120,6 +123,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Sets a variable for every script.
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.environment = self.environment.with(name, value);
+        self
+    }
+
     /// Seals the state of scripts that ask with a key made from `secret`, so that servers that share it
     /// accept each other's. By default the key is this server's own, and gone with it.
     pub fn state_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
@@ -158,7 +167,7 @@ impl ServerBuilder {
             Some(executor) => executor,
             None => Executor::new(Config::default()).map_err(Error::Executor)?,
         };
-        let environment = Environment::of_this_process();
+        let environment = self.environment;
         let scanner = Scanner::new(
             executor.clone(),
             environment.clone(),
