@@ -1,8 +1,9 @@
-//! One call of a script: arguments → run → result.
+//! One call of a script, whatever the method: capabilities and arguments → runs → result. What a caller
+//! reads when there was no run to read about, it reads from here.
 
 use std::sync::Arc;
 
-use mcpd_exec::StartError;
+use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, Interactive, Wire};
 use serde_json::value::RawValue;
@@ -14,59 +15,73 @@ use crate::output;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
 
-const METHOD: &str = "tools/call";
-
-/// Checks the arguments and, if they are right, gives the future of the result.
-pub(crate) fn start(
-    server: &Server,
-    script: &Arc<Script>,
-    arguments: Option<&RawValue>,
-    brought: Brought,
-    context: &Context,
-) -> Run {
-    let now = |result| Box::pin(std::future::ready(result)) as Run;
-    if let Err(error) = interaction::require(&context.capabilities, &script.required) {
-        return now(match context.version.wire() {
-            Wire::Stateless => Err(error),
-            // That wire has no such error; the model can at least tell its user.
-            Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
-        });
-    }
-    match script.spec.invocation(arguments) {
-        Ok(invocation) => {
-            let call = Call {
-                server: server.clone(),
-                script: Arc::clone(script),
-                input: Input::from(invocation),
-                context: context.clone(),
-            };
-            Box::pin(call.result(brought))
-        }
-        Err(faults) => {
-            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            now(Ok(invalid_arguments(&lines.join("\n")).into()))
-        }
-    }
-}
-
-/// A call whose arguments are right.
-struct Call {
+/// A call that can be made: the client has what the script requires, and the arguments are right.
+#[derive(Debug)]
+pub(crate) struct Call {
     server: Server,
     script: Arc<Script>,
+    method: &'static str,
+    /// What the request names: a path or a URI.
+    name: String,
     input: Input,
     context: Context,
 }
 
+/// Why a call can't be made.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The client lacks a capability.
+    Capability(ErrorObject),
+    /// What is wrong with the arguments.
+    Arguments(String),
+}
+
 impl Call {
-    async fn result(self, brought: Brought) -> Result<Interactive<CallToolResult>, ErrorObject> {
-        let name = self.script.path.as_str();
-        let binding = Binding::new(METHOD, name, &self.input.stdin);
+    /// Checks everything that can be checked before a run.
+    ///
+    /// # Errors
+    ///
+    /// See [`Refusal`].
+    pub(crate) fn new(
+        server: &Server,
+        script: &Arc<Script>,
+        (method, name): (&'static str, &str),
+        arguments: Option<&RawValue>,
+        context: &Context,
+    ) -> Result<Self, Refusal> {
+        interaction::require(&context.capabilities, &script.required)
+            .map_err(Refusal::Capability)?;
+        let invocation = script.spec.invocation(arguments).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Refusal::Arguments(lines.join("\n"))
+        })?;
+        Ok(Self {
+            server: server.clone(),
+            script: Arc::clone(script),
+            method,
+            name: name.to_owned(),
+            input: Input::from(invocation),
+            context: context.clone(),
+        })
+    }
+
+    /// Runs the script until there is a result, which `interpret` finds in what it printed.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    pub(crate) async fn result<R>(
+        self,
+        brought: Brought,
+        interpret: impl AsyncFn(&Script, &Outcome) -> Produced<R>,
+    ) -> Result<Interactive<R>, Failure> {
+        let purpose = Purpose {
+            method: self.method,
+            name: &self.name,
+        };
+        let binding = Binding::new(self.method, &self.name, &self.input.stdin);
         let run = async |answers| {
-            let purpose = Purpose {
-                method: METHOD,
-                name,
-            };
-            match run::run(
+            let outcome = run::run(
                 &self.server,
                 &self.script,
                 purpose,
@@ -75,23 +90,49 @@ impl Call {
                 &self.context,
             )
             .await
-            {
-                Ok(outcome) => output::tool_result(&self.script, &outcome).await,
-                Err(error) => Produced::Complete(not_run(&self.script, &error)),
-            }
+            .map_err(|error| not_run(&self.script, &error))?;
+            Ok(interpret(&self.script, &outcome).await)
         };
-        match interaction::interact(&self.server, &self.context, binding, brought, run).await {
-            Ok(result) => Ok(result),
-            Err(Failure::Error(error)) => Err(error),
-            Err(Failure::Unanswered(reason)) => Ok(CallToolResult::error(reason).into()),
-        }
+        interaction::interact(&self.server, &self.context, binding, brought, run).await
     }
 }
 
-/// The operator learns why and where; the model only that, and whether trying again makes sense.
-fn not_run(script: &Script, error: &RunError) -> CallToolResult {
+/// Starts a call of a tool.
+pub(crate) fn start(
+    server: &Server,
+    script: &Arc<Script>,
+    arguments: Option<&RawValue>,
+    brought: Brought,
+    context: &Context,
+) -> Run {
+    let now = |result| Box::pin(std::future::ready(result)) as Run;
+    let named = ("tools/call", script.path.as_str());
+    match Call::new(server, script, named, arguments, context) {
+        Ok(call) => Box::pin(tool_result(call, brought)),
+        Err(Refusal::Arguments(faults)) => now(Ok(invalid_arguments(&faults).into())),
+        Err(Refusal::Capability(error)) => now(match context.version.wire() {
+            Wire::Stateless => Err(error),
+            // That wire has no such error; the model can at least tell its user.
+            Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
+        }),
+    }
+}
+
+async fn tool_result(
+    call: Call,
+    brought: Brought,
+) -> Result<Interactive<CallToolResult>, ErrorObject> {
+    match call.result(brought, output::tool_result).await {
+        Ok(result) => Ok(result),
+        Err(Failure::Error(error)) => Err(error),
+        Err(Failure::NoResult(reason)) => Ok(CallToolResult::error(reason).into()),
+    }
+}
+
+/// The operator learns why and where; the caller only that, and whether trying again makes sense.
+fn not_run(script: &Script, error: &RunError) -> Failure {
     tracing::error!(script = %script.path, "failed to {error}");
-    CallToolResult::error(match error {
+    Failure::NoResult(match error {
         RunError::Start(StartError::Busy { queued, .. }) => {
             format!(
                 "The server is busy: {queued} calls are waiting already. Try again in a few seconds."

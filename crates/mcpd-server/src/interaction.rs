@@ -53,8 +53,8 @@ pub(crate) struct Brought {
 pub(crate) enum Failure {
     /// The request is answered with this error.
     Error(ErrorObject),
-    /// The script's questions went unanswered; a tool says so in a result.
-    Unanswered(String),
+    /// The script did not run, or its questions went unanswered; a tool says so in a result.
+    NoResult(String),
 }
 
 impl From<ErrorObject> for Failure {
@@ -76,11 +76,11 @@ pub(crate) async fn interact<R, F>(
     run: impl Fn(Answers) -> F,
 ) -> Result<Interactive<R>, Failure>
 where
-    F: Future<Output = Produced<R>>,
+    F: Future<Output = Result<Produced<R>, Failure>>,
 {
     let mut answers = open(server, binding, brought)?;
     for _ in 0..MAX_ROUNDS {
-        let question = match run(answers).await {
+        let question = match run(answers).await? {
             Produced::Complete(result) => return Ok(Interactive::Complete(result)),
             Produced::Refused(error) => return Err(error.into()),
             Produced::Ask(question) => question,
@@ -90,7 +90,7 @@ where
         };
         answers = ask(session, context, question).await?;
     }
-    Err(Failure::Unanswered(format!(
+    Err(Failure::NoResult(format!(
         "the script asked more than {MAX_ROUNDS} times"
     )))
 }
@@ -181,7 +181,7 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
             .covers(&request.required_capabilities())
         {
             let method = request.method.name();
-            return Err(Failure::Unanswered(format!(
+            return Err(Failure::NoResult(format!(
                 "the client does not support `{method}`"
             )));
         }
@@ -202,7 +202,7 @@ fn declined(request: &InputRequest, error: &ErrorObject) -> Result<Box<RawValue>
     let cancelled = RawValue::from_string(r#"{"action":"cancel"}"#.to_owned());
     match (request.method, cancelled) {
         (InputMethod::ElicitationCreate, Ok(cancelled)) => Ok(cancelled),
-        (method, _) => Err(Failure::Unanswered(format!(
+        (method, _) => Err(Failure::NoResult(format!(
             "`{}` failed: {error}",
             method.name()
         ))),
