@@ -228,6 +228,9 @@ pub(crate) struct Serve {
     /// A web origin that may call, such as https://app.example.
     #[arg(long, value_name = "ORIGIN", help_heading = HTTP)]
     pub(crate) allow_origin: Vec<String>,
+    /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
+    #[arg(long, help_heading = HTTP)]
+    pub(crate) http_sse: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -85,6 +85,7 @@ pub(crate) fn http(args: &Serve) -> anyhow::Result<Http> {
     options.allowed_hosts.clone_from(&args.allow_host);
     options.allowed_origins.clone_from(&args.allow_origin);
     options.names = args.serving.tool_names.map(Into::into);
+    options.http_sse = args.http_sse;
     options.max_message = args.serving.max_message;
     Ok(Http {
         addresses,
