@@ -73,6 +73,7 @@ mod rules;
 mod spec;
 mod suggest;
 mod text;
+mod uri_template;
 mod value;
 
 pub use decimal::Decimal;
@@ -86,3 +87,4 @@ pub use spec::{
     Annotations, Bounds, Icon, OutputFormat, Pattern, Role, ScriptOption, ScriptSpec, TaskSupport,
     ValueType,
 };
+pub use uri_template::{TemplateError, UriTemplate};

@@ -122,15 +122,36 @@ impl ScriptPath {
         name + &suffix
     }
 
-    /// The URI of the script's state: `mcpd://math/add/state`.
+    /// The URI of the path: `mcpd://math/add`.
     #[must_use]
-    pub fn state_uri(&self) -> String {
+    pub fn uri(&self) -> String {
         let segments: Vec<_> = self
             .0
             .split('/')
             .map(|part| utf8_percent_encode(part, SEGMENT).to_string())
             .collect();
-        format!("mcpd://{}/state", segments.join("/"))
+        format!("mcpd://{}", segments.join("/"))
+    }
+
+    /// The path whose URI this is, however its segments are encoded; `None` if it is no such URI.
+    #[must_use]
+    pub fn from_uri(uri: &str) -> Option<Self> {
+        let mut segments = Vec::new();
+        for segment in uri.strip_prefix("mcpd://")?.split('/') {
+            let segment = percent_decode_str(segment).decode_utf8().ok()?;
+            // An encoded slash would give one path two URIs.
+            if segment.contains('/') {
+                return None;
+            }
+            segments.push(segment);
+        }
+        segments.join("/").parse().ok()
+    }
+
+    /// The URI of the script's state: `mcpd://math/add/state`.
+    #[must_use]
+    pub fn state_uri(&self) -> String {
+        self.uri() + "/state"
     }
 
     /// The script whose state a URI names; `None` if it is no such URI.
@@ -138,17 +159,7 @@ impl ScriptPath {
     /// `mcpd://x/state/state` is the state of `x/state`.
     #[must_use]
     pub fn from_state_uri(uri: &str) -> Option<Self> {
-        let path = uri.strip_prefix("mcpd://")?.strip_suffix("/state")?;
-        let mut segments = Vec::new();
-        for segment in path.split('/') {
-            let segment = percent_decode_str(segment).decode_utf8().ok()?;
-            // An encoded slash would give one script two URIs.
-            if segment.contains('/') {
-                return None;
-            }
-            segments.push(segment);
-        }
-        segments.join("/").parse().ok()
+        Self::from_uri(uri.strip_suffix("/state")?)
     }
 
     /// The path in portable characters, of any length.

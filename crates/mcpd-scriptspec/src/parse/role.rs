@@ -7,6 +7,7 @@ use crate::{
     spec::{Role, ScriptSpec},
     suggest::suggest,
     text,
+    uri_template::UriTemplate,
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,12 +88,15 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
     let Some(uri) = template.value.string() else {
         return;
     };
-    let Some(variables) = variables(&uri) else {
-        let message = "a URI template whose braces hold no variables";
-        report.fault(Code::InvalidUri, template.value.span(), message);
-        return;
+    let parsed = match uri.parse::<UriTemplate>() {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let message = format!("no URI template that can be served: {error}");
+            report.fault(Code::InvalidUri, template.value.span(), message);
+            return;
+        }
     };
-    for variable in variables {
+    for variable in parsed.variables() {
         let mut names = spec.options.iter().map(|option| option.name.as_str());
         if names.clone().any(|name| name == variable) {
             continue;
@@ -119,29 +123,4 @@ fn is_absolute(uri: &str) -> bool {
     uri.split_once(':')
         .is_some_and(|(scheme, rest)| is_scheme(scheme) && !rest.is_empty())
         && !uri.contains(char::is_whitespace)
-}
-
-/// The variables of a URI template (RFC 6570); `None` if it is none.
-fn variables(template: &str) -> Option<Vec<&str>> {
-    let mut variables = Vec::new();
-    let mut rest = template;
-    while let Some((literal, after)) = rest.split_once('{') {
-        let (expression, after) = after.split_once('}')?;
-        if literal.contains('}') {
-            return None;
-        }
-        let list = expression
-            .strip_prefix(['+', '#', '.', '/', ';', '?', '&'])
-            .unwrap_or(expression);
-        for variable in list.split(',') {
-            let name = variable.strip_suffix('*').unwrap_or(variable);
-            let name = name.split_once(':').map_or(name, |(name, _)| name);
-            if name.is_empty() || name.contains(['{', ' ']) {
-                return None;
-            }
-            variables.push(name);
-        }
-        rest = after;
-    }
-    (!rest.contains('}')).then_some(variables)
 }

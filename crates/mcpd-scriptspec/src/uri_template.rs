@@ -1,0 +1,251 @@
+//! URI templates: which URIs one stands for, and what such a URI says of the variables. Of RFC 6570 only
+//! the expressions that can be read back from a URI.
+
+use std::{fmt, str::FromStr};
+
+use percent_encoding::{CONTROLS, percent_decode_str, utf8_percent_encode};
+use regex::Regex;
+
+/// A URI template of text and the expressions `{name}` and `{+name}`, whose value may hold `/`, `?` and `#`.
+///
+/// ```
+/// use mcpd_scriptspec::UriTemplate;
+///
+/// let template: UriTemplate = "notes://{year}/{+path}.md".parse()?;
+/// let values = template.values("notes://2026/a/b%20c.md").expect("it is one of these");
+/// assert_eq!(values, [("year", "2026".to_owned()), ("path", "a/b c".to_owned())]);
+/// assert_eq!(template.values("notes://2026/a.txt"), None);
+/// # Ok::<(), mcpd_scriptspec::TemplateError>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct UriTemplate {
+    source: String,
+    variables: Vec<String>,
+    literal_len: usize,
+    regex: Regex,
+}
+
+/// Why a text is no template that can be served.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TemplateError {
+    /// A brace without its other half.
+    #[error("a brace stands alone")]
+    Brace,
+    /// Any other expression of RFC 6570, or none at all.
+    #[error("`{{{0}}}` is neither `{{name}}` nor `{{+name}}`")]
+    Expression(String),
+    /// A variable that would have two values.
+    #[error("the variable `{0}` stands there twice")]
+    Repeated(String),
+    /// Two variables that no URI can tell apart.
+    #[error("nothing stands between `{0}` and the variable before it")]
+    Adjacent(String),
+}
+
+impl FromStr for UriTemplate {
+    type Err = TemplateError;
+
+    fn from_str(source: &str) -> Result<Self, TemplateError> {
+        let mut variables: Vec<String> = Vec::new();
+        let mut literal_len = 0;
+        let mut pattern = "(?s)^".to_owned();
+        let mut rest = source;
+        while let Some((literal, after)) = rest.split_once('{') {
+            let (expression, after) = after.split_once('}').ok_or(TemplateError::Brace)?;
+            let (name, value) = expression_of(expression)?;
+            if variables.iter().any(|known| known == name) {
+                return Err(TemplateError::Repeated(name.to_owned()));
+            }
+            if literal.is_empty() && !variables.is_empty() {
+                return Err(TemplateError::Adjacent(name.to_owned()));
+            }
+            pattern += &escaped(literal)?;
+            pattern += value;
+            literal_len += literal.len();
+            variables.push(name.to_owned());
+            rest = after;
+        }
+        pattern += &escaped(rest)?;
+        pattern.push('$');
+        Ok(Self {
+            source: source.to_owned(),
+            variables,
+            literal_len: literal_len + rest.len(),
+            regex: Regex::new(&pattern).expect("escaped text and fixed groups are a pattern"),
+        })
+    }
+}
+
+impl UriTemplate {
+    /// The template as it was written.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.source
+    }
+
+    /// The names of the variables, in their order.
+    #[must_use]
+    pub fn variables(&self) -> &[String] {
+        &self.variables
+    }
+
+    /// How much of the template is text, in bytes: of two that match a URI, the one with more says more.
+    #[must_use]
+    pub fn literal_len(&self) -> usize {
+        self.literal_len
+    }
+
+    /// The variables with their values, decoded, if `uri` is made from this template. No value is empty; one
+    /// may hold anything, `..` and encoded slashes included.
+    #[must_use]
+    pub fn values(&self, uri: &str) -> Option<Vec<(&str, String)>> {
+        let uri = encoded(uri);
+        let captures = self.regex.captures(&uri)?;
+        let groups = captures.iter().skip(1).flatten();
+        self.variables
+            .iter()
+            .zip(groups)
+            .map(|(name, group)| {
+                let value = percent_decode_str(group.as_str()).decode_utf8().ok()?;
+                Some((name.as_str(), value.into_owned()))
+            })
+            .collect()
+    }
+}
+
+/// The variable of an expression, and the pattern of its values.
+fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError> {
+    let (name, pattern) = match expression.strip_prefix('+') {
+        Some(name) => (name, "(.+?)"),
+        None => (expression, "([^/?#]+?)"),
+    };
+    let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '.';
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err(TemplateError::Expression(expression.to_owned()));
+    }
+    Ok((name, pattern))
+}
+
+fn escaped(literal: &str) -> Result<String, TemplateError> {
+    if literal.contains('}') {
+        return Err(TemplateError::Brace);
+    }
+    Ok(regex::escape(&encoded(literal)))
+}
+
+/// Text outside of ASCII, which callers may have encoded or not, in the one form in which it is compared.
+fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, CONTROLS).to_string()
+}
+
+impl fmt::Display for UriTemplate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.source)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(template: &str, uri: &str, expected: Option<&[(&str, &str)]>) {
+        let template: UriTemplate = template.parse().unwrap();
+        let values = template.values(uri);
+        let values: Option<Vec<_>> = values
+            .as_ref()
+            .map(|values| values.iter().map(|(k, v)| (*k, v.as_str())).collect());
+        assert_eq!(values.as_deref(), expected, "{uri} from {template}");
+    }
+
+    #[test]
+    fn a_variable_is_one_segment() {
+        let template = "test://template/{id}/data";
+        check(template, "test://template/123/data", Some(&[("id", "123")]));
+        check(
+            template,
+            "test://template/a%2Fb/data",
+            Some(&[("id", "a/b")]),
+        );
+        check(template, "test://template/a/b/data", None);
+        check(template, "test://template//data", None);
+        check(template, "test://template/1/data/", None);
+        check(template, "x-test://template/1/data", None);
+        check("x://{id}", "x://a?b", None);
+        check("x://{id}", "x://a#b", None);
+    }
+
+    #[test]
+    fn a_reserved_variable_is_anything() {
+        check(
+            "file:///{+path}",
+            "file:///a/b?c",
+            Some(&[("path", "a/b?c")]),
+        );
+        check("file:///{+path}", "file:///", None);
+        check(
+            "x://{+dir}/{name}.txt",
+            "x://a/b/c.txt",
+            Some(&[("dir", "a/b"), ("name", "c")]),
+        );
+    }
+
+    #[test]
+    fn the_first_of_several_readings_is_taken() {
+        check(
+            "x://{a}-{b}",
+            "x://1-2-3",
+            Some(&[("a", "1"), ("b", "2-3")]),
+        );
+        check(
+            "x://{a}-{b}/c",
+            "x://1-2-3/c",
+            Some(&[("a", "1"), ("b", "2-3")]),
+        );
+    }
+
+    #[test]
+    fn values_are_decoded_once_and_must_be_utf8() {
+        check("x://{a}", "x://a%20b", Some(&[("a", "a b")]));
+        check("x://{a}", "x://%2541", Some(&[("a", "%41")]));
+        check("x://{a}", "x://100%", Some(&[("a", "100%")]));
+        check("x://{a}", "x://%ff", None);
+        check("x://{a}", "x://a\nb", Some(&[("a", "a\nb")]));
+        check("x://größe/{a}", "x://größe/ö", Some(&[("a", "ö")]));
+        check(
+            "x://größe/{a}",
+            "x://gr%C3%B6%C3%9Fe/%C3%B6",
+            Some(&[("a", "ö")]),
+        );
+    }
+
+    #[test]
+    fn text_means_itself() {
+        check("x://a.b/{c}", "x://aXb/1", None);
+        check("x://(a|b)*/{c}", "x://(a|b)*/1", Some(&[("c", "1")]));
+        check("x://fixed", "x://fixed", Some(&[]));
+        assert_eq!("x://{a}/b".parse::<UriTemplate>().unwrap().literal_len(), 6);
+    }
+
+    #[track_caller]
+    fn check_fault(template: &str, message: &str) {
+        let error = template.parse::<UriTemplate>().unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+
+    #[test]
+    fn what_cannot_be_read_back_is_refused() {
+        check_fault("x://{a", "a brace stands alone");
+        check_fault("x://a}", "a brace stands alone");
+        check_fault("x://{}", "`{}` is neither `{name}` nor `{+name}`");
+        check_fault("x://{?q}", "`{?q}` is neither `{name}` nor `{+name}`");
+        check_fault("x://{a,b}", "`{a,b}` is neither `{name}` nor `{+name}`");
+        check_fault("x://{a:3}", "`{a:3}` is neither `{name}` nor `{+name}`");
+        check_fault("x://{a}/{a}", "the variable `a` stands there twice");
+        check_fault(
+            "x://{a}{b}",
+            "nothing stands between `b` and the variable before it",
+        );
+    }
+}
