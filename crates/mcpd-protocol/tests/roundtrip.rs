@@ -6,8 +6,8 @@ use mcpd_protocol::jsonrpc::{
     self, ErrorCode, ErrorObject, Message, RequestId, error_response, response_raw,
 };
 use mcpd_protocol::{
-    CacheHint, CacheScope, CallToolResult, ContentBlock, Implementation, InputRequiredResult,
-    Interactive, JsonObject, ProtocolVersion, ResultObject, Stamp,
+    CacheHint, CacheScope, CallToolRequestParams, CallToolResult, ContentBlock, Implementation,
+    InputRequiredResult, Interactive, JsonObject, ProtocolVersion, ResultObject, Stamp,
 };
 use proptest::prelude::*;
 use serde::de::DeserializeOwned;
@@ -240,6 +240,12 @@ fn structured_null_is_not_absent() {
         let result: CallToolResult = serde_json::from_str(json).unwrap();
         assert_eq!(serde_json::to_string(&result).unwrap(), json);
     }
+}
+
+#[test]
+fn answers_are_never_null() {
+    let json = r#"{"name":"t","inputResponses":null}"#;
+    serde_json::from_str::<CallToolRequestParams>(json).expect_err("null is no object");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::input::{InputResponses, Interactive};
 use super::pagination::PaginatedRequestParams;
 use super::{NotificationParams, notification, request};
 use crate::content::{ContentBlock, Icon, Role};
+use crate::json::present;
 use crate::meta::{Meta, ResultMeta};
 use crate::stamp::{CacheScope, ResultType, stamped};
 
@@ -106,7 +107,11 @@ pub struct GetPromptRequestParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<BTreeMap<String, String>>,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub input_responses: Option<InputResponses>,
     /// The state that came with the questions. Whoever sends it may have changed it.
     #[serde(skip_serializing_if = "Option::is_none")]

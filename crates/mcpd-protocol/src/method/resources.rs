@@ -7,6 +7,7 @@ use super::input::{InputResponses, Interactive};
 use super::pagination::PaginatedRequestParams;
 use super::{EmptyResult, NotificationParams, notification, request};
 use crate::content::{Annotations, Icon, ResourceContents};
+use crate::json::present;
 use crate::meta::{Meta, ResultMeta};
 use crate::stamp::{CacheScope, ResultType, stamped};
 
@@ -184,7 +185,11 @@ pub struct ReadResourceRequestParams {
     /// The resource, listed or not.
     pub uri: String,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub input_responses: Option<InputResponses>,
     /// The state that came with the questions. Whoever sends it may have changed it.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -116,7 +116,11 @@ pub struct CallToolRequestParams {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Box<RawValue>>,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "present"
+    )]
     pub input_responses: Option<InputResponses>,
     /// The state that came with the questions. Whoever sends it may have changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
