@@ -1,6 +1,7 @@
 //! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
 //! or as an event stream from the first notification on.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,8 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Request as HttpRequest, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
-    ErrorCode, ErrorObject, Frame, Message, Notification, Request, Response as RpcResponse,
+    ErrorCode, ErrorObject, Frame, Message, Notification, Request, RequestId,
+    Response as RpcResponse,
 };
 use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{
@@ -28,7 +30,7 @@ use super::router::Router;
 use super::sessions::HttpSession;
 use crate::catalog::ToolNames;
 use crate::connection::{Reply, batches_refused, join, refuse};
-use crate::dispatch::{self, Handled, encode};
+use crate::dispatch::{self, Handled, MethodResult, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::session::{Introduction, Session};
 use crate::wire::{self, Face, StatelessEnvelope};
@@ -40,6 +42,9 @@ const OUTBOX_MESSAGES: usize = 256;
 /// "the server SHOULD assume protocol version `2025-03-26`" without the header
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
+
+/// An [`Answer`] with the status of the response that it is the whole body of.
+type AnswerWithStatus = Pin<Box<dyn Future<Output = Option<(StatusCode, Bytes)>> + Send>>;
 
 /// A request that is refused before it is dispatched, whole.
 pub(super) type Refused = Box<Response<Body>>;
@@ -137,13 +142,13 @@ impl Router {
         };
         let id = request.id.clone();
         match dispatch::dispatch(&self.server, request, context) {
-            Handled::Now(Err(error)) => {
-                reply::error(stateless_status(error.code), Some(&id), &error)
+            Handled::Now(result) => {
+                let (status, body) = stateless_answer(&id, result);
+                reply::json(status, body)
             }
-            Handled::Now(result) => reply::json(StatusCode::OK, encode(&id, result)),
             Handled::Later(result) => {
-                let answer = Box::pin(async move { Some(encode(&id, result.await)) });
-                respond(head, notifications, answer).await
+                let answer = async move { Some(stateless_answer(&id, result.await)) };
+                respond(head, notifications, Box::pin(answer)).await
             }
         }
     }
@@ -400,7 +405,7 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {
 async fn respond(
     head: &Head<'_>,
     mut notifications: mpsc::Receiver<Bytes>,
-    mut answer: Answer,
+    mut answer: AnswerWithStatus,
 ) -> Response<Body> {
     if !head.wants_events {
         // Closed, so that nothing is collected for nobody.
@@ -408,12 +413,13 @@ async fn respond(
     }
     let (first, answer): (_, Answer) = tokio::select! {
         biased;
-        Some(first) = notifications.recv() => (first, answer),
+        // A stream has its status before its answer.
+        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.1) })),
         answer = &mut answer => match notifications.try_recv() {
             // It came in the same breath as the answer, and goes before it all the same.
-            Ok(first) => (first, Box::pin(std::future::ready(answer))),
+            Ok(first) => (first, Box::pin(std::future::ready(answer.map(|(_, body)| body)))),
             Err(_) => {
-                return answer.map_or_else(reply::accepted, |answer| reply::json(StatusCode::OK, answer));
+                return answer.map_or_else(reply::accepted, |(status, body)| reply::json(status, body));
             }
         },
     };
@@ -421,9 +427,9 @@ async fn respond(
 }
 
 /// The answer of a request that goes on when its client hangs up.
-fn detached(answer: Answer) -> Answer {
+fn detached(answer: Answer) -> AnswerWithStatus {
     let running = tokio::spawn(answer);
-    Box::pin(async move { running.await.ok().flatten() })
+    Box::pin(async move { Some((StatusCode::OK, running.await.ok()??)) })
 }
 
 fn cancel(session: &HttpSession, notification: &Notification<'_>) {
@@ -439,13 +445,15 @@ fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
     reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
 }
 
+/// The status and the body of a response on the stateless wire.
 /// -- 2026-07-28/basic/transports/streamable-http#error-responses
-fn stateless_status(code: ErrorCode) -> StatusCode {
-    match code {
-        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
-        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
+fn stateless_answer(id: &RequestId, result: MethodResult) -> (StatusCode, Bytes) {
+    let status = match result.as_ref().map_err(|error| error.code) {
+        Err(ErrorCode::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
+        Err(ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY) => {
             StatusCode::BAD_REQUEST
         }
         _ => StatusCode::OK,
-    }
+    };
+    (status, encode(id, result))
 }
