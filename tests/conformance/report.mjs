@@ -1,57 +1,59 @@
-// Judges what the conformance suite saw in one leg: `report.mjs LEG RESULTS OPEN`.
-// Every failure and warning counts, but in a scenario that OPEN lists; one that passes must not be listed.
+// Judges what the conformance suite saw in one leg: `report.mjs LEG RESULTS BASELINE`.
+// Failures and warnings count alike, except in the scenarios that BASELINE lists; those must not pass.
 
 import { readdirSync, readFileSync } from 'node:fs';
 
-const [leg, results, open] = process.argv.slice(2);
+const [leg, results, baseline] = process.argv.slice(2);
 
 const log = readFileSync(`${results}.log`, 'utf8');
-const ran = [...log.matchAll(/^[✓✗] (\S+): \d+ passed, \d+ failed$/gm)].map(([, scenario]) => scenario);
-if (ran.length === 0) {
+const scenarios = [...log.matchAll(/^[✓✗] (\S+): \d+ passed, \d+ failed$/gm)].map((line) => line[1]);
+if (scenarios.length === 0) {
   console.log(`${leg}: the suite did not run\n${log}`);
   process.exit(1);
 }
 
-const lines = readFileSync(open, 'utf8').split('\n');
-const allowed = new Set(
-  lines.filter((line) => line.startsWith(`${leg} `)).map((line) => line.split(/\s+/)[1])
-);
+// `LEG SCENARIO reason`
+const lines = readFileSync(baseline, 'utf8').split('\n').map((line) => line.split(/\s+/));
+const known = new Set(lines.filter(([of]) => of === leg).map(([, scenario]) => scenario));
 
-// The directory of a scenario is `server-NAME-TIME`.
+// `server-SCENARIO-TIME/checks.json`
 const directories = new Map(
   readdirSync(results).map((name) => [name.match(/^server-(.+)-\d{4}-\d\d-\d\dT/)?.[1], name])
 );
 
 function checks(scenario) {
   const directory = directories.get(scenario);
-  if (directory === undefined) {
-    return [{ id: scenario, status: 'FAILURE', errorMessage: 'the scenario did not run to its end' }];
-  }
-  return JSON.parse(readFileSync(`${results}/${directory}/checks.json`, 'utf8'));
+  return directory === undefined
+    ? [{ id: scenario, status: 'FAILURE', errorMessage: 'the scenario did not run to its end' }]
+    : JSON.parse(readFileSync(`${results}/${directory}/checks.json`, 'utf8'));
 }
 
 let isGood = true;
-for (const scenario of ran) {
-  const seen = checks(scenario);
-  const count = (status) => seen.filter((check) => check.status === status).length;
-  const faults = seen.filter((check) => check.status === 'FAILURE' || check.status === 'WARNING');
-  const passes = faults.length === 0;
-  const isAllowed = allowed.delete(scenario);
-  const counts = `${count('SUCCESS')} passed, ${count('FAILURE')} failed, ${count('WARNING')} warnings, ${count('SKIPPED')} skipped`;
-  const verdict = passes ? 'ok  ' : isAllowed ? 'open' : 'FAIL';
-  console.log(`${leg} ${verdict} ${scenario}: ${counts}`);
-  if (passes && isAllowed) {
-    console.log(`    it passes: take it out of ${open}`);
+for (const scenario of scenarios) {
+  const { SUCCESS = [], FAILURE = [], WARNING = [], SKIPPED = [] } = Object.groupBy(
+    checks(scenario),
+    (check) => check.status
+  );
+  const faults = [...FAILURE, ...WARNING];
+  const isKnown = known.delete(scenario);
+  const isExpected = isKnown === faults.length > 0;
+  isGood &&= isExpected;
+  const verdict = isExpected ? (isKnown ? 'known' : 'ok   ') : 'FAIL ';
+  console.log(
+    `${leg} ${verdict} ${scenario}: ${SUCCESS.length} passed, ${FAILURE.length} failed, ` +
+      `${WARNING.length} warnings, ${SKIPPED.length} skipped`
+  );
+  if (!isExpected && isKnown) {
+    console.log(`    passes now: take it out of ${baseline}`);
   }
-  if (!passes && !isAllowed) {
+  if (!isExpected && !isKnown) {
     for (const { id, status, errorMessage } of faults) {
       console.log(`    ${status} ${id}: ${errorMessage}`);
     }
   }
-  isGood &&= passes !== isAllowed;
 }
-for (const scenario of allowed) {
-  console.log(`${leg} FAIL ${scenario}: ${open} lists it, and it did not run`);
+for (const scenario of known) {
+  console.log(`${leg} FAIL  ${scenario}: in ${baseline}, but there is no such scenario`);
   isGood = false;
 }
 process.exit(isGood ? 0 : 1);
