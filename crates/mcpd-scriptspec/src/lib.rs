@@ -68,6 +68,7 @@ mod invocation;
 mod json;
 mod log_line;
 mod name;
+mod output;
 mod parse;
 mod rules;
 mod spec;
@@ -81,6 +82,7 @@ pub use diagnostic::{Diagnostic, Location, Severity, Stream};
 pub use invocation::{ArgumentFault, Invocation};
 pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
 pub use name::{PathError, ScriptPath};
+pub use output::{OutputFault, json_output};
 pub use parse::{HelpOutput, Parsed, parse};
 pub use rules::{Code, RULES, Rule};
 pub use spec::{
@@ -88,3 +90,4 @@ pub use spec::{
     ValueType,
 };
 pub use uri_template::{TemplateError, UriTemplate};
+pub use text::excerpt;

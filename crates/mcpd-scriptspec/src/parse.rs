@@ -11,6 +11,7 @@ mod metadata;
 mod options;
 mod report;
 mod role;
+mod schema;
 mod value_type;
 
 use report::Report;

@@ -313,7 +313,7 @@ echo '{"region": {"required": true, "value_type": "string", "header": "My Region
 echo '{"region": {"required": true, "value_type": "string", "header": "Region"}}' >&2"#
 
     InvalidSchema "invalid-schema" Error
-    "Arguments are an object, so their schema describes one; some clients refuse every tool of a server over another schema."
+    "Arguments are held to the schema before a run, and output after it: a schema that is none, or needs another document, checks nothing. Arguments are an object, and some clients refuse every tool of a server over another schema."
     bad r#"echo '{"description": "Draws", "input_schema": {"anyOf": []}}'"#
     good r#"echo '{"description": "Draws", "input_schema": {"type": "object"}}'"#
 

@@ -18,7 +18,8 @@ pub(crate) fn is_hidden(char: char) -> bool {
 }
 
 /// At most `max` characters of `text` on one line, hidden ones as escapes, and an ellipsis where something was left out.
-pub(crate) fn excerpt(text: &str, max: usize) -> String {
+#[must_use]
+pub fn excerpt(text: &str, max: usize) -> String {
     let mut excerpt = String::new();
     let mut chars = text.chars();
     for char in chars.by_ref().take(max) {

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroU32, time::Duration};
 
-use super::{Output, Report, options, role};
+use super::{Output, Report, role, schema};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
@@ -81,6 +81,7 @@ fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     spec.role = role::read(&fields, report);
     let output_schema = fields.iter().find(|member| member.key == "output_schema");
     if let Some(member) = output_schema.filter(|_| spec.output == OutputFormat::Text) {
+        spec.output_schema = None;
         report
             .fault(
                 Code::UnusedField,
@@ -121,9 +122,9 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "description" => spec.description = report.text(member, MAX_DESCRIPTION),
         "version" => spec.version = report.text(member, MAX_NAME),
         "state" => spec.state = report.boolean(member).unwrap_or_default(),
-        "input_schema" => spec.declared_schema = schema(member, report),
+        "input_schema" => spec.declared_schema = schema::read(member, report),
         "output" => spec.output = report.choice(member, OUTPUTS).unwrap_or_default(),
-        "output_schema" => spec.output_schema = schema(member, report),
+        "output_schema" => spec.output_schema = schema::read(member, report),
         "annotations" => spec.annotations = annotations(member, report),
         "icons" => spec.icons = icons(member, report),
         "tags" => spec.tags = report.strings(member),
@@ -138,36 +139,6 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         // The rest make up the role.
         _ => {}
     }
-}
-
-/// A JSON Schema of an object; what it says beyond that is not judged here.
-fn schema(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Value> {
-    let schema = report.object(member)?;
-    let is_input = member.key == "input_schema";
-    let wrong = |keyword: &str, is_right: fn(&serde_json::Value) -> bool| {
-        schema.get(keyword).is_some_and(|value| !is_right(value))
-    };
-    let message = if is_input && schema.get("type").is_none_or(|kind| kind != "object") {
-        r#"a schema of arguments says `"type": "object"`"#
-    } else if wrong("properties", serde_json::Value::is_object) {
-        "`properties` of a schema is an object"
-    } else if wrong("required", serde_json::Value::is_array) {
-        "`required` of a schema is an array"
-    } else {
-        if is_input {
-            let properties = member
-                .value
-                .members()
-                .filter(|keyword| keyword.key == "properties");
-            let names: Vec<_> = properties
-                .flat_map(|keyword| keyword.value.members())
-                .collect();
-            options::check_variables(&names, report);
-        }
-        return Some(serde_json::Value::Object(schema));
-    };
-    report.fault(Code::InvalidSchema, member.value.span(), message);
-    None
 }
 
 fn annotations(member: &Member<'_>, report: &mut Report<'_>) -> Annotations {

@@ -297,6 +297,13 @@ fn examples_of(
         .collect()
 }
 
+pub(super) const BAD_HEADER_NAME: &str = "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other";
+
+pub(super) fn is_header_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
 /// The constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes clients drop the tool.
 fn header(
     field: &Member<'_>,
@@ -305,7 +312,6 @@ fn header(
     report: &mut Report<'_>,
 ) -> Option<String> {
     let name = report.string("header", field.value)?;
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     let is_primitive = matches!(
         value_type,
         ValueType::String { .. }
@@ -313,8 +319,8 @@ fn header(
             | ValueType::Boolean
             | ValueType::Enum { .. }
     );
-    let message = if name.is_empty() || !name.bytes().all(is_token) {
-        "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other"
+    let message = if !is_header_name(&name) {
+        BAD_HEADER_NAME
     } else if !is_primitive {
         "only strings, integers, booleans and enums can be repeated in a header"
     } else if is_secret {
