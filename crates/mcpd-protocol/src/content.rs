@@ -10,7 +10,11 @@ use crate::method::Resource;
 
 /// One piece of content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    expecting = "a content block, which is an object"
+)]
 #[non_exhaustive]
 pub enum ContentBlock {
     /// Text.

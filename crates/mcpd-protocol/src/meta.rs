@@ -78,6 +78,7 @@ impl From<JsonObject> for Meta {
 
 /// The `_meta` of a result. Left out on the wire when empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(expecting = "an object")]
 #[non_exhaustive]
 pub struct ResultMeta {
     /// Who answered. Set by [`Stamp`](crate::Stamp), and shared by all results of a server.
