@@ -51,6 +51,11 @@ impl Call {
     ) -> Result<Self, Refusal> {
         interaction::require(&context.capabilities, &script.required)
             .map_err(Refusal::Capability)?;
+        if let Some(schema) = &script.schemas.input {
+            schema
+                .check_arguments(arguments)
+                .map_err(Refusal::Arguments)?;
+        }
         let invocation = script.spec.invocation(arguments).map_err(|faults| {
             let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
             Refusal::Arguments(lines.join("\n"))
@@ -73,7 +78,7 @@ impl Call {
     pub(crate) async fn result<R>(
         self,
         brought: Brought,
-        interpret: impl AsyncFn(&Script, &Outcome) -> Produced<R>,
+        interpret: impl AsyncFn(&Arc<Script>, &Outcome) -> Produced<R>,
     ) -> Result<Interactive<R>, Failure> {
         let purpose = Purpose {
             method: self.method,

@@ -64,6 +64,7 @@ mod native;
 mod output;
 mod questions;
 mod run;
+mod schema;
 mod seal;
 mod server;
 mod session;

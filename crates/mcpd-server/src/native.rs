@@ -3,7 +3,6 @@
 
 use std::fmt;
 
-use jsonschema::Validator;
 use mcpd_protocol::CallToolResult;
 use mcpd_protocol::LoggingLevel;
 use mcpd_scriptspec::ScriptPath;
@@ -15,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::call::invalid_arguments;
 use crate::context::{Context, SideStream};
+use crate::schema::Schema;
 use crate::tool::Run;
 
 /// What a native tool can tell its caller while it works.
@@ -98,7 +98,7 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 
 /// A function of the program, and what its arguments must look like.
 pub(crate) struct NativeTool {
-    validator: Validator,
+    schema: Schema,
     function: Box<dyn Fn(Value, CallContext) -> Run + Send + Sync>,
 }
 
@@ -119,7 +119,7 @@ impl NativeTool {
         if schema.get("type").is_none_or(|kind| kind != "object") {
             return Err("its arguments must be a struct with named fields".to_owned());
         }
-        let validator = jsonschema::validator_for(&schema).map_err(|error| error.to_string())?;
+        let compiled = Schema::compile(&schema)?;
         let function = Box::new(
             move |value, context| match serde_json::from_value::<A>(value) {
                 Ok(arguments) => {
@@ -131,7 +131,7 @@ impl NativeTool {
         );
         Ok((
             Self {
-                validator,
+                schema: compiled,
                 function,
             },
             schema,
@@ -140,28 +140,10 @@ impl NativeTool {
 
     /// Checks the arguments and, if they are right, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
-        let text = arguments.map_or("{}", RawValue::get);
-        match serde_json::from_str::<Value>(text) {
-            Ok(value) => match self.faults(&value) {
-                None => (self.function)(value, context),
-                Some(faults) => refused(&faults),
-            },
-            Err(error) => refused(&error.to_string()),
+        match self.schema.check_arguments(arguments) {
+            Ok(value) => (self.function)(value, context),
+            Err(faults) => refused(&faults),
         }
-    }
-
-    fn faults(&self, arguments: &Value) -> Option<String> {
-        let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str()
-        {
-            "" => error.to_string(),
-            path => format!("`{}`: {error}", path.trim_start_matches('/')),
-        };
-        let faults: Vec<String> = self
-            .validator
-            .iter_errors(arguments)
-            .map(describe)
-            .collect();
-        (!faults.is_empty()).then(|| faults.join("\n"))
     }
 }
 

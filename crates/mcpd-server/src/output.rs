@@ -1,79 +1,271 @@
 //! From the outcome of a run to the result of its method. What a model reads about a run, it reads from
 //! here.
 
-use mcpd_exec::Outcome;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcpd_exec::{Captured, Ending, Outcome};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, ContentBlock, GetPromptResult, PromptMessage};
 use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wire};
+use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::json;
+use serde_json::value::RawValue;
 
 use crate::interaction::Produced;
 use crate::tool::Script;
 
 mod exit;
+mod files;
+mod mcp;
+mod printed;
+
+use exit::Exit;
+use files::Files;
+use printed::{Fault, Object};
 
 /// How much of stderr a result repeats when the script printed nothing else, in bytes.
 const STDERR_TAIL: usize = 4096;
 
+/// How much of the beginning and of the end of an output is given as text when it was meant to be JSON, in
+/// bytes each.
+const TEXT: usize = 64 * 1024;
+
 /// The result of a tool.
-pub(crate) async fn tool_result(_script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
-    Produced::Complete(text_result(outcome))
+pub(crate) async fn tool_result(
+    script: &Arc<Script>,
+    outcome: &Outcome,
+) -> Produced<CallToolResult> {
+    interpret(script, outcome, tool).await
 }
 
 /// The result of a prompt.
 #[expect(dead_code, reason = "nothing serves prompts yet")]
-pub(crate) async fn prompt_result(script: &Script, outcome: &Outcome) -> Produced<GetPromptResult> {
-    if !outcome.success() {
-        return Produced::Refused(failed(script));
-    }
-    let text = without_final_newline(outcome.stdout.to_text_lossy());
-    let message = PromptMessage::new(Role::User, ContentBlock::text(text));
-    Produced::Complete(GetPromptResult::new(vec![message]))
+pub(crate) async fn prompt_result(
+    script: &Arc<Script>,
+    outcome: &Outcome,
+) -> Produced<GetPromptResult> {
+    interpret(script, outcome, prompt).await
 }
 
 /// The result of reading `uri`, which a script answers for.
 #[expect(dead_code, reason = "nothing serves the resources of scripts yet")]
 pub(crate) async fn resource_result(
+    script: &Arc<Script>,
+    uri: &str,
+    outcome: &Outcome,
+    wire: Wire,
+) -> Produced<ReadResourceResult> {
+    let uri = uri.to_owned();
+    interpret(script, outcome, move |script, outcome| {
+        resource(script, &uri, outcome, wire)
+    })
+    .await
+}
+
+/// Runs `read` where it may take its time: an output can be megabytes of JSON, and name files.
+async fn interpret<R: Send + 'static>(
+    script: &Arc<Script>,
+    outcome: &Outcome,
+    read: impl FnOnce(&Script, &Outcome) -> Produced<R> + Send + 'static,
+) -> Produced<R> {
+    if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= TEXT {
+        return read(script, outcome);
+    }
+    let (shared, outcome) = (Arc::clone(script), outcome.clone());
+    tokio::task::spawn_blocking(move || read(&shared, &outcome))
+        .await
+        .unwrap_or_else(|error| {
+            tracing::error!(script = %script.path, %error, "failed to read an output");
+            Produced::Refused(ErrorObject::internal_error("the result could not be read"))
+        })
+}
+
+fn tool(script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
+    let read = match script.spec.output {
+        OutputFormat::Mcp => {
+            let mut files = Files::new(&script.directory);
+            read_mcp(outcome, |object| mcp::tool(object, &mut files))
+        }
+        OutputFormat::Json => read_json(outcome, structured),
+        _ => return Produced::Complete(text_result(outcome)),
+    };
+    if outcome.success() {
+        return read
+            .and_then(|produced| conforming(script, produced))
+            .unwrap_or_else(|fault| {
+                Produced::Complete(CallToolResult::error(invalid(script, &fault)))
+            });
+    }
+    match (read, outcome.ending) {
+        (Ok(Produced::Complete(mut result)), Ending::Exited(_)) => {
+            mark_failure(&mut result, outcome);
+            Produced::Complete(result)
+        }
+        (Ok(Produced::Refused(error)), Ending::Exited(_)) => Produced::Refused(error),
+        // A run that failed has nothing to ask, and one that was stopped may have said half of it.
+        _ => Produced::Complete(text_result(&shortened(outcome))),
+    }
+}
+
+fn structured(value: &RawValue) -> CallToolResult {
+    let mut result = CallToolResult::text(value.get());
+    result.structured_content = Some(value.to_owned());
+    result
+}
+
+/// "Servers MUST provide structured results that conform to this schema."
+/// -- 2026-07-28/server/tools#output-schema
+fn conforming(
+    script: &Script,
+    produced: Produced<CallToolResult>,
+) -> Result<Produced<CallToolResult>, Fault> {
+    if let Produced::Complete(result) = &produced
+        && let Some(schema) = &script.schemas.output
+        && result.is_error != Some(true)
+    {
+        let content = result
+            .structured_content
+            .as_ref()
+            .ok_or_else(|| Fault::new("its `output_schema` demands `structuredContent`"))?;
+        let content = serde_json::from_str(content.get())
+            .map_err(|error| Fault::new(format!("`structuredContent`: {error}")))?;
+        schema.check(&content).map_err(|faults| {
+            Fault::new(format!("it does not fit the `output_schema`: {faults}"))
+        })?;
+    }
+    Ok(produced)
+}
+
+fn prompt(script: &Script, outcome: &Outcome) -> Produced<GetPromptResult> {
+    let read = match script.spec.output {
+        OutputFormat::Mcp => {
+            let mut files = Files::new(&script.directory);
+            read_mcp(outcome, |object| mcp::prompt(object, &mut files))
+        }
+        OutputFormat::Json => read_json(outcome, |value| message(value.get())),
+        _ => Ok(Produced::Complete(message(text(&outcome.stdout)))),
+    };
+    or_refused(script, outcome, read, || failed(script, outcome))
+}
+
+fn message(text: impl Into<String>) -> GetPromptResult {
+    let message = PromptMessage::new(Role::User, ContentBlock::text(text));
+    GetPromptResult::new(vec![message])
+}
+
+fn resource(
     script: &Script,
     uri: &str,
     outcome: &Outcome,
     wire: Wire,
 ) -> Produced<ReadResourceResult> {
-    if exit::Exit::of(outcome).name == "not-found" {
-        return Produced::Refused(ErrorObject::resource_not_found(uri, wire));
-    }
-    if !outcome.success() {
-        return Produced::Refused(failed(script));
-    }
-    let text = without_final_newline(outcome.stdout.to_text_lossy());
-    let contents = ResourceContents::new(uri, ResourceBody::Text(text));
-    Produced::Complete(ReadResourceResult::new(vec![contents]))
+    let mime_type = match &script.spec.role {
+        scriptspec::Role::Resource { mime_type, .. } => mime_type.as_deref(),
+        _ => None,
+    };
+    let contents = |bytes: &[u8]| ReadResourceResult::new(vec![contents(uri, mime_type, bytes)]);
+    let read = match script.spec.output {
+        OutputFormat::Mcp => {
+            let mut files = Files::new(&script.directory);
+            read_mcp(outcome, |object| mcp::resource(object, &mut files, uri))
+        }
+        OutputFormat::Json => read_json(outcome, |value| contents(value.get().as_bytes())),
+        _ => printed::whole(&outcome.stdout).map(|bytes| Produced::Complete(contents(&bytes))),
+    };
+    or_refused(script, outcome, read, || match outcome.ending {
+        Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
+        _ => failed(script, outcome),
+    })
 }
 
-/// Where only a result can be shown, the cause of a failure is for the operator's log.
-fn failed(script: &Script) -> ErrorObject {
-    ErrorObject::internal_error(format!("the script `{}` failed", script.path))
+/// What a resource holds: text if it is text, and without a known type JSON if it is JSON.
+pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> ResourceContents {
+    let (body, guess) = match std::str::from_utf8(bytes) {
+        Ok(text) => {
+            let text = text.strip_suffix('\n').unwrap_or(text);
+            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+            let guess = if is_json {
+                "application/json"
+            } else {
+                "text/plain"
+            };
+            (ResourceBody::Text(text.to_owned()), guess)
+        }
+        Err(_) => (
+            ResourceBody::Blob(STANDARD.encode(bytes)),
+            "application/octet-stream",
+        ),
+    };
+    ResourceContents::new(uri, body).with_mime_type(mime_type.unwrap_or(guess))
 }
 
-/// What the caller gets for a run that took place.
+fn read_mcp<R>(
+    outcome: &Outcome,
+    result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
+) -> Result<Produced<R>, Fault> {
+    mcp::read(&printed::whole(&outcome.stdout)?, result)
+}
+
+fn read_json<R>(
+    outcome: &Outcome,
+    result: impl FnOnce(&RawValue) -> R,
+) -> Result<Produced<R>, Fault> {
+    let whole = printed::whole(&outcome.stdout)?;
+    printed::value(&whole).map(|value| Produced::Complete(result(value)))
+}
+
+/// What came of a run for a method whose results can't tell of failures.
+fn or_refused<R>(
+    script: &Script,
+    outcome: &Outcome,
+    read: Result<Produced<R>, Fault>,
+    failure: impl FnOnce() -> ErrorObject,
+) -> Produced<R> {
+    match read {
+        Ok(Produced::Refused(error)) => Produced::Refused(error),
+        _ if !outcome.success() => Produced::Refused(failure()),
+        Ok(produced) => produced,
+        Err(fault) => Produced::Refused(ErrorObject::internal_error(invalid(script, &fault))),
+    }
+}
+
+/// What is wrong with an output, for its reader and for the operator.
+fn invalid(script: &Script, fault: &Fault) -> String {
+    tracing::warn!(script = %script.path, "the output is not valid: {fault}");
+    format!(
+        "The output of the script `{}` is not valid: {fault}",
+        script.path
+    )
+}
+
+/// The cause is for the operator's log; a client can do nothing about it.
+fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
+    let exit = Exit::of(outcome);
+    let stderr = tail(&outcome.stderr);
+    tracing::warn!(script = %script.path, ending = ?outcome.ending, "the script failed: {stderr}");
+    ErrorObject::internal_error(format!(
+        "the script `{}` failed with exit code {} ({})",
+        script.path, exit.code, exit.name
+    ))
+}
+
+/// What the caller of a tool gets for a run whose output is text.
 fn text_result(outcome: &Outcome) -> CallToolResult {
-    let text = without_final_newline(outcome.stdout.to_text_lossy());
-    let exit = exit::Exit::of(outcome);
+    let text = text(&outcome.stdout);
+    let exit = Exit::of(outcome);
     let mut content = Vec::new();
     content.extend(exit.explanation(outcome));
     if !text.is_empty() || (content.is_empty() && outcome.success()) {
         content.push(text);
     }
     if content.is_empty() {
-        content.push(stderr_tail(outcome, &exit));
+        content.push(last_words(outcome, &exit));
     }
     let mut result = CallToolResult::new(content.into_iter().map(ContentBlock::text).collect());
-    result.is_error = Some(!outcome.success());
     if !outcome.success() {
-        result.meta.other.insert(
-            "mcpd/exit".to_owned(),
-            json!({"code": exit.code, "name": exit.name}),
-        );
+        mark_failure(&mut result, outcome);
     }
     if outcome.stdout.omitted() > 0 {
         let total = outcome.stdout.total_bytes;
@@ -85,8 +277,31 @@ fn text_result(outcome: &Outcome) -> CallToolResult {
     result
 }
 
-/// `echo` ends every output with a newline that nobody means.
-fn without_final_newline(mut text: String) -> String {
+fn mark_failure(result: &mut CallToolResult, outcome: &Outcome) {
+    let exit = Exit::of(outcome);
+    result.is_error = Some(true);
+    result.meta.other.insert(
+        "mcpd/exit".to_owned(),
+        json!({"code": exit.code, "name": exit.name}),
+    );
+}
+
+/// The outcome with no more output than is given as text.
+fn shortened(outcome: &Outcome) -> Outcome {
+    let mut shortened = outcome.clone();
+    let Captured { head, tail, .. } = &mut shortened.stdout;
+    if head.len() > 2 * TEXT {
+        if tail.is_empty() {
+            *tail = head.slice(head.len() - TEXT..);
+        }
+        head.truncate(TEXT);
+    }
+    shortened
+}
+
+fn text(output: &Captured) -> String {
+    let mut text = output.to_text_lossy();
+    // `echo` ends every output with a newline that nobody means.
     if text.ends_with('\n') {
         text.pop();
     }
@@ -94,18 +309,20 @@ fn without_final_newline(mut text: String) -> String {
 }
 
 /// A script that fails silently on stdout has usually said why on stderr.
-fn stderr_tail(outcome: &Outcome, exit: &exit::Exit) -> String {
-    let text = outcome.stderr.to_text_lossy();
-    let text = text.trim_end();
-    let mut start = text.len().saturating_sub(STDERR_TAIL);
-    while !text.is_char_boundary(start) {
-        start += 1;
-    }
-    match &text[start..] {
-        "" => format!(
+fn last_words(outcome: &Outcome, exit: &Exit) -> String {
+    match tail(&outcome.stderr) {
+        words if words.is_empty() => format!(
             "The script ended with exit code {} ({}) and printed nothing.",
             exit.code, exit.name
         ),
-        tail => tail.to_owned(),
+        words => words,
     }
+}
+
+/// The end of a stream.
+fn tail(stream: &Captured) -> String {
+    let text = stream.to_text_lossy();
+    let text = text.trim_end();
+    let start = text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL));
+    text[start..].to_owned()
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use mcpd_exec::{Command, Line, Outcome, StartError, Stream};
 use mcpd_protocol::LoggingLevel;
-use mcpd_scriptspec::{Invocation, LogLevel, log_line, progress_line};
+use mcpd_scriptspec::{
+    Invocation, LogLevel, OutputFormat, Role, ScriptSpec, log_line, progress_line,
+};
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
@@ -16,6 +18,9 @@ use crate::context::{Context, SideStream};
 use crate::interaction::Answers;
 use crate::subscribers::Event;
 use crate::tool::Script;
+
+/// How much of an output is kept that is of use only as a whole, in bytes.
+const STRUCTURED_OUTPUT: usize = 16 << 20;
 
 /// What a run is for: the method and what it names.
 #[derive(Debug, Clone, Copy)]
@@ -93,6 +98,9 @@ fn command(server: &Server, script: &Script, input: &Input, context: &Context) -
     if let Some(timeout) = script.spec.timeout {
         limits.wall = timeout;
     }
+    if is_wanted_whole(&script.spec) {
+        limits.capture_head = limits.capture_head.max(STRUCTURED_OUTPUT);
+    }
     let command = Command::new(&script.file)
         .current_dir(&script.directory)
         .limits(limits)
@@ -115,6 +123,11 @@ fn command(server: &Server, script: &Script, input: &Input, context: &Context) -
         command = command.env(name, value);
     }
     command
+}
+
+/// Of a text the beginning and the end are worth something; of JSON, or of a resource, they aren't.
+fn is_wanted_whole(spec: &ScriptSpec) -> bool {
+    spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
 }
 
 /// Unique on this machine: this process, then this call.

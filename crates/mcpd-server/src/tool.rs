@@ -6,7 +6,6 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive, Resource};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::{RawValue, to_raw_value};
@@ -20,6 +19,9 @@ use crate::context::Context;
 use crate::interaction::Brought;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
+use crate::schema::Schemas;
+
+pub(crate) mod definition;
 
 /// The future of one call; dropping it ends the run.
 pub(crate) type Run =
@@ -51,50 +53,50 @@ pub(crate) struct Script {
     /// Where it runs: relative paths in a script mean its root, whoever started mcpd.
     pub(crate) directory: PathBuf,
     pub(crate) spec: Arc<ScriptSpec>,
+    /// What its arguments and its structured content are held to.
+    pub(crate) schemas: Arc<Schemas>,
     /// What a client must have declared for the script to be of use.
     pub(crate) required: ClientCapabilities,
+}
+
+impl Script {
+    /// The script that was found, unless a fault keeps it from being served.
+    pub(crate) fn from_scan(found: &ScannedScript) -> Option<Self> {
+        let spec = Arc::clone(found.spec.as_ref()?);
+        Some(Self {
+            path: found.path.clone(),
+            file: found.file.clone(),
+            directory: found.root.clone(),
+            schemas: Arc::clone(&found.schemas),
+            required: required_capabilities(&spec.requires),
+            spec,
+        })
+    }
 }
 
 impl Tool {
     /// A tool built into the program.
     pub(crate) fn native(
         path: ScriptPath,
-        definition: protocol::Tool,
+        mut definition: protocol::Tool,
         body: Arc<NativeTool>,
     ) -> Self {
+        definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
         Self::new(path, definition, Body::Native(body))
     }
 
     /// The tool that a script is, unless a fault keeps it from being served.
     pub(crate) fn from_script(found: &Arc<ScannedScript>) -> Option<Self> {
-        let spec = Arc::clone(found.spec.as_ref()?);
-        let mut definition = protocol::Tool::new(found.path.as_str(), raw(&spec.input_schema()));
-        definition.description = spec.description.clone();
-        // A list shows another spelling of the path; people should still see the path itself.
-        definition.title = Some(
-            spec.title
-                .clone()
-                .unwrap_or_else(|| found.path.as_str().to_owned()),
-        );
-        let script = Script {
-            path: found.path.clone(),
-            file: found.file.clone(),
-            directory: found.root.clone(),
-            required: required_capabilities(&spec.requires),
-            spec,
-        };
+        let script = Script::from_scan(found)?;
+        let definition = definition::tool(&script.path, &script.spec);
         Some(Self::new(
-            found.path.clone(),
+            script.path.clone(),
             definition,
             Body::Script(Arc::new(script)),
         ))
     }
 
-    fn new(path: ScriptPath, mut definition: protocol::Tool, body: Body) -> Self {
-        definition
-            .meta
-            .get_or_insert_with(Meta::new)
-            .insert("mcpd/path".to_owned(), json!(path.as_str()));
+    fn new(path: ScriptPath, definition: protocol::Tool, body: Body) -> Self {
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
         Self {
             portable_name: path.portable().into_owned(),

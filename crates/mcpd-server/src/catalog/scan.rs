@@ -13,6 +13,7 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, pa
 use super::cache::Cache;
 use super::walk::{self, Candidate, Fingerprint, Reason, Rejected};
 use crate::environment::Environment;
+use crate::schema::{Schemas, Unusable};
 
 /// How long a script may take to describe itself.
 pub const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
@@ -45,6 +46,8 @@ pub struct ScannedScript {
     pub diagnostics: Vec<Diagnostic>,
     /// The text the diagnostics point into.
     pub help: HelpText,
+    /// Its schemas, compiled.
+    pub(crate) schemas: Arc<Schemas>,
     fingerprint: Fingerprint,
 }
 
@@ -245,7 +248,7 @@ impl ProbeFault {
 
 impl ScannedScript {
     fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>) -> Self {
-        let (help, spec, diagnostics) = match answer {
+        let (help, mut spec, mut diagnostics) = match answer {
             Ok(help) => {
                 let parsed = parse(HelpOutput {
                     stdout: &help.stdout,
@@ -258,6 +261,15 @@ impl ScannedScript {
                 (fault.help(), None, vec![diagnostic])
             }
         };
+        let schemas = spec
+            .as_ref()
+            .map(Schemas::of)
+            .unwrap_or(Ok(Schemas::default()));
+        let schemas = schemas.unwrap_or_else(|Unusable { field, reason }| {
+            spec = None;
+            diagnostics.push(Diagnostic::invalid_schema(&help.stdout, field, &reason));
+            Schemas::default()
+        });
         Self {
             path: candidate.path,
             file: candidate.file,
@@ -265,6 +277,7 @@ impl ScannedScript {
             spec: spec.map(Arc::new),
             diagnostics,
             help,
+            schemas: Arc::new(schemas),
             fingerprint: candidate.fingerprint,
         }
     }

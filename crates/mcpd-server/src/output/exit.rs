@@ -16,6 +16,9 @@ const CONTRACT: [&str; 10] = [
     "timeout",
 ];
 
+/// The exit code of a script that has not found what it was asked for.
+pub(super) const NOT_FOUND: i32 = 4;
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Exit {

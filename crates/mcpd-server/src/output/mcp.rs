@@ -1,0 +1,130 @@
+//! `"output": "mcp"`: a script prints one object in the shape of its method's result, or refuses in the words of the
+//! protocol, or asks.
+
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::{
+    CallToolResult, GetPromptResult, InputMethod, InputRequests, ReadResourceResult,
+};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::files::Files;
+use super::printed::{Fault, Object};
+use crate::interaction::{Produced, Question};
+
+/// Codes that JSON-RPC and MCP keep to themselves.
+const RESERVED: std::ops::RangeInclusive<i64> = -32768..=-32000;
+
+/// Reads what a script printed; `result` reads the shape that belongs to the method.
+pub(super) fn read<R>(
+    output: &[u8],
+    result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
+) -> Result<Produced<R>, Fault> {
+    let object = Object::read(output)?;
+    if let Some(error) = object.member("error")? {
+        return permitted(error).map(Produced::Refused);
+    }
+    if object.has("inputRequests") || object.has("requestState") {
+        return question(&object).map(Produced::Ask);
+    }
+    result(&object).map(Produced::Complete)
+}
+
+/// Codes of a script's own are "allocated outside the JSON-RPC reserved range (`-32768` to `-32000`)"
+/// -- 2026-07-28/basic/index#error-codes
+fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
+    const STANDARD: [ErrorCode; 2] = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
+    if RESERVED.contains(&error.code.get()) && !STANDARD.contains(&error.code) {
+        return Err(Fault::new(format!(
+            "`error.code`: {} is reserved; use {} for arguments, {} for failures, or a number of your own outside of {} to {}",
+            error.code,
+            STANDARD[0],
+            STANDARD[1],
+            RESERVED.start(),
+            RESERVED.end(),
+        )));
+    }
+    Ok(error)
+}
+
+fn question(object: &Object<'_>) -> Result<Question, Fault> {
+    let requests: InputRequests = object.member("inputRequests")?.unwrap_or_default();
+    let state = object.member::<Box<RawValue>>("requestState")?;
+    if requests.is_empty() && state.is_none() {
+        return Err(Fault::new("`inputRequests`: nothing is asked"));
+    }
+    for (key, request) in &requests {
+        let has_params = request
+            .params
+            .as_ref()
+            .map(|params| params.get().starts_with('{'));
+        let is_right = has_params.unwrap_or(request.method == InputMethod::RootsList);
+        if !is_right {
+            return Err(Fault::new(format!(
+                "`inputRequests.{key}.params`: expected an object"
+            )));
+        }
+    }
+    Ok(Question { requests, state })
+}
+
+/// The shape of `CallToolResult`.
+pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToolResult, Fault> {
+    let content: Option<Vec<_>> = object.elements("content", |block| files.embed(block))?;
+    let structured: Option<Box<RawValue>> = object.member("structuredContent")?;
+    let mut result = match (content, &structured) {
+        (Some(content), None) => CallToolResult::new(content),
+        (Some(content), Some(_)) if !content.is_empty() => CallToolResult::new(content),
+        // "a tool that returns structured content SHOULD also return the serialized JSON in a TextContent
+        // block" -- 2026-07-28/server/tools#structured-content
+        (_, Some(structured)) => CallToolResult::text(structured.get()),
+        (None, None) => {
+            return Err(Fault::new(
+                "expected `content`, `structuredContent`, `error` or `inputRequests`",
+            ));
+        }
+    };
+    result.structured_content = structured;
+    result.is_error = Some(object.member("isError")?.unwrap_or_default());
+    result.meta = object.member("_meta")?.unwrap_or_default();
+    Ok(result)
+}
+
+/// The shape of `GetPromptResult`.
+pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPromptResult, Fault> {
+    let messages = object
+        .elements("messages", |message| files.embed(message))?
+        .ok_or_else(|| Fault::new("expected `messages`, `error` or `inputRequests`"))?;
+    let mut result = GetPromptResult::new(messages);
+    result.description = object.member("description")?;
+    result.meta = object.member("_meta")?.unwrap_or_default();
+    Ok(result)
+}
+
+/// The shape of `ReadResourceResult`; contents without a URI have the one that was asked for.
+pub(super) fn resource(
+    object: &Object<'_>,
+    files: &mut Files<'_>,
+    uri: &str,
+) -> Result<ReadResourceResult, Fault> {
+    let prepare = |contents: &mut Value| {
+        if let Some(members) = contents.as_object_mut() {
+            members.entry("uri").or_insert_with(|| uri.into());
+        }
+        files.embed(contents)
+    };
+    let contents = object
+        .elements("contents", prepare)?
+        .filter(|contents: &Vec<_>| !contents.is_empty())
+        .ok_or_else(|| {
+            Fault::new("expected `contents` with at least one element, `error` or `inputRequests`")
+        })?;
+    let mut result = ReadResourceResult::new(contents);
+    result.ttl_ms = object.member("ttlMs")?;
+    result.cache_scope = object.member("cacheScope")?;
+    result.meta = object.member("_meta")?.unwrap_or_default();
+    Ok(result)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,275 @@
+//! What a script may print, and what is said of what it may not.
+
+use std::fs;
+
+use serde::Serialize;
+use tempfile::TempDir;
+
+use super::*;
+
+fn shown<R: Serialize>(read: Result<Produced<R>, Fault>) -> String {
+    match read {
+        Ok(Produced::Complete(result)) => serde_json::to_string(&result).unwrap(),
+        Ok(Produced::Refused(error)) => {
+            format!("refused {}", serde_json::to_string(&error).unwrap())
+        }
+        Ok(Produced::Ask(Question { requests, state })) => format!(
+            "asks {} with {}",
+            serde_json::to_string(&requests).unwrap(),
+            state.map_or_else(|| "nothing".to_owned(), |state| state.to_string())
+        ),
+        Err(fault) => format!("fault: {fault}"),
+    }
+}
+
+/// A directory with a picture, a text and something that is neither.
+fn directory() -> TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    fs::write(directory.path().join("chart.png"), b"\x89PNG").unwrap();
+    fs::write(directory.path().join("notes.md"), "Grüße").unwrap();
+    fs::write(directory.path().join("data"), b"\xff").unwrap();
+    directory
+}
+
+#[track_caller]
+fn check_tool(output: &str, expected: &str) {
+    let directory = directory();
+    let mut files = Files::new(directory.path());
+    assert_eq!(
+        shown(read(output.as_bytes(), |object| tool(object, &mut files))),
+        expected
+    );
+}
+
+#[track_caller]
+fn check_prompt(output: &str, expected: &str) {
+    let directory = directory();
+    let mut files = Files::new(directory.path());
+    assert_eq!(
+        shown(read(output.as_bytes(), |object| prompt(object, &mut files))),
+        expected
+    );
+}
+
+#[track_caller]
+fn check_resource(output: &str, expected: &str) {
+    let directory = directory();
+    let mut files = Files::new(directory.path());
+    assert_eq!(
+        shown(read(output.as_bytes(), |object| resource(
+            object,
+            &mut files,
+            "notes://today"
+        ))),
+        expected
+    );
+}
+
+#[test]
+fn a_tool_gives_content() {
+    check_tool(
+        r#"{"content": [{"type": "text", "text": "a", "annotations": {"priority": 1}}, {"type": "image", "data": "AA==", "mimeType": "image/png"}], "isError": true, "_meta": {"a/b": 1}}"#,
+        r#"{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"image","data":"AA==","mimeType":"image/png"}],"isError":true,"_meta":{"a/b":1}}"#,
+    );
+    check_tool(r#"{"content": []}"#, r#"{"content":[],"isError":false}"#);
+}
+
+#[test]
+fn structured_content_is_kept_to_the_byte_and_told_as_text() {
+    check_tool(
+        r#"{"structuredContent": {"n": 1.50, "big": 123456789012345678901234567890}}"#,
+        r#"{"content":[{"type":"text","text":"{\"n\": 1.50, \"big\": 123456789012345678901234567890}"}],"structuredContent":{"n": 1.50, "big": 123456789012345678901234567890},"isError":false}"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "text", "text": "one"}], "structuredContent": null}"#,
+        r#"{"content":[{"type":"text","text":"one"}],"structuredContent":null,"isError":false}"#,
+    );
+}
+
+#[test]
+fn a_script_may_refuse_with_a_code_of_its_own() {
+    check_tool(
+        r#"{"error": {"code": 17, "message": "no", "data": null}, "content": []}"#,
+        r#"refused {"code":17,"message":"no","data":null}"#,
+    );
+    check_tool(
+        r#"{"error": {"code": -32602, "message": "no"}}"#,
+        r#"refused {"code":-32602,"message":"no"}"#,
+    );
+    for code in [-32000, -32002, -32021, -32042, -32601, -32768] {
+        check_tool(
+            &format!(r#"{{"error": {{"code": {code}, "message": "no"}}}}"#),
+            &format!(
+                "fault: `error.code`: {code} is reserved; use -32602 for arguments, -32603 for failures, or a number of your own outside of -32768 to -32000"
+            ),
+        );
+    }
+    check_tool(
+        r#"{"error": "no"}"#,
+        r#"fault: `error`: invalid type: string "no", expected an object with `code` and `message`, in `"no"`"#,
+    );
+}
+
+#[test]
+fn a_script_may_ask() {
+    check_tool(
+        r#"{"inputRequests": {"name": {"method": "elicitation/create", "params": {"message": "Who?"}}, "roots": {"method": "roots/list"}}, "requestState": [1.0]}"#,
+        r#"asks {"name":{"method":"elicitation/create","params":{"message": "Who?"}},"roots":{"method":"roots/list"}} with [1.0]"#,
+    );
+    check_tool(r#"{"requestState": null}"#, "asks {} with null");
+    check_prompt(
+        r#"{"inputRequests": {"roots": {"method": "roots/list"}}}"#,
+        r#"asks {"roots":{"method":"roots/list"}} with nothing"#,
+    );
+}
+
+#[test]
+fn what_can_not_be_asked_is_a_fault() {
+    check_tool(
+        r#"{"inputRequests": {}}"#,
+        "fault: `inputRequests`: nothing is asked",
+    );
+    check_tool(
+        r#"{"inputRequests": {"a": {"method": "tools/call"}}}"#,
+        r#"fault: `inputRequests`: unknown variant `tools/call`, expected one of `elicitation/create`, `sampling/createMessage`, `roots/list`, in `{"a": {"method": "tools/call"}}`"#,
+    );
+    check_tool(
+        r#"{"inputRequests": {"a": {"method": "elicitation/create"}}}"#,
+        "fault: `inputRequests.a.params`: expected an object",
+    );
+    check_tool(
+        r#"{"inputRequests": {"a": {"method": "roots/list", "params": []}}}"#,
+        "fault: `inputRequests.a.params`: expected an object",
+    );
+}
+
+#[test]
+fn a_file_takes_the_place_of_data() {
+    check_tool(
+        r#"{"content": [{"type": "image", "path": "chart.png"}, {"type": "audio", "path": "data", "mimeType": "audio/wav"}]}"#,
+        r#"{"content":[{"type":"image","data":"iVBORw==","mimeType":"image/png"},{"type":"audio","data":"/w==","mimeType":"audio/wav"}],"isError":false}"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "resource", "resource": {"uri": "a:b", "path": "notes.md"}}]}"#,
+        r#"{"content":[{"type":"resource","resource":{"uri":"a:b","mimeType":"text/markdown","text":"Grüße"}}],"isError":false}"#,
+    );
+    check_prompt(
+        r#"{"messages": [{"role": "user", "content": {"type": "image", "path": "chart.png"}}]}"#,
+        r#"{"messages":[{"role":"user","content":{"type":"image","data":"iVBORw==","mimeType":"image/png"}}]}"#,
+    );
+    check_resource(
+        r#"{"contents": [{"path": "data"}, {"uri": "notes://2", "path": "notes.md", "mimeType": "text/plain"}]}"#,
+        r#"{"contents":[{"uri":"notes://today","blob":"/w=="},{"uri":"notes://2","mimeType":"text/plain","text":"Grüße"}]}"#,
+    );
+}
+
+#[test]
+fn a_file_that_can_not_be_taken_is_named() {
+    check_tool(
+        r#"{"content": [{"type": "image", "path": "none.png"}]}"#,
+        r#"fault: `content[0]`: the file `none.png` can't be read: No such file or directory (os error 2), in `{"type":"image","path":"none.png"}`"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "image", "path": "notes.md"}]}"#,
+        r#"fault: `content[0]`: the name of `notes.md` is of no known type `image/*`; add a `mimeType`, in `{"type":"image","path":"notes.md"}`"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "image", "path": "chart.png", "data": ""}]}"#,
+        r#"fault: `content[0]`: both `data` and `path`, in `{"type":"image","path":"chart.png","data":""}`"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "audio", "path": ".", "mimeType": "audio/wav"}]}"#,
+        r#"fault: `content[0]`: the file `.` can't be read: it is no regular file, in `{"type":"audio","path":".","mimeType":"audio/wav"}`"#,
+    );
+    check_resource(
+        r#"{"contents": [{"path": "data", "text": ""}]}"#,
+        r#"fault: `contents[0]`: both `path` and a `text` or `blob`, in `{"path":"data","text":"","uri":"notes://today"}`"#,
+    );
+}
+
+#[test]
+fn files_of_one_result_have_a_bound_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let most = 9 << 20;
+    fs::write(directory.path().join("a.png"), vec![0; most]).unwrap();
+    let mut files = Files::new(directory.path());
+    let mut block = || files.embed(&mut serde_json::json!({"type": "image", "path": "a.png"}));
+    assert_eq!(block(), Ok(()));
+    assert_eq!(
+        block().unwrap_err(),
+        "with the file `a.png` the files of one result are larger than 16777216 bytes"
+    );
+}
+
+#[test]
+fn output_of_another_shape_says_where_and_what() {
+    check_tool(
+        "",
+        "fault: line 1, column 1: expected a JSON value, found the end of the text",
+    );
+    check_tool("[1]", "fault: expected a JSON object, found `[1]`");
+    check_tool(
+        "{}",
+        "fault: expected `content`, `structuredContent`, `error` or `inputRequests`",
+    );
+    check_tool(
+        r#"{"content": [], "content": []}"#,
+        r#"fault: line 1, column 17: the key `content` for the second time, in `{"content": [], "content": []}`"#,
+    );
+    check_tool(
+        r#"{"content": "text"}"#,
+        r#"fault: `content`: invalid type: string "text", expected a sequence, in `"text"`"#,
+    );
+    check_tool(
+        r#"{"content": ["text"]}"#,
+        r#"fault: `content[0]`: invalid type: string "text", expected a content block, which is an object, in `"text"`"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "text", "text": "a"}, {"type": "video"}]}"#,
+        r#"fault: `content[1]`: unknown variant `video`, expected one of `text`, `image`, `audio`, `resource_link`, `resource`, in `{"type":"video"}`"#,
+    );
+    check_tool(
+        r#"{"content": [{"type": "image", "data": "AA=="}]}"#,
+        r#"fault: `content[0]`: missing field `mimeType`, in `{"type":"image","data":"AA=="}`"#,
+    );
+    check_tool(
+        r#"{"content": [], "isError": "no"}"#,
+        r#"fault: `isError`: invalid type: string "no", expected a boolean, in `"no"`"#,
+    );
+    check_tool(
+        r#"{"content": [], "_meta": []}"#,
+        r#"fault: `_meta`: invalid type: sequence, expected an object, in `[]`"#,
+    );
+    check_prompt(
+        r#"{"content": []}"#,
+        r#"fault: expected `messages`, `error` or `inputRequests`"#,
+    );
+    check_prompt(
+        r#"{"messages": [{"role": "system", "content": {"type": "text", "text": "a"}}]}"#,
+        r#"fault: `messages[0]`: unknown variant `system`, expected `user` or `assistant`, in `{"role":"system","content":{"type":"text","text":"a"}}`"#,
+    );
+    check_resource(
+        r#"{"contents": []}"#,
+        r#"fault: expected `contents` with at least one element, `error` or `inputRequests`"#,
+    );
+    check_resource(
+        r#"{"contents": [{"mimeType": "text/plain"}]}"#,
+        r#"fault: `contents[0]`: resource contents have either a `text` or a `blob`, in `{"mimeType":"text/plain","uri":"notes://today"}`"#,
+    );
+}
+
+#[test]
+fn a_prompt_gives_messages() {
+    check_prompt(
+        r#"{"description": "d", "messages": [{"role": "assistant", "content": {"type": "text", "text": "a"}}]}"#,
+        r#"{"description":"d","messages":[{"role":"assistant","content":{"type":"text","text":"a"}}]}"#,
+    );
+}
+
+#[test]
+fn a_resource_may_say_how_long_it_keeps() {
+    check_resource(
+        r#"{"contents": [{"text": "a"}], "ttlMs": 1000, "cacheScope": "public"}"#,
+        r#"{"contents":[{"uri":"notes://today","text":"a"}],"ttlMs":1000,"cacheScope":"public"}"#,
+    );
+}

@@ -1,0 +1,125 @@
+//! What a script printed as JSON, piece by piece, with words for what is wrong with a piece.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use mcpd_exec::Captured;
+use mcpd_scriptspec::{OutputFault, excerpt, json_output};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Characters of a faulty piece that a message repeats.
+const EXCERPT: usize = 120;
+
+/// Why an output is not what its format promises, as a fragment.
+#[derive(Debug)]
+pub(super) struct Fault(String);
+
+impl Fault {
+    pub(super) fn new(what: impl Into<String>) -> Self {
+        Self(what.into())
+    }
+
+    /// A fault of `piece`, which stands at `place`.
+    fn at(place: impl fmt::Display, what: impl fmt::Display, piece: &str) -> Self {
+        Self(format!(
+            "`{place}`: {what}, in `{}`",
+            excerpt(piece, EXCERPT)
+        ))
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<OutputFault> for Fault {
+    fn from(fault: OutputFault) -> Self {
+        Self(fault.to_string())
+    }
+}
+
+/// All of an output, for a part of it means nothing.
+pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
+    output.whole().ok_or_else(|| {
+        let total = output.total_bytes;
+        let omitted = output.omitted();
+        Fault(format!(
+            "it is {total} bytes long, of which {omitted} had to be left out"
+        ))
+    })
+}
+
+/// The one JSON value that an output is.
+pub(super) fn value(output: &[u8]) -> Result<&RawValue, Fault> {
+    let text = json_output(output)?;
+    serde_json::from_str(text).map_err(|error| Fault(error.to_string()))
+}
+
+/// The one JSON object that an output is.
+pub(super) struct Object<'a> {
+    members: BTreeMap<Cow<'a, str>, &'a RawValue>,
+}
+
+impl<'a> Object<'a> {
+    pub(super) fn read(output: &'a [u8]) -> Result<Self, Fault> {
+        let value = value(output)?;
+        let members = serde_json::from_str(value.get()).map_err(|_| {
+            Fault(format!(
+                "expected a JSON object, found `{}`",
+                excerpt(value.get(), EXCERPT)
+            ))
+        })?;
+        Ok(Self { members })
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.members.contains_key(name)
+    }
+
+    /// The member `name`, if there is one.
+    pub(super) fn member<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Fault> {
+        let Some(raw) = self.members.get(name) else {
+            return Ok(None);
+        };
+        serde_json::from_str(raw.get())
+            .map(Some)
+            .map_err(|error| Fault::at(name, without_position(&error), raw.get()))
+    }
+
+    /// The elements of the member `name`, each made ready before it is read.
+    pub(super) fn elements<T: for<'de> Deserialize<'de>>(
+        &self,
+        name: &str,
+        mut prepare: impl FnMut(&mut Value) -> Result<(), String>,
+    ) -> Result<Option<Vec<T>>, Fault> {
+        let Some(elements) = self.member::<Vec<Value>>(name)? else {
+            return Ok(None);
+        };
+        let read = |(index, mut element): (usize, Value)| {
+            prepare(&mut element)
+                .and_then(|()| T::deserialize(&element).map_err(|error| error.to_string()))
+                .map_err(|what| {
+                    Fault::at(format_args!("{name}[{index}]"), what, &element.to_string())
+                })
+        };
+        elements
+            .into_iter()
+            .enumerate()
+            .map(read)
+            .collect::<Result<_, _>>()
+            .map(Some)
+    }
+}
+
+/// The position counts from the beginning of a piece, which the author doesn't see as one.
+fn without_position(error: &serde_json::Error) -> String {
+    let position = format!(" at line {} column {}", error.line(), error.column());
+    let text = error.to_string();
+    text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}

@@ -1,0 +1,202 @@
+//! JSON Schemas that calls and results are held to: compiled once, bounded, matched in linear time, and
+//! without reach for any document but themselves.
+
+use std::fmt::{self, Write as _};
+
+use jsonschema::{PatternOptions, ValidationError, Validator};
+use mcpd_scriptspec::{ScriptSpec, excerpt};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// Bounds on a schema, so that no script makes every call slow.
+const MAX_BYTES: usize = 64 * 1024;
+/// A schema inside another takes two: `properties` and the name.
+const MAX_DEPTH: usize = 64;
+const MAX_OBJECTS: usize = 1000;
+
+/// Faults that are told at once.
+const MAX_TOLD: usize = 20;
+/// Characters of a faulty value that a message repeats, and of a message.
+const MAX_VALUE: usize = 80;
+const MAX_MESSAGE: usize = 400;
+
+/// One schema, ready to be used.
+#[derive(Debug)]
+pub(crate) struct Schema(Validator);
+
+/// The schemas that a script declares.
+#[derive(Debug, Default)]
+pub(crate) struct Schemas {
+    /// Of the arguments, in place of options.
+    pub(crate) input: Option<Schema>,
+    /// Of the structured content.
+    pub(crate) output: Option<Schema>,
+}
+
+/// A schema that can't be used.
+#[derive(Debug)]
+pub(crate) struct Unusable {
+    /// The field of the metadata.
+    pub(crate) field: &'static str,
+    /// Why, as a fragment.
+    pub(crate) reason: String,
+}
+
+impl Schemas {
+    /// Compiles what `spec` declares.
+    ///
+    /// # Errors
+    ///
+    /// The first schema that is none.
+    pub(crate) fn of(spec: &ScriptSpec) -> Result<Self, Unusable> {
+        let compile = |field, schema: &Option<Value>| {
+            let compiled = schema.as_ref().map(Schema::compile).transpose();
+            compiled.map_err(|reason| Unusable { field, reason })
+        };
+        Ok(Self {
+            input: compile("input_schema", &spec.declared_schema)?,
+            output: compile("output_schema", &spec.output_schema)?,
+        })
+    }
+}
+
+impl Schema {
+    /// Compiles a schema of the draft that its `$schema` names, or of 2020-12.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be used, as a fragment.
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
+        check_size(schema)?;
+        // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a network URI"
+        // -- 2026-07-28/basic/index#json-schema-usage. Nor do the files of this machine concern a schema.
+        jsonschema::options()
+            .offline()
+            .with_pattern_options(PatternOptions::regex())
+            .build(schema)
+            .map(Self)
+            .map_err(|error| message(&error))
+    }
+
+    /// Checks the arguments of a call, and gives them as a value; without any it is an empty object.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, one fault on each line.
+    pub(crate) fn check_arguments(&self, arguments: Option<&RawValue>) -> Result<Value, String> {
+        let text = match arguments.map(RawValue::get) {
+            None | Some("null") => "{}",
+            Some(text) => text,
+        };
+        let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        self.check(&value).map(|()| value)
+    }
+
+    /// Checks a value.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, one fault on each line.
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        let faults: Vec<_> = self
+            .0
+            .iter_errors(value)
+            .take(MAX_TOLD)
+            .map(|error| located(&error))
+            .collect();
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(faults.join("\n"))
+        }
+    }
+}
+
+fn check_size(schema: &Value) -> Result<(), String> {
+    let mut objects = 0;
+    let is_shallow = measure(schema, MAX_DEPTH, &mut objects);
+    if !is_shallow {
+        Err(format!(
+            "more than {MAX_DEPTH} arrays and objects inside each other"
+        ))
+    } else if objects > MAX_OBJECTS {
+        Err(format!("{objects} objects, more than {MAX_OBJECTS}"))
+    } else if schema.to_string().len() > MAX_BYTES {
+        Err(format!("more than {MAX_BYTES} bytes"))
+    } else {
+        Ok(())
+    }
+}
+
+/// Counts objects; whether `value` has no more than `depth` levels.
+fn measure(value: &Value, depth: usize, objects: &mut usize) -> bool {
+    match value {
+        Value::Object(members) => {
+            *objects += 1;
+            depth > 0
+                && members
+                    .values()
+                    .all(|value| measure(value, depth - 1, objects))
+        }
+        Value::Array(elements) => {
+            depth > 0
+                && elements
+                    .iter()
+                    .all(|value| measure(value, depth - 1, objects))
+        }
+        _ => true,
+    }
+}
+
+/// The fault with its place in the value.
+fn located(error: &ValidationError<'_>) -> String {
+    match error.instance_path().as_str().trim_start_matches('/') {
+        "" => message(error),
+        path => format!("`{}`: {}", excerpt(path, MAX_VALUE), message(error)),
+    }
+}
+
+/// The fault, without more of a value than anybody wants to read.
+fn message(error: &ValidationError<'_>) -> String {
+    let value = shortened(error.instance(), MAX_VALUE);
+    shortened(&error.masked_with(value), MAX_MESSAGE)
+}
+
+fn shortened(value: &impl fmt::Display, max: usize) -> String {
+    // Longest in bytes, so that no more of a large value is written than could be shown.
+    let mut text = Limited::new(4 * max + 4);
+    // An error says that the value is longer: `excerpt` will say so too.
+    write!(text, "{value}").ok();
+    excerpt(&text.text, max)
+}
+
+/// Takes so many bytes, and then no more.
+struct Limited {
+    text: String,
+    room: usize,
+}
+
+impl Limited {
+    fn new(room: usize) -> Self {
+        Self {
+            text: String::new(),
+            room,
+        }
+    }
+}
+
+impl fmt::Write for Limited {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let taken = &text[..text.floor_char_boundary(self.room)];
+        self.text.push_str(taken);
+        self.room -= taken.len();
+        if taken.len() == text.len() {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! What a schema may be, and what is said of values that don't fit.
+
+use serde_json::json;
+
+use super::*;
+
+#[track_caller]
+fn check_unusable(schema: &Value, reason: &str) {
+    let refused = Schema::compile(schema).expect_err("the schema can't be used");
+    assert!(refused.contains(reason), "{refused}");
+}
+
+#[track_caller]
+fn check(schema: &Value, value: &Value, faults: &[&str]) {
+    let schema = Schema::compile(schema).expect("the schema is one");
+    let told = schema.check(value).err().unwrap_or_default();
+    assert_eq!(told.lines().collect::<Vec<_>>(), faults);
+}
+
+#[test]
+fn a_reference_never_leaves_the_schema() {
+    for elsewhere in [
+        "http://127.0.0.1:9/schema.json",
+        "https://example.com/schema.json",
+        "file:///etc/passwd",
+        "other.json",
+        "#/$defs/missing",
+    ] {
+        check_unusable(
+            &json!({"type": "object", "properties": {"a": {"$ref": elsewhere}}}),
+            "",
+        );
+    }
+    let inside = json!({"$ref": "#/$defs/word", "$defs": {"word": {"type": "string"}}});
+    check(&inside, &json!("a"), &[]);
+    check(&inside, &json!(1), &[r#"1 is not of type "string""#]);
+}
+
+#[test]
+fn references_in_a_circle_end() {
+    let circle = json!({"$ref": "#/$defs/a", "$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}});
+    if let Ok(schema) = Schema::compile(&circle) {
+        schema.check(&json!(1)).ok();
+    }
+    let tree = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "additionalProperties": false});
+    check(&tree, &json!({"next": {"next": {"next": {}}}}), &[]);
+    check(
+        &tree,
+        &json!({"next": {"next": 1}}),
+        &[r#"`next/next`: 1 is not of type "object""#],
+    );
+}
+
+#[test]
+fn what_is_no_schema_is_refused() {
+    check_unusable(&json!({"type": "text"}), "");
+    check_unusable(&json!({"minimum": "one"}), "");
+    check_unusable(&json!({"$schema": "https://example.com/my-dialect"}), "");
+}
+
+#[test]
+fn the_dialect_is_that_of_the_schema() {
+    let draft7 = json!({"$schema": "http://json-schema.org/draft-07/schema#", "items": [{"type": "string"}]});
+    check(&draft7, &json!([1]), &[r#"`0`: 1 is not of type "string""#]);
+}
+
+#[test]
+fn a_pattern_is_matched_in_linear_time() {
+    check_unusable(&json!({"pattern": "(a)\\1"}), "");
+    check_unusable(&json!({"pattern": "(?=a)"}), "");
+    let explosive = Schema::compile(&json!({"pattern": "^(a+)+$"})).unwrap();
+    let told = explosive
+        .check(&json!("a".repeat(100_000) + "b"))
+        .unwrap_err();
+    assert!(told.ends_with(r#"aaa… does not match "^(a+)+$""#), "{told}");
+}
+
+#[test]
+fn a_schema_has_bounds() {
+    let deep = (0..MAX_DEPTH).fold(json!({}), |schema, _| json!({"not": schema}));
+    check_unusable(&deep, "inside each other");
+    let wide: Vec<_> = (0..=MAX_OBJECTS).map(|_| json!({})).collect();
+    check_unusable(&json!({"anyOf": wide}), "objects, more than");
+    check_unusable(&json!({"description": "a".repeat(MAX_BYTES)}), "bytes");
+}
+
+#[test]
+fn faults_are_few_and_short() {
+    let schema = Schema::compile(&json!({"items": {"type": "integer"}})).unwrap();
+    let told = schema
+        .check(&json!(vec!["a".repeat(1 << 20); 100]))
+        .unwrap_err();
+    assert_eq!(told.lines().count(), MAX_TOLD);
+    assert!(told.len() < MAX_TOLD * 200, "{}", told.len());
+}
+
+#[test]
+fn absent_arguments_are_an_empty_object() {
+    let schema = Schema::compile(&json!({"type": "object", "required": ["a"]})).unwrap();
+    let null = RawValue::from_string("null".to_owned()).unwrap();
+    for arguments in [None, Some(&*null)] {
+        let told = schema.check_arguments(arguments).unwrap_err();
+        assert_eq!(told, r#""a" is a required property"#);
+    }
+}

@@ -1,0 +1,56 @@
+//! What lists show of a script: its own words under the protocol's names.
+
+use mcpd_protocol::meta::Meta;
+use mcpd_protocol::{self as protocol, Icon, ToolAnnotations};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::json;
+
+use super::raw;
+
+/// The tool that a script is.
+pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
+    let mut tool = protocol::Tool::new(path.as_str(), raw(&spec.input_schema()));
+    tool.title = Some(title(path, spec));
+    tool.description.clone_from(&spec.description);
+    tool.output_schema = spec.output_schema.as_ref().map(raw);
+    tool.annotations = annotations(spec);
+    tool.icons = icons(spec);
+    tool.meta = Some(meta(path, spec.meta.clone().into()));
+    tool
+}
+
+/// A list shows another spelling of the path; people should still see the path itself.
+pub(crate) fn title(path: &ScriptPath, spec: &ScriptSpec) -> String {
+    spec.title
+        .clone()
+        .unwrap_or_else(|| path.as_str().to_owned())
+}
+
+/// What its author wants passed on, and the path that every spelling of its name stands for.
+pub(crate) fn meta(path: &ScriptPath, mut meta: Meta) -> Meta {
+    meta.insert("mcpd/path".to_owned(), json!(path.as_str()));
+    meta
+}
+
+/// The pictures of a script.
+pub(crate) fn icons(spec: &ScriptSpec) -> Vec<Icon> {
+    let icon = |icon: &mcpd_scriptspec::Icon| {
+        let mut listed = Icon::new(icon.src.clone());
+        listed.mime_type.clone_from(&icon.mime_type);
+        listed.sizes.clone_from(&icon.sizes);
+        listed.theme = icon.theme.clone().map(Into::into);
+        listed
+    };
+    spec.icons.iter().map(icon).collect()
+}
+
+/// `None` for a script that says nothing of its effects.
+fn annotations(spec: &ScriptSpec) -> Option<ToolAnnotations> {
+    let said = spec.annotations;
+    let mut annotations = ToolAnnotations::default();
+    annotations.read_only_hint = said.read_only;
+    annotations.destructive_hint = said.destructive;
+    annotations.idempotent_hint = said.idempotent;
+    annotations.open_world_hint = said.open_world;
+    (annotations != ToolAnnotations::default()).then_some(annotations)
+}
