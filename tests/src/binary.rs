@@ -26,7 +26,12 @@ pub fn binary() -> &'static Path {
 }
 
 /// The directory of this repository.
-pub(crate) fn repository() -> &'static Path {
+///
+/// # Panics
+///
+/// Never: the tests are one of its packages.
+#[must_use]
+pub fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
         .expect("tests is a package of the workspace")

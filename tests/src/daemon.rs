@@ -94,6 +94,12 @@ impl Daemon {
         Client::new(&self.address, self.token())
     }
 
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal.
     ///
     /// # Panics

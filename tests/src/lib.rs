@@ -6,11 +6,17 @@
 mod binary;
 mod client;
 mod daemon;
+mod pipes;
+#[cfg(target_os = "linux")]
+mod processes;
 mod sandbox;
 mod wait;
 
-pub use binary::binary;
+pub use binary::{binary, repository};
 pub use client::Client;
 pub use daemon::Daemon;
-pub use sandbox::Sandbox;
+pub use pipes::Pipes;
+#[cfg(target_os = "linux")]
+pub use processes::{peak_memory, processes_of};
+pub use sandbox::{Sandbox, output};
 pub use wait::{assert_group_ends, eventually};

@@ -1,6 +1,7 @@
 //! A directory in which mcpd finds nothing of the machine it runs on: scripts, state, cache and home
 //! are all below it, and the environment is empty but for `PATH`.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -75,10 +76,21 @@ impl Sandbox {
 
     /// A command that runs mcpd here.
     #[must_use]
-    #[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(binary());
-        command.args(arguments).current_dir(&self.path).env_clear();
+        let mut command = self.program(binary());
+        command.args(arguments);
+        command
+    }
+
+    /// A command that runs any program here.
+    #[must_use]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "neither mcpd nor its clients are scripts"
+    )]
+    pub fn program(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.path).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         for (name, directory) in [
             ("HOME", "home"),
@@ -151,8 +163,9 @@ impl Default for Sandbox {
 /// # Panics
 ///
 /// When it does not end within a minute.
+#[must_use]
 #[track_caller]
-fn output(mut command: Command, stdin: &[u8]) -> Output {
+pub fn output(mut command: Command, stdin: &[u8]) -> Output {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

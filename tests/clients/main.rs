@@ -1,0 +1,19 @@
+//! Real clients against the built binary, over stdio and HTTP: rmcp in this process, and programs on
+//! the official Python and TypeScript SDKs.
+
+#![cfg(unix)]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod programs;
+mod rmcp;
+
+use mcpd_tests::repository;
+
+/// The path of the scripts that are served.
+fn examples() -> String {
+    repository()
+        .join("examples/scripts")
+        .to_str()
+        .expect("paths of tests are UTF-8")
+        .to_owned()
+}

@@ -1,0 +1,117 @@
+//! `mcpd stdio` with a client on its pipes.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+use crate::sandbox::Sandbox;
+use crate::wait::{PATIENCE, eventually};
+
+/// A server with one client. It is killed when dropped.
+#[derive(Debug)]
+pub struct Pipes {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Receiver<String>,
+}
+
+impl Pipes {
+    /// Starts `mcpd stdio scripts` with further arguments.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = sandbox.command(&[&["stdio", "scripts"], arguments].concat());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("mcpd starts");
+        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (sender, output) = mpsc::channel();
+        thread::spawn(move || {
+            stdout
+                .lines()
+                .map_while(Result::ok)
+                .try_for_each(|line| sender.send(line))
+                .ok()
+        });
+        Self {
+            input: child.stdin.take(),
+            child,
+            output,
+        }
+    }
+
+    /// Sends one message.
+    ///
+    /// # Panics
+    ///
+    /// When mcpd does not read it.
+    pub fn send(&mut self, message: &[u8]) {
+        let input = self.input.as_mut().expect("the input is open");
+        input
+            .write_all(message)
+            .and_then(|()| input.write_all(b"\n"))
+            .expect("mcpd reads");
+    }
+
+    /// The next message of mcpd.
+    ///
+    /// # Panics
+    ///
+    /// When there is none, or it is no JSON.
+    #[must_use]
+    #[track_caller]
+    pub fn receive(&self) -> Value {
+        let line = self.output.recv_timeout(PATIENCE).expect("mcpd answers");
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
+    }
+
+    /// The number of its process.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Hangs up: mcpd has nothing more to read.
+    pub fn close_input(&mut self) {
+        self.input = None;
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
+    }
+
+    /// Waits for its end and gives its exit code.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end, or is ended by a signal.
+    #[track_caller]
+    pub fn wait(mut self) -> i32 {
+        let status = eventually("the end of mcpd", || {
+            self.child.try_wait().expect("it is ours")
+        });
+        status.code().expect("it ends by itself")
+    }
+}
+
+impl Drop for Pipes {
+    fn drop(&mut self) {
+        // It fails if the process has ended, as it should have.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,35 @@
+//! What the system says of processes.
+
+use std::fs;
+
+use crate::sandbox::Sandbox;
+
+/// The most memory that a process has ever used, in bytes.
+///
+/// # Panics
+///
+/// When there is no such process.
+#[must_use]
+pub fn peak_memory(process: u32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is running");
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|text| text.trim().strip_suffix(" kB")?.parse::<u64>().ok());
+    kilobytes.expect("the kernel keeps count") * 1024
+}
+
+/// The processes with the environment of a sandbox: mcpd and whatever has come of it.
+#[must_use]
+pub fn processes_of(sandbox: &Sandbox) -> Vec<u32> {
+    let home = format!("HOME={}", sandbox.path().join("home").display());
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    // A process that ends meanwhile can't be read, and a zombie has no environment.
+    let is_marked = |process: &u32| {
+        fs::read(format!("/proc/{process}/environ")).is_ok_and(|environment| {
+            environment
+                .split(|byte| *byte == 0)
+                .any(|variable| variable == home.as_bytes())
+        })
+    };
+    numbers.filter(is_marked).collect()
+}
