@@ -1,0 +1,39 @@
+//! Scripts that can't say what they are: they are left out, and the others are served all the same.
+
+use std::time::{Duration, Instant};
+
+use mcpd_tests::{Daemon, Pipes, Sandbox};
+use serde_json::json;
+
+use crate::{Server, nothing_left, scripts};
+
+/// Within its limit of 5 s each script must have described itself.
+const PROBE_LIMIT: Duration = Duration::from_secs(5);
+
+#[track_caller]
+fn check(start: impl FnOnce(&Sandbox, &[&str]) -> Box<dyn Server>) {
+    let sandbox = Sandbox::new();
+    let begun = Instant::now();
+    let mut server = start(&sandbox, &[&scripts("faulty"), &scripts("ok")]);
+    let answer = server.exchange(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let took = begun.elapsed();
+    let tools = answer["result"]["tools"].as_array().unwrap();
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["echo", "exit", "variables", "wait"]);
+    // One script hangs until its limit; nothing else may take long.
+    assert!(took < 2 * PROBE_LIMIT, "the list took {took:?}");
+    nothing_left(&sandbox, &[server.id()]);
+}
+
+#[test]
+fn over_stdio_good_scripts_are_served_beside_faulty_ones() {
+    check(|sandbox, arguments| Box::new(Pipes::start(sandbox, arguments)));
+}
+
+#[test]
+fn over_http_good_scripts_are_served_beside_faulty_ones() {
+    check(|sandbox, arguments| Box::new(Daemon::start(sandbox, arguments)));
+}

@@ -1,0 +1,94 @@
+//! The binary at work, over stdio and HTTP, with scripts and clients that behave badly.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod ending;
+mod faulty;
+mod hostile;
+mod malformed;
+
+use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
+use serde_json::{Value, json};
+
+/// mcpd, on whatever transport.
+trait Server {
+    /// The answer to one message.
+    fn exchange(&mut self, message: &Value) -> Value;
+
+    /// The number of its process.
+    fn id(&self) -> u32;
+
+    /// The result of calling a tool.
+    fn call(&mut self, tool: &str, arguments: Value) -> Value {
+        let mut answer = self.exchange(&call(tool, arguments));
+        assert!(answer["result"].is_object(), "{answer}");
+        answer["result"].take()
+    }
+}
+
+impl Server for Pipes {
+    fn exchange(&mut self, message: &Value) -> Value {
+        self.send(message.to_string().as_bytes());
+        self.receive()
+    }
+
+    fn id(&self) -> u32 {
+        self.id()
+    }
+}
+
+impl Server for Daemon {
+    fn exchange(&mut self, message: &Value) -> Value {
+        let (status, body) = self.client().post(&message.to_string()).unwrap();
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn id(&self) -> u32 {
+        self.id()
+    }
+}
+
+/// Serves a directory of `tests/scripts` over stdio and then over HTTP.
+fn on_each_transport(
+    directory: &str,
+    arguments: &[&str],
+    check: impl Fn(&mut dyn Server, &Sandbox),
+) {
+    let directory = scripts(directory);
+    let arguments = [&[&*directory], arguments].concat();
+    let sandbox = Sandbox::new();
+    check(&mut Pipes::start(&sandbox, &arguments), &sandbox);
+    check(&mut Daemon::start(&sandbox, &arguments), &sandbox);
+}
+
+/// The path of a directory of `tests/scripts`.
+fn scripts(directory: &str) -> String {
+    let path = repository().join("tests/scripts").join(directory);
+    path.to_str().unwrap().to_owned()
+}
+
+/// A call of a tool as a message.
+fn call(tool: &str, arguments: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
+}
+
+/// The only text of a result.
+#[track_caller]
+fn text(result: &Value) -> &str {
+    assert_eq!(
+        result["content"].as_array().map(Vec::len),
+        Some(1),
+        "{result}"
+    );
+    result["content"][0]["text"].as_str().unwrap()
+}
+
+/// Waits until nothing runs with the environment of the sandbox but the processes named.
+#[track_caller]
+fn nothing_left(sandbox: &Sandbox, but: &[u32]) {
+    eventually("the end of all scripts", || {
+        (processes_of(sandbox) == but).then_some(())
+    });
+}
