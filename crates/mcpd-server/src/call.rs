@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, Interactive, Wire};
-use serde_json::value::RawValue;
+use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Server;
 use crate::context::Context;
@@ -34,6 +34,33 @@ pub(crate) enum Refusal {
     Capability(ErrorObject),
     /// What is wrong with the arguments.
     Arguments(String),
+}
+
+impl Refusal {
+    /// The error, where no result could say it.
+    pub(crate) fn into_error(self, wire: Wire) -> ErrorObject {
+        match (self, wire) {
+            (Self::Arguments(faults), _) => {
+                ErrorObject::invalid_params(format!("Invalid arguments: {faults}"))
+            }
+            (Self::Capability(error), Wire::Stateless) => error,
+            // That wire has no such error.
+            (Self::Capability(error), Wire::Stateful) => {
+                ErrorObject::invalid_request(error.message)
+            }
+        }
+    }
+}
+
+/// The arguments of a caller that can give nothing but text.
+pub(crate) fn arguments(
+    texts: impl IntoIterator<Item = (impl Into<String>, String)>,
+) -> Box<RawValue> {
+    let arguments: JsonObject = texts
+        .into_iter()
+        .map(|(name, text)| (name.into(), text.into()))
+        .collect();
+    to_raw_value(&arguments).expect("an object has string keys only")
 }
 
 impl Call {
@@ -75,11 +102,14 @@ impl Call {
     /// # Errors
     ///
     /// See [`Failure`].
-    pub(crate) async fn result<R>(
+    pub(crate) async fn result<R, F>(
         self,
         brought: Brought,
-        interpret: impl AsyncFn(&Arc<Script>, &Outcome) -> Produced<R>,
-    ) -> Result<Interactive<R>, Failure> {
+        interpret: impl Fn(Arc<Script>, Outcome) -> F,
+    ) -> Result<Interactive<R>, Failure>
+    where
+        F: Future<Output = Produced<R>>,
+    {
         let purpose = Purpose {
             method: self.method,
             name: &self.name,
@@ -96,7 +126,7 @@ impl Call {
             )
             .await
             .map_err(|error| not_run(&self.script, &error))?;
-            Ok(interpret(&self.script, &outcome).await)
+            Ok(interpret(Arc::clone(&self.script), outcome).await)
         };
         interaction::interact(&self.server, &self.context, binding, brought, run).await
     }
@@ -127,7 +157,10 @@ async fn tool_result(
     call: Call,
     brought: Brought,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
-    match call.result(brought, output::tool_result).await {
+    let interpret = |script: Arc<Script>, outcome: Outcome| async move {
+        output::tool_result(&script, &outcome).await
+    };
+    match call.result(brought, interpret).await {
         Ok(result) => Ok(result),
         Err(Failure::Error(error)) => Err(error),
         Err(Failure::NoResult(reason)) => Ok(CallToolResult::error(reason).into()),

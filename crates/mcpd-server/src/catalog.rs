@@ -1,45 +1,70 @@
-//! The current set of tools and resources: an immutable snapshot, replaced whole. Knows what is served
-//! and under which names; not how it is found ([`scan`]) or run.
+//! The current set of tools, prompts and resources: an immutable snapshot, replaced whole. Knows what is
+//! served and under which names; not how it is found ([`scan`]) or run.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::Resource;
-use mcpd_protocol::Stamp;
 use mcpd_scriptspec::ScriptPath;
 
+use crate::dispatch::MethodResult;
+use crate::subscribers::Event;
 use crate::tool::Tool;
 
+mod assembly;
 mod cache;
+mod cursor;
+mod file;
 mod list;
 pub(crate) mod live;
 mod names;
+mod prompt;
+mod resource;
 pub mod scan;
+mod tool;
 mod walk;
 mod watch;
 
-use list::Lists;
+use assembly::Assembly;
+pub(crate) use file::{ReadError, StaticFile};
+use list::List;
+pub(crate) use list::Wanted;
 pub use names::ToolNames;
+pub use prompt::Prompt;
+pub(crate) use resource::Source;
+pub use resource::{Resource, Template};
 use scan::Scan;
+
+/// How many entries a page of a list holds by default.
+///
+/// Some clients never ask for a second page, and a list that fits into one answer needs none.
+pub const DEFAULT_PAGE_SIZE: NonZeroUsize = NonZeroUsize::new(1000).expect("it is not zero");
+
+/// The variables of a template, in its order, and what a URI says of them.
+type Values<'a> = Vec<(&'a str, String)>;
 
 /// What mcpd serves at one moment.
 #[derive(Debug)]
 pub struct Catalog {
-    tools: Vec<Arc<Tool>>,
+    tools: List<Tool>,
+    prompts: List<Prompt>,
+    resources: List<Resource>,
+    templates: List<Template>,
     /// Every spelling a call may use, to the place in `tools`.
-    by_name: BTreeMap<String, usize>,
+    tool_names: BTreeMap<String, usize>,
+    prompt_names: BTreeMap<String, usize>,
+    /// The templates in the order in which they are tried.
+    matchers: Vec<Arc<Template>>,
     scan: Scan,
     conflicts: Vec<Conflict>,
-    lists: Lists,
 }
 
-/// Two tools that want one name.
+/// Two scripts or files that want one name or one URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {
-    /// The path of the tool that had to give way.
+    /// The path of the one that had to give way.
     pub path: ScriptPath,
     /// What happened, as a sentence fragment.
     pub message: String,
@@ -48,55 +73,93 @@ pub struct Conflict {
 impl From<Scan> for Catalog {
     /// What a server of these scripts would serve.
     fn from(scan: Scan) -> Self {
-        Self::new(&[], scan)
+        Self::new(&[], scan, DEFAULT_PAGE_SIZE)
     }
 }
 
 impl Catalog {
-    /// Puts tools built into the program and scanned scripts under their names: built-in ones first,
-    /// then the roots in their order; of two with one path the first wins.
-    pub(crate) fn new(native: &[Arc<Tool>], scan: Scan) -> Self {
-        let scripts = scan
-            .scripts
-            .iter()
-            .filter_map(Tool::from_script)
-            .map(Arc::new);
-        let (tools, conflicts) = names::assign(native.iter().cloned().chain(scripts));
-        let by_name = names::index(&tools);
+    /// Puts tools built into the program and everything scanned under their names and URIs.
+    pub(crate) fn new(native: &[Arc<Tool>], scan: Scan, page_size: NonZeroUsize) -> Self {
+        let assembly = Assembly::new(native, &scan);
+        let mut matchers = assembly.templates.clone();
+        matchers.sort_by_key(|template| {
+            let uri = template.uri();
+            (Reverse(uri.literal_len()), uri.as_str().to_owned())
+        });
+        let tools = List::new(assembly.tools, page_size);
+        let prompts = List::new(assembly.prompts, page_size);
         Self {
+            tool_names: names::index(tools.entries()),
+            prompt_names: names::index(prompts.entries()),
             tools,
-            by_name,
+            prompts,
+            resources: List::new(assembly.resources, page_size),
+            templates: List::new(assembly.templates, page_size),
+            matchers,
             scan,
-            conflicts,
-            lists: Lists::default(),
+            conflicts: assembly.conflicts,
         }
     }
 
     /// The tools, in the order of their paths.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
-        &self.tools
+        self.tools.entries()
+    }
+
+    /// The prompts, in the order of their paths.
+    #[must_use]
+    pub fn prompts(&self) -> &[Arc<Prompt>] {
+        self.prompts.entries()
+    }
+
+    /// The resources, in the order of their URIs.
+    #[must_use]
+    pub fn resources(&self) -> &[Arc<Resource>] {
+        self.resources.entries()
+    }
+
+    /// The resource templates, in their own order.
+    #[must_use]
+    pub fn templates(&self) -> &[Arc<Template>] {
+        self.templates.entries()
     }
 
     /// The tool that `name` means: `math/add`, `math_add` and `math.add` are one.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.by_name.get(name).map(|&place| &self.tools[place])
+        let place = self.tool_names.get(name)?;
+        Some(&self.tools()[*place])
     }
 
-    /// Whether a client that knows the tools of one catalog knows those of the other.
-    pub(crate) fn same_tools(&self, other: &Self) -> bool {
-        self.tools.len() == other.tools.len()
-            && self
-                .tools
-                .iter()
-                .zip(&other.tools)
-                .all(|(ours, theirs)| ours.is_listed_like(theirs))
+    /// The prompt that `name` means, in any spelling.
+    #[must_use]
+    pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
+        let place = self.prompt_names.get(name)?;
+        Some(&self.prompts()[*place])
     }
 
-    /// The resources, in the order of the tools they belong to.
-    pub fn resources(&self) -> impl Iterator<Item = Resource> {
-        self.tools.iter().filter_map(|tool| tool.state_resource())
+    /// The resource at `uri`. What is encoded in a URI of mcpd's own, and how, makes no difference.
+    #[must_use]
+    pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
+        self.resources.find(uri).or_else(|| {
+            let uri = ScriptPath::from_uri(uri)?.uri();
+            self.resources.find(&uri)
+        })
+    }
+
+    /// The template written `uri`.
+    #[must_use]
+    pub fn template(&self, uri: &str) -> Option<&Arc<Template>> {
+        self.templates.find(uri)
+    }
+
+    /// The template that `uri` is made from, the one with the most text of several, and its variables.
+    #[must_use]
+    pub fn template_of(&self, uri: &str) -> Option<(&Arc<Template>, Values<'_>)> {
+        self.matchers
+            .iter()
+            .find_map(|template| Some((template, template.uri().values(uri)?)))
     }
 
     /// What was found under the roots, faulty scripts included.
@@ -105,24 +168,52 @@ impl Catalog {
         &self.scan
     }
 
-    /// Tools that are not served under the name they asked for.
+    /// What is not served under the name it asked for, or not at all.
     #[must_use]
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
     }
 
-    /// The whole result of `tools/list`, encoded once per revision and naming.
-    pub(crate) fn tools_list(
-        &self,
-        version: ProtocolVersion,
-        names: ToolNames,
-        stamp: &Stamp,
-    ) -> Bytes {
-        self.lists.tools(&self.tools, version, names, stamp)
+    /// A page of `tools/list`.
+    pub(crate) fn tools_page(&self, wanted: Wanted<'_>) -> MethodResult {
+        self.tools.page(wanted)
     }
 
-    /// The whole result of `resources/list`, likewise.
-    pub(crate) fn resources_list(&self, version: ProtocolVersion, stamp: &Stamp) -> Bytes {
-        self.lists.resources(self.resources(), version, stamp)
+    /// A page of `prompts/list`.
+    pub(crate) fn prompts_page(&self, wanted: Wanted<'_>) -> MethodResult {
+        self.prompts.page(wanted)
+    }
+
+    /// A page of `resources/list`.
+    pub(crate) fn resources_page(&self, wanted: Wanted<'_>) -> MethodResult {
+        self.resources.page(wanted)
+    }
+
+    /// A page of `resources/templates/list`.
+    pub(crate) fn templates_page(&self, wanted: Wanted<'_>) -> MethodResult {
+        self.templates.page(wanted)
+    }
+
+    /// What has to be told to clients that know the catalog `before`.
+    pub(crate) fn events_since(&self, before: &Self) -> Vec<Event> {
+        let mut events = Vec::new();
+        if !self.tools.is_like(&before.tools) {
+            events.push(Event::ToolsChanged);
+        }
+        if !self.prompts.is_like(&before.prompts) {
+            events.push(Event::PromptsChanged);
+        }
+        if !self.resources.is_like(&before.resources) || !self.templates.is_like(&before.templates)
+        {
+            events.push(Event::ResourcesChanged);
+        }
+        for resource in self.resources() {
+            let uri = &resource.definition().uri;
+            let known = before.resources.find(uri);
+            if known.is_some_and(|known| resource.is_edited(known)) {
+                events.push(Event::ResourceUpdated(uri.clone()));
+            }
+        }
+        events
     }
 }

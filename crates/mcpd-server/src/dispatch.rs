@@ -9,9 +9,11 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::catalog::Catalog;
 use crate::connection::Reply;
 use crate::context::Context;
-use crate::handler::{lifecycle, resources, subscriptions, tools};
+use crate::handler::lists::list;
+use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tools};
 use crate::inflight::Inflight;
 
 /// The encoded result of a method, or the error.
@@ -88,18 +90,25 @@ fn handle(
         (Wire::Stateful, "resources/unsubscribe") => {
             now(subscriptions::unsubscribe(request, &context))
         }
-        (_, "tools/list") => now(tools::list(server, request, &context)),
+        (_, "tools/list") => now(list(server, request, &context, Catalog::tools_page)),
         (_, "tools/call") => tools::call(server, request, context),
-        (_, "resources/list") => now(resources::list(server, request, &context)),
-        (_, "resources/templates/list") => now(resources::list_templates(request, &context)),
+        (_, "prompts/list") => now(list(server, request, &context, Catalog::prompts_page)),
+        (_, "prompts/get") => prompts::get(server, request, context),
+        (_, "resources/list") => now(list(server, request, &context, Catalog::resources_page)),
+        (_, "resources/templates/list") => {
+            now(list(server, request, &context, Catalog::templates_page))
+        }
         (_, "resources/read") => resources::read(server, request, context),
+        (_, "completion/complete") => now(completion::complete(server, request, &context)),
         (_, method) => Err(ErrorObject::method_not_found(method)),
     }
 }
 
 /// What is built in is known at once; everything else waits for the first look at the roots.
 fn needs_catalog(method: &str) -> bool {
-    method.starts_with("tools/") || method.starts_with("resources/")
+    ["tools/", "prompts/", "resources/", "completion/"]
+        .iter()
+        .any(|prefix| method.starts_with(prefix))
 }
 
 fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> Handled {

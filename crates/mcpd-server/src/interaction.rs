@@ -57,6 +57,16 @@ pub(crate) enum Failure {
     NoResult(String),
 }
 
+/// For methods whose results can't tell of failures.
+impl From<Failure> for ErrorObject {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Error(error) => error,
+            Failure::NoResult(reason) => Self::internal_error(reason),
+        }
+    }
+}
+
 impl From<ErrorObject> for Failure {
     fn from(error: ErrorObject) -> Self {
         Self::Error(error)

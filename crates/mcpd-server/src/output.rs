@@ -41,7 +41,6 @@ pub(crate) async fn tool_result(
 }
 
 /// The result of a prompt.
-#[expect(dead_code, reason = "nothing serves prompts yet")]
 pub(crate) async fn prompt_result(
     script: &Arc<Script>,
     outcome: &Outcome,
@@ -50,7 +49,6 @@ pub(crate) async fn prompt_result(
 }
 
 /// The result of reading `uri`, which a script answers for.
-#[expect(dead_code, reason = "nothing serves the resources of scripts yet")]
 pub(crate) async fn resource_result(
     script: &Arc<Script>,
     uri: &str,

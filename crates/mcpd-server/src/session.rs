@@ -50,6 +50,7 @@ impl Session {
     pub(crate) fn new(introduction: Introduction, subscribers: &Arc<Subscribers>) -> Self {
         let lists = Filter {
             tools: true,
+            prompts: true,
             resources: true,
             ..Filter::default()
         };

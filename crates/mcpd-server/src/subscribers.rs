@@ -13,7 +13,9 @@ use crate::sync::lock;
 pub(crate) enum Event {
     /// The set of tools, or a definition in it, is another.
     ToolsChanged,
-    /// The same for resources.
+    /// The same for prompts.
+    PromptsChanged,
+    /// The same for resources and their templates.
     ResourcesChanged,
     /// The content behind this URI may be another.
     ResourceUpdated(String),
@@ -23,6 +25,7 @@ pub(crate) enum Event {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) tools: bool,
+    pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) uris: BTreeSet<String>,
 }
@@ -31,6 +34,7 @@ impl Filter {
     fn wants(&self, event: &Event) -> bool {
         match event {
             Event::ToolsChanged => self.tools,
+            Event::PromptsChanged => self.prompts,
             Event::ResourcesChanged => self.resources,
             Event::ResourceUpdated(uri) => self.uris.contains(uri),
         }

@@ -6,14 +6,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive, Resource};
+use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::Server;
 use crate::call;
-use crate::catalog::ToolNames;
 use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
@@ -85,15 +84,10 @@ impl Tool {
         Self::new(path, definition, Body::Native(body))
     }
 
-    /// The tool that a script is, unless a fault keeps it from being served.
-    pub(crate) fn from_script(found: &Arc<ScannedScript>) -> Option<Self> {
-        let script = Script::from_scan(found)?;
+    /// The tool that a script is.
+    pub(crate) fn from_script(script: Arc<Script>) -> Self {
         let definition = definition::tool(&script.path, &script.spec);
-        Some(Self::new(
-            script.path.clone(),
-            definition,
-            Body::Script(Arc::new(script)),
-        ))
+        Self::new(script.path.clone(), definition, Body::Script(script))
     }
 
     fn new(path: ScriptPath, definition: protocol::Tool, body: Body) -> Self {
@@ -152,20 +146,6 @@ impl Tool {
         }
     }
 
-    /// The script whose state can be read.
-    pub(crate) fn stateful_script(&self) -> Option<&Arc<Script>> {
-        self.script().filter(|script| script.spec.state)
-    }
-
-    /// What a list shows of it.
-    pub(crate) fn listed(&self, names: ToolNames) -> protocol::Tool {
-        let mut listed = self.definition.clone();
-        if names == ToolNames::Portable {
-            listed.name.clone_from(&self.portable_name);
-        }
-        listed
-    }
-
     /// Whether lists show the same of both.
     pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
         match (&self.body, &other.body) {
@@ -174,27 +154,11 @@ impl Tool {
                 self.portable_name == other.portable_name
             }
             _ => {
-                serde_json::to_value(self.listed(ToolNames::Portable)).ok()
-                    == serde_json::to_value(other.listed(ToolNames::Portable)).ok()
+                self.portable_name == other.portable_name
+                    && serde_json::to_value(&self.definition).ok()
+                        == serde_json::to_value(&other.definition).ok()
             }
         }
-    }
-
-    /// The resource that its state is, if it has one.
-    pub(crate) fn state_resource(&self) -> Option<Resource> {
-        let script = self.stateful_script()?;
-        let mut resource = Resource::new(script.path.state_uri(), format!("{}/state", self.path));
-        resource.title = Some(format!(
-            "State of {}",
-            self.definition
-                .title
-                .as_deref()
-                .unwrap_or(self.path.as_str())
-        ));
-        resource
-            .description
-            .clone_from(&self.definition.description);
-        Some(resource)
     }
 
     /// Checks the headers that repeat arguments of a call.
@@ -247,9 +211,15 @@ pub(crate) fn raw(schema: &Value) -> Box<RawValue> {
 
 impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.file() {
-            Some(file) => write!(f, "`{}` ({})", self.path, file.display()),
-            None => write!(f, "`{}` (built in)", self.path),
+        match &self.body {
+            Body::Script(script) => script.fmt(f),
+            Body::Native(_) => write!(f, "`{}` (built in)", self.path),
         }
+    }
+}
+
+impl fmt::Display for Script {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.file.display())
     }
 }

@@ -219,10 +219,7 @@ async fn tools_that_want_one_name_are_told_apart() {
         write(&root.path().join(name), &script(name, "echo"));
     }
     write(&other.path().join("a_b"), &script("hidden", "echo"));
-    write(
-        &other.path().join(&"x".repeat(100)),
-        &script("long", "echo"),
-    );
+    write(&other.path().join("x".repeat(100)), &script("long", "echo"));
     let server = Server::builder()
         .scripts(root.path())
         .scripts(other.path())

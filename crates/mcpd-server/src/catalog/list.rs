@@ -1,107 +1,141 @@
-//! List results, encoded once per snapshot, revision and naming, and spliced into every answer.
+//! Lists in pages, each encoded once per snapshot, revision and naming, and spliced into every answer.
 
+use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
-use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{self as protocol, ListToolsResult};
-use mcpd_protocol::{ListResourcesResult, Resource};
-use mcpd_protocol::{ResultObject, Stamp};
+use mcpd_protocol::{ProtocolVersion, ResultObject, Stamp};
 
-use super::ToolNames;
-use crate::tool::Tool;
+use super::{ToolNames, cursor};
+use crate::dispatch::MethodResult;
 
-/// One slot per revision.
-type PerVersion = [OnceLock<Bytes>; ProtocolVersion::ALL.len()];
+/// What a list consists of.
+pub(super) trait Entry: Sized {
+    /// What is shown of one.
+    type Listed;
+    /// The result that holds a page of them.
+    type Page: ResultObject;
 
-/// The results encoded so far.
-#[derive(Debug, Default)]
-pub(super) struct Lists {
-    portable_tools: PerVersion,
-    path_tools: PerVersion,
-    resources: PerVersion,
+    /// Marks the cursors of this list.
+    const KIND: u8;
+
+    /// What the list is ordered by; no other entry of it has the same.
+    fn key(&self) -> &str;
+
+    /// What is shown of it, without what `version` has no words for.
+    fn listed(&self, version: ProtocolVersion, names: ToolNames) -> Self::Listed;
+
+    fn page(listed: Vec<Self::Listed>, next_cursor: Option<String>) -> Self::Page;
+
+    /// Whether lists show the same of both.
+    fn is_listed_like(&self, other: &Self) -> bool;
 }
 
-impl Lists {
-    /// The result of `tools/list`.
-    pub(super) fn tools(
-        &self,
-        tools: &[Arc<Tool>],
-        version: ProtocolVersion,
-        names: ToolNames,
-        stamp: &Stamp,
-    ) -> Bytes {
-        let lists = match names {
-            ToolNames::Portable => &self.portable_tools,
-            ToolNames::Path => &self.path_tools,
-        };
-        let encode = || {
-            let listed = tools
+/// Which page is wanted, and in which form.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Wanted<'a> {
+    pub(crate) cursor: Option<&'a str>,
+    pub(crate) version: ProtocolVersion,
+    pub(crate) names: ToolNames,
+    pub(crate) stamp: &'a Stamp,
+}
+
+/// The pages of one list in one naming and one revision, as far as they have been asked for.
+type Pages = Box<[OnceLock<Bytes>]>;
+
+/// Entries in order.
+#[derive(Debug)]
+pub(super) struct List<T> {
+    entries: Vec<Arc<T>>,
+    page_size: NonZeroUsize,
+    /// For each naming, for each revision.
+    pages: [[Pages; ProtocolVersion::ALL.len()]; 2],
+}
+
+impl<T: Entry> List<T> {
+    pub(super) fn new(mut entries: Vec<Arc<T>>, page_size: NonZeroUsize) -> Self {
+        entries.sort_by(|a, b| a.key().cmp(b.key()));
+        // An empty list is one empty page.
+        let count = entries.len().div_ceil(page_size.get()).max(1);
+        let pages = || (0..count).map(|_| OnceLock::new()).collect();
+        Self {
+            entries,
+            page_size,
+            pages: std::array::from_fn(|_| std::array::from_fn(|_| pages())),
+        }
+    }
+
+    pub(super) fn entries(&self) -> &[Arc<T>] {
+        &self.entries
+    }
+
+    pub(super) fn find(&self, key: &str) -> Option<&Arc<T>> {
+        self.entries
+            .binary_search_by(|entry| entry.key().cmp(key))
+            .ok()
+            .map(|place| &self.entries[place])
+    }
+
+    /// Whether a client that knows one of the lists knows the other.
+    pub(super) fn is_like(&self, other: &Self) -> bool {
+        self.entries.len() == other.entries.len()
+            && self
+                .entries
                 .iter()
-                .map(|tool| tool_in(version, tool.listed(names)))
-                .collect();
-            encode(ListToolsResult::new(listed), stamp)
+                .zip(&other.entries)
+                .all(|(ours, theirs)| ours.is_listed_like(theirs))
+    }
+
+    /// The encoded result that holds the wanted page.
+    pub(super) fn page(&self, wanted: Wanted<'_>) -> MethodResult {
+        let start = match wanted.cursor {
+            None => 0,
+            Some(cursor) => {
+                let last = cursor::decode(T::KIND, cursor)?;
+                self.entries.partition_point(|entry| *entry.key() <= *last)
+            }
         };
-        slot(lists, version).get_or_init(encode).clone()
+        let size = self.page_size.get();
+        let number = start / size;
+        let encode = || self.encode(start, self.entries.len().min((number + 1) * size), wanted);
+        // A cursor from before a change may point between two pages: it gets the rest of the one it is
+        // in, and from there on goes from page to page again.
+        let page = self
+            .pages(wanted)
+            .get(number)
+            .filter(|_| start.is_multiple_of(size));
+        Ok(match page {
+            Some(page) => page.get_or_init(encode).clone(),
+            None => encode(),
+        })
     }
 
-    /// The result of `resources/list`.
-    pub(super) fn resources(
-        &self,
-        resources: impl Iterator<Item = Resource>,
-        version: ProtocolVersion,
-        stamp: &Stamp,
-    ) -> Bytes {
-        let encode = || {
-            let listed = resources
-                .map(|resource| resource_in(version, resource))
-                .collect();
-            encode(ListResourcesResult::new(listed), stamp)
+    fn pages(&self, wanted: Wanted<'_>) -> &[OnceLock<Bytes>] {
+        let naming = match wanted.names {
+            ToolNames::Portable => 0,
+            ToolNames::Path => 1,
         };
-        slot(&self.resources, version).get_or_init(encode).clone()
+        let version = ProtocolVersion::ALL
+            .iter()
+            .position(|known| *known == wanted.version)
+            .expect("ALL holds every revision");
+        &self.pages[naming][version]
     }
-}
 
-fn slot(lists: &PerVersion, version: ProtocolVersion) -> &OnceLock<Bytes> {
-    let place = ProtocolVersion::ALL
-        .iter()
-        .position(|known| *known == version);
-    &lists[place.expect("ALL holds every revision")]
-}
-
-fn encode(result: impl ResultObject, stamp: &Stamp) -> Bytes {
-    stamp
-        .encode(result)
-        .expect("lists have string keys only")
-        .into()
-}
-
-/// The tool without what `version` has no words for.
-fn tool_in(version: ProtocolVersion, mut tool: protocol::Tool) -> protocol::Tool {
-    if !version.has_tool_annotations() {
-        tool.annotations = None;
+    fn encode(&self, start: usize, end: usize, wanted: Wanted<'_>) -> Bytes {
+        let entries = &self.entries[start..end];
+        let next_cursor = entries
+            .last()
+            .filter(|_| end < self.entries.len())
+            .map(|last| cursor::encode(T::KIND, last.key()));
+        let listed = entries
+            .iter()
+            .map(|entry| entry.listed(wanted.version, wanted.names))
+            .collect();
+        wanted
+            .stamp
+            .encode(T::page(listed, next_cursor))
+            .expect("lists have string keys only")
+            .into()
     }
-    if !version.has_titles() {
-        tool.title = None;
-        tool.meta = None;
-    }
-    if !version.has_structured_content() {
-        tool.output_schema = None;
-    }
-    if !version.has_icons() {
-        tool.icons.clear();
-    }
-    tool
-}
-
-/// The resource without what `version` has no words for.
-fn resource_in(version: ProtocolVersion, mut resource: Resource) -> Resource {
-    if !version.has_titles() {
-        resource.title = None;
-        resource.meta = None;
-    }
-    if !version.has_icons() {
-        resource.icons.clear();
-    }
-    resource
 }

@@ -2,6 +2,7 @@
 //! piece. Readers take no lock; whoever needs the first scan waits for it.
 
 use std::collections::BTreeSet;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,9 +13,9 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::Catalog;
-use super::scan::{ScannedScript, Scanner};
+use super::scan::{Scan, ScannedScript, Scanner};
 use super::watch::Watch;
-use crate::subscribers::{Event, Subscribers};
+use crate::subscribers::Subscribers;
 use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
@@ -33,17 +34,19 @@ impl LiveCatalog {
     /// Must be called on a tokio runtime.
     pub(crate) fn start(
         native: Vec<Arc<Tool>>,
+        page_size: NonZeroUsize,
         scanner: Scanner,
         watched: Option<Vec<PathBuf>>,
         subscribers: Arc<Subscribers>,
         stop: CancellationToken,
     ) -> Arc<Self> {
         let (ready, scanned) = watch::channel(false);
-        let current = ArcSwap::from_pointee(Catalog::new(&native, super::scan::Scan::default()));
+        let current = ArcSwap::from_pointee(Catalog::new(&native, Scan::default(), page_size));
         let live = Arc::new(Self { current, scanned });
         let follower = Follower {
             live: Arc::clone(&live),
             native,
+            page_size,
             scanner,
             subscribers,
             ready,
@@ -76,6 +79,7 @@ impl LiveCatalog {
 struct Follower {
     live: Arc<LiveCatalog>,
     native: Vec<Arc<Tool>>,
+    page_size: NonZeroUsize,
     scanner: Scanner,
     subscribers: Arc<Subscribers>,
     ready: watch::Sender<bool>,
@@ -102,18 +106,16 @@ impl Follower {
 
     async fn refresh(&mut self) {
         let before = self.live.current();
-        let after = Arc::new(Catalog::new(&self.native, self.scanner.scan().await));
+        let scan = self.scanner.scan().await;
+        let after = Arc::new(Catalog::new(&self.native, scan, self.page_size));
         report(&before, &after);
         self.live.current.store(Arc::clone(&after));
         if !self.live.is_scanned() {
             // Nobody has seen a list before the first scan, so none has changed.
             return;
         }
-        if !before.same_tools(&after) {
-            self.subscribers.publish(&Event::ToolsChanged);
-        }
-        if !before.resources().eq(after.resources()) {
-            self.subscribers.publish(&Event::ResourcesChanged);
+        for event in after.events_since(&before) {
+            self.subscribers.publish(&event);
         }
     }
 }

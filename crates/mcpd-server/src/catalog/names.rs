@@ -1,12 +1,15 @@
-//! Which tool answers to which name. A path is a tool's identity; what a list shows is a spelling of it.
+//! What answers to which name. A path is an identity; what a list shows is a spelling of it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Display;
 use std::sync::Arc;
 
-use super::Conflict;
-use crate::tool::Tool;
+use mcpd_scriptspec::ScriptPath;
 
-/// How a list spells the names of tools; a call may always use any spelling.
+use super::Conflict;
+
+/// How a list spells the names of tools and prompts; a request may always use any spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolNames {
@@ -16,61 +19,101 @@ pub enum ToolNames {
     Path,
 }
 
-/// Sorts the tools by path and gives each a portable name of its own: what is listed is what is run.
-pub(super) fn assign(tools: impl Iterator<Item = Arc<Tool>>) -> (Vec<Arc<Tool>>, Vec<Conflict>) {
-    let mut by_path = BTreeMap::new();
-    let mut conflicts = Vec::new();
-    for tool in tools {
-        if let Some(first) = by_path.get(tool.path()) {
-            conflicts.push(Conflict {
-                path: tool.path().clone(),
-                message: format!("{tool} is hidden by {first}, which has the same name"),
-            });
-        } else {
-            by_path.insert(tool.path().clone(), tool);
-        }
-    }
-    // A path that is portable already means its own tool in every call, so it is listed as itself.
-    let mut taken: BTreeMap<String, Arc<Tool>> = by_path
-        .values()
-        .filter(|tool| tool.portable_name() == tool.path().as_str())
-        .map(|tool| (tool.portable_name().to_owned(), Arc::clone(tool)))
-        .collect();
-    let mut assigned = Vec::with_capacity(by_path.len());
-    for tool in by_path.into_values() {
-        let tool = match taken.get(tool.portable_name()) {
-            Some(first) if first.path() != tool.path() => {
-                let renamed = Arc::new(tool.with_distinct_name());
-                conflicts.push(Conflict {
-                    path: tool.path().clone(),
-                    message: format!(
-                        "{tool} is listed as `{}`, because {first} is listed as `{}`",
-                        renamed.portable_name(),
-                        tool.portable_name(),
-                    ),
-                });
-                renamed
-            }
-            _ => tool,
-        };
-        taken.insert(tool.portable_name().to_owned(), Arc::clone(&tool));
-        assigned.push(tool);
-    }
-    (assigned, conflicts)
+/// What is called by a name. Displayed, it says where it comes from.
+pub(super) trait Named: Display {
+    fn path(&self) -> &ScriptPath;
+
+    fn portable_name(&self) -> &str;
+
+    /// The same under a name that no other path has.
+    fn with_distinct_name(&self) -> Self;
 }
 
-/// Every spelling of every tool. A path is never shadowed by another tool's alias, nor a listed name
+/// Who came first, where one thing can have only one owner.
+#[derive(Debug)]
+pub(super) struct Claims {
+    /// What is claimed: a name, a URI.
+    what: &'static str,
+    owners: BTreeMap<String, String>,
+}
+
+impl Claims {
+    pub(super) fn of(what: &'static str) -> Self {
+        Self {
+            what,
+            owners: BTreeMap::new(),
+        }
+    }
+
+    /// Gives `key` to `claimant`, at `path`, unless somebody has it.
+    pub(super) fn claim(
+        &mut self,
+        key: &str,
+        path: &ScriptPath,
+        claimant: &impl Display,
+    ) -> Result<(), Conflict> {
+        match self.owners.entry(key.to_owned()) {
+            Entry::Vacant(free) => {
+                free.insert(claimant.to_string());
+                Ok(())
+            }
+            Entry::Occupied(owner) => Err(Conflict {
+                path: path.clone(),
+                message: format!(
+                    "{claimant} is hidden by {}, which has the same {}",
+                    owner.get(),
+                    self.what
+                ),
+            }),
+        }
+    }
+}
+
+/// Gives each entry, all of different paths, a portable name of its own: what is listed is what is run.
+pub(super) fn assign<T: Named>(
+    mut entries: Vec<Arc<T>>,
+    conflicts: &mut Vec<Conflict>,
+) -> Vec<Arc<T>> {
+    entries.sort_by(|a, b| a.path().cmp(b.path()));
+    // A path that is portable already means its own entry in every request, so it is listed as itself.
+    let mut taken: BTreeMap<String, Arc<T>> = entries
+        .iter()
+        .filter(|entry| entry.portable_name() == entry.path().as_str())
+        .map(|entry| (entry.portable_name().to_owned(), Arc::clone(entry)))
+        .collect();
+    for entry in &mut entries {
+        if let Some(first) = taken
+            .get(entry.portable_name())
+            .filter(|first| first.path() != entry.path())
+        {
+            let renamed = Arc::new(entry.with_distinct_name());
+            conflicts.push(Conflict {
+                path: entry.path().clone(),
+                message: format!(
+                    "{entry} is listed as `{}`, because {first} is listed as `{}`",
+                    renamed.portable_name(),
+                    entry.portable_name(),
+                ),
+            });
+            *entry = renamed;
+        }
+        taken.insert(entry.portable_name().to_owned(), Arc::clone(entry));
+    }
+    entries
+}
+
+/// Every spelling of every entry. A path is never shadowed by another entry's alias, nor a listed name
 /// by a dotted one.
-pub(super) fn index(tools: &[Arc<Tool>]) -> BTreeMap<String, usize> {
+pub(super) fn index<T: Named>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
     let mut index = BTreeMap::new();
-    let spellings: [fn(&Tool) -> String; 3] = [
-        |tool| tool.path().as_str().to_owned(),
-        |tool| tool.portable_name().to_owned(),
-        |tool| tool.path().as_str().replace('/', "."),
+    let spellings: [fn(&T) -> String; 3] = [
+        |entry| entry.path().as_str().to_owned(),
+        |entry| entry.portable_name().to_owned(),
+        |entry| entry.path().dotted().into_owned(),
     ];
     for spelling in spellings {
-        for (place, tool) in tools.iter().enumerate() {
-            index.entry(spelling(tool)).or_insert(place);
+        for (place, entry) in entries.iter().enumerate() {
+            index.entry(spelling(entry)).or_insert(place);
         }
     }
     index

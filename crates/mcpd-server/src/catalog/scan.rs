@@ -11,6 +11,7 @@ use mcpd_exec::{Command, Ending, Executor, Limits, Outcome, StartError};
 use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, parse};
 
 use super::cache::Cache;
+use super::file::StaticFile;
 use super::walk::{self, Candidate, Fingerprint, Reason, Rejected};
 use crate::environment::Environment;
 use crate::schema::{Schemas, Unusable};
@@ -67,7 +68,9 @@ pub struct UnusableFile {
 pub struct Scan {
     /// The scripts, faulty ones included.
     pub scripts: Vec<Arc<ScannedScript>>,
-    /// Files that look like scripts and can't be one.
+    /// What is served as it is.
+    pub(crate) files: Vec<Arc<StaticFile>>,
+    /// Files that should be served and can't be.
     pub unusable: Vec<UnusableFile>,
 }
 
@@ -133,10 +136,11 @@ impl Scanner {
         .unwrap_or_default();
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
-        for (root, (found, rejected)) in walked.into_iter().enumerate() {
-            candidates.extend(found.into_iter().map(|candidate| (root, candidate)));
+        for (root, walked) in walked.into_iter().enumerate() {
+            candidates.extend(walked.scripts.into_iter().map(|script| (root, script)));
+            scan.files.extend(walked.files.into_iter().map(Arc::new));
             scan.unusable
-                .extend(rejected.into_iter().map(UnusableFile::from));
+                .extend(walked.rejected.into_iter().map(UnusableFile::from));
         }
         let workers = std::thread::available_parallelism().map_or(2, usize::from);
         scan.scripts = stream::iter(candidates)
@@ -287,7 +291,7 @@ impl From<Rejected> for UnusableFile {
     fn from(rejected: Rejected) -> Self {
         let reason = match rejected.reason {
             Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
-            Reason::Unnameable(why) => format!("no tool can have its name: {why}"),
+            Reason::Unnameable(why) => format!("nothing can have its name: {why}"),
             Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
             Reason::Unreadable(why) => why,
         };

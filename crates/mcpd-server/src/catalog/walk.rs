@@ -1,5 +1,6 @@
-//! Which files under a root are scripts: executable, not hidden, not a backup, not linked out of the
-//! root. Reads directory entries only; it never opens or runs a file.
+//! Which files under a root are served: scripts, which are executable, and under `resources/` everything as
+//! it is; not hidden, not a backup, not linked out of the root. Reads directory entries only; it never
+//! opens or runs a file.
 
 use std::borrow::Cow;
 use std::fs::Metadata;
@@ -10,8 +11,20 @@ use mcpd_scriptspec::{PathError, ScriptPath};
 use serde::{Deserialize, Serialize};
 use walkdir::{DirEntry, WalkDir};
 
+use super::file::{self, StaticFile};
+
 /// Deeper directories are left alone: a loop of mounts, or somebody's whole home.
 const MAX_DEPTH: usize = 16;
+
+/// What there is under a root.
+#[derive(Debug, Default)]
+pub(crate) struct Walked {
+    /// In the order of their paths.
+    pub(crate) scripts: Vec<Candidate>,
+    /// In the order of their paths.
+    pub(crate) files: Vec<StaticFile>,
+    pub(crate) rejected: Vec<Rejected>,
+}
 
 /// An executable file that may be a script.
 #[derive(Debug, Clone)]
@@ -22,7 +35,7 @@ pub(crate) struct Candidate {
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// A file that looks like a script and can't be one.
+/// A file that should be served and can't be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejected {
     pub(crate) file: PathBuf,
@@ -34,7 +47,7 @@ pub(crate) struct Rejected {
 pub(crate) enum Reason {
     /// A link whose target lies outside of the root.
     LeavesRoot,
-    /// A path that no tool can be named after.
+    /// A path that nothing can be named after.
     Unnameable(String),
     /// A file that was named outright and may not be executed.
     NotExecutable,
@@ -46,14 +59,20 @@ pub(crate) enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint([i128; 6]);
 
-/// Lists the scripts under `root` (canonical) in the order of their paths. A root that is a file is its
-/// only script, named as if its directory were the root.
-pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
+/// Lists what is served of `root` (canonical). A root that is a file is its only script, named as if its
+/// directory were the root.
+pub(crate) fn walk(root: &Path) -> Walked {
+    let mut walked = Walked::default();
     if root.is_file() {
-        return single(root);
+        match single(root) {
+            Ok(script) => walked.scripts.push(script),
+            Err(reason) => walked.rejected.push(Rejected {
+                file: root.to_owned(),
+                reason,
+            }),
+        }
+        return walked;
     }
-    let mut candidates = Vec::new();
-    let mut rejected = Vec::new();
     let mut outside = Vec::new();
     let entries = WalkDir::new(root)
         .min_depth(1)
@@ -77,13 +96,12 @@ pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
         });
     for entry in entries {
         match entry {
-            Ok(entry) => match inspect(root, &entry) {
-                Ok(candidate) => candidates.extend(candidate),
-                Err(reason) => rejected.push(Rejected {
-                    file: entry.into_path(),
-                    reason,
-                }),
-            },
+            Ok(entry) => {
+                if let Err(reason) = walked.add(root, &entry) {
+                    let file = entry.into_path();
+                    walked.rejected.push(Rejected { file, reason });
+                }
+            }
             // A dangling link is nobody's script; editors use them as locks.
             Err(error)
                 if error
@@ -91,37 +109,62 @@ pub(crate) fn walk(root: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
                     .is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
             Err(error) => {
                 let file = error.path().unwrap_or(root).to_owned();
-                rejected.push(Rejected {
-                    file,
-                    reason: Reason::Unreadable(error.to_string()),
-                });
+                let reason = Reason::Unreadable(error.to_string());
+                walked.rejected.push(Rejected { file, reason });
             }
         }
     }
-    rejected.append(&mut outside);
-    rejected.sort_by(|a, b| a.file.cmp(&b.file));
-    candidates.sort_by(|a: &Candidate, b| a.path.cmp(&b.path));
-    (candidates, rejected)
+    walked.rejected.append(&mut outside);
+    walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
+    walked.scripts.sort_by(|a, b| a.path.cmp(&b.path));
+    walked.files.sort_by(|a, b| a.path().cmp(b.path()));
+    walked
 }
 
-fn single(file: &Path) -> (Vec<Candidate>, Vec<Rejected>) {
-    let root = file.parent().unwrap_or(file);
-    let found = file
-        .metadata()
-        .map_err(|error| Reason::Unreadable(error.to_string()))
-        .and_then(|metadata| {
-            if is_executable(file, &metadata) {
-                candidate(root, file, &metadata)
-            } else {
-                Err(Reason::NotExecutable)
-            }
-        });
-    match found {
-        Ok(candidate) => (vec![candidate], Vec::new()),
-        Err(reason) => {
-            let file = file.to_owned();
-            (Vec::new(), vec![Rejected { file, reason }])
+impl Walked {
+    fn add(&mut self, root: &Path, entry: &DirEntry) -> Result<(), Reason> {
+        if !entry.file_type().is_file() {
+            return Ok(());
         }
+        let file = entry.path();
+        let metadata = entry
+            .metadata()
+            .map_err(|error| Reason::Unreadable(error.to_string()))?;
+        if is_static(root, entry) {
+            let path = path_below(root, file)?;
+            let fingerprint = Fingerprint::of(&metadata);
+            let (file, root) = (file.to_owned(), root.to_owned());
+            self.files.push(StaticFile::new(
+                path,
+                file,
+                root,
+                metadata.len(),
+                fingerprint,
+            ));
+        } else if is_executable(file, &metadata) {
+            self.scripts.push(candidate(root, file, &metadata)?);
+        }
+        Ok(())
+    }
+}
+
+/// Whether a file lies below `resources/`, where nothing is a script.
+fn is_static(root: &Path, entry: &DirEntry) -> bool {
+    entry.depth() > 1
+        && entry
+            .path()
+            .strip_prefix(root)
+            .is_ok_and(|path| path.starts_with(file::DIRECTORY))
+}
+
+fn single(file: &Path) -> Result<Candidate, Reason> {
+    let metadata = file
+        .metadata()
+        .map_err(|error| Reason::Unreadable(error.to_string()))?;
+    if is_executable(file, &metadata) {
+        candidate(file.parent().unwrap_or(file), file, &metadata)
+    } else {
+        Err(Reason::NotExecutable)
     }
 }
 
@@ -141,22 +184,19 @@ fn is_inside(root: &Path, link: &Path) -> bool {
         .map_or(true, |target| target.starts_with(root))
 }
 
-fn inspect(root: &Path, entry: &DirEntry) -> Result<Option<Candidate>, Reason> {
-    if !entry.file_type().is_file() {
-        return Ok(None);
-    }
-    let metadata = entry
-        .metadata()
-        .map_err(|error| Reason::Unreadable(error.to_string()))?;
-    if !is_executable(entry.path(), &metadata) {
-        return Ok(None);
-    }
-    candidate(root, entry.path(), &metadata).map(Some)
+fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate, Reason> {
+    Ok(Candidate {
+        path: path_below(root, file)?,
+        file: file.to_owned(),
+        root: root.to_owned(),
+        fingerprint: Fingerprint::of(metadata),
+    })
 }
 
-fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate, Reason> {
+/// The name that a file has below its root.
+fn path_below(root: &Path, file: &Path) -> Result<ScriptPath, Reason> {
     let relative = file.strip_prefix(root).unwrap_or(file);
-    let path = relative
+    relative
         .to_str()
         .ok_or_else(|| "its name is not UTF-8".to_owned())
         .and_then(|text| {
@@ -164,13 +204,7 @@ fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate,
                 .parse()
                 .map_err(|error: PathError| error.to_string())
         })
-        .map_err(Reason::Unnameable)?;
-    Ok(Candidate {
-        path,
-        file: file.to_owned(),
-        root: root.to_owned(),
-        fingerprint: Fingerprint::of(metadata),
-    })
+        .map_err(Reason::Unnameable)
 }
 
 #[cfg(unix)]
@@ -189,7 +223,7 @@ fn is_executable(file: &Path, _: &Metadata) -> bool {
     })
 }
 
-/// Tool names are written with `/` on every platform.
+/// Names are written with `/` on every platform.
 fn slashed(path: &str) -> Cow<'_, str> {
     if std::path::MAIN_SEPARATOR == '/' {
         Cow::Borrowed(path)
@@ -241,7 +275,7 @@ mod tests {
 
     fn names(root: &Path) -> Vec<String> {
         walk(root)
-            .0
+            .scripts
             .iter()
             .map(|found| found.path.to_string())
             .collect()
@@ -282,13 +316,46 @@ mod tests {
         let root = root.path().canonicalize().unwrap();
         assert_eq!(names(&root), ["alias", "real"]);
         let rejected: Vec<_> = walk(&root)
-            .1
+            .rejected
             .into_iter()
             .map(|r| (r.file, r.reason))
             .collect();
         assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
         assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
         assert_eq!(rejected[2].0, root.join("loop"));
+    }
+
+    #[test]
+    fn what_lies_in_resources_is_served_as_it_is() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for name in [
+            "a/resources/b",
+            "resources/sub/run",
+            "resources/.hidden",
+            "resources/x~",
+        ] {
+            executable(&at(name));
+        }
+        fs::write(at("resources/notes.txt"), "").unwrap();
+        symlink("/etc/hostname", at("resources/escape")).unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let walked = walk(&root);
+        let files: Vec<_> = walked
+            .files
+            .iter()
+            .map(|file| file.path().as_str())
+            .collect();
+        assert_eq!(files, ["resources/notes.txt", "resources/sub/run"]);
+        assert_eq!(names(&root), ["a/resources/b"]);
+        assert_eq!(walked.rejected[0].reason, Reason::LeavesRoot);
+    }
+
+    #[test]
+    fn a_script_may_be_called_resources() {
+        let root = tempfile::tempdir().unwrap();
+        executable(&root.path().join("resources"));
+        assert_eq!(names(&root.path().canonicalize().unwrap()), ["resources"]);
     }
 
     #[test]
@@ -300,7 +367,7 @@ mod tests {
 
         let notes = root.path().join("notes");
         fs::write(&notes, "").unwrap();
-        assert_eq!(walk(&notes).1[0].reason, Reason::NotExecutable);
+        assert_eq!(walk(&notes).rejected[0].reason, Reason::NotExecutable);
     }
 
     #[test]
@@ -308,8 +375,8 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("x");
         executable(&file);
-        let before = walk(root.path()).0[0].fingerprint;
+        let before = walk(root.path()).scripts[0].fingerprint;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
-        assert_ne!(before, walk(root.path()).0[0].fingerprint);
+        assert_ne!(before, walk(root.path()).scripts[0].fingerprint);
     }
 }

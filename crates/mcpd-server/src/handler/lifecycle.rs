@@ -20,7 +20,7 @@ use crate::session::Introduction;
 pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
     // "newest first" is what clients that pick the first expect.
     let versions = ProtocolVersion::ALL.into_iter().rev();
-    let mut result = DiscoverResult::new(versions, capabilities(server));
+    let mut result = DiscoverResult::new(versions, capabilities(server, context.version));
     result.instructions = server.instructions().map(str::to_owned);
     context.encode(result)
 }
@@ -37,8 +37,11 @@ pub(crate) fn initialize(
     let params: InitializeRequestParams = request.parse_params()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
-    let mut result =
-        InitializeResult::new(version, capabilities(server), (**server.identity()).clone());
+    let mut result = InitializeResult::new(
+        version,
+        capabilities(server, version),
+        (**server.identity()).clone(),
+    );
     result.instructions = server.instructions().map(str::to_owned);
     let result = context::encode(&Stamp::Stateful, result)?;
     let introduction = Introduction {
@@ -63,16 +66,18 @@ pub(crate) fn set_level(request: &Request<'_>, context: &Context) -> MethodResul
     Ok(empty())
 }
 
-fn capabilities(server: &Server) -> ServerCapabilities {
+fn capabilities(server: &Server, version: ProtocolVersion) -> ServerCapabilities {
     let list_changed = Some(server.is_watching());
-    let mut tools = ListCapability::default();
-    tools.list_changed = list_changed;
+    let mut list = ListCapability::default();
+    list.list_changed = list_changed;
     let mut resources = ResourcesCapability::default();
     resources.list_changed = list_changed;
     resources.subscribe = Some(true);
     let mut capabilities = ServerCapabilities::default();
-    capabilities.tools = Some(tools);
+    capabilities.tools = Some(list.clone());
+    capabilities.prompts = Some(list);
     capabilities.resources = Some(resources);
+    capabilities.completions = version.has_completions_capability().then(JsonObject::new);
     capabilities.logging = Some(JsonObject::new());
     capabilities
 }

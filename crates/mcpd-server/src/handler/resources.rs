@@ -1,34 +1,28 @@
-//! `resources/list`, `resources/templates/list` and `resources/read`: the state of stateful scripts.
+//! `resources/read`: the state of a script, what a script prints, or a file.
 
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use mcpd_exec::{Command, Outcome};
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::{ListResourceTemplatesResult, ReadResourceRequestParams, ReadResourceResult};
-use mcpd_protocol::{ResourceBody, ResourceContents};
-use mcpd_scriptspec::ScriptPath;
+use mcpd_protocol::{ReadResourceRequestParams, ReadResourceResult};
+use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
+use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::call::{self, Call};
+use crate::catalog::{ReadError, Source, StaticFile};
 use crate::context::Context;
-use crate::dispatch::{Handled, MethodResult};
-use crate::handler::tools::refuse_cursor;
+use crate::dispatch::Handled;
+use crate::interaction::Brought;
+use crate::output;
 use crate::tool::Script;
 
-/// Every resource.
-pub(crate) fn list(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
-    refuse_cursor(request)?;
-    Ok(server
-        .catalog()
-        .resources_list(context.version, &context.stamp))
-}
+/// The largest state that is read, in bytes: half of one would be another state.
+const MAX_STATE: usize = 16 << 20;
 
-/// There are none yet, but clients ask.
-pub(crate) fn list_templates(request: &Request<'_>, context: &Context) -> MethodResult {
-    refuse_cursor(request)?;
-    context.encode(ListResourceTemplatesResult::new(Vec::new()))
-}
-
-/// Reads a resource by asking the script behind it.
+/// Reads a resource, listed or made from a template.
 pub(crate) fn read(
     server: &Server,
     request: &Request<'_>,
@@ -36,31 +30,70 @@ pub(crate) fn read(
 ) -> Result<Handled, ErrorObject> {
     let params: ReadResourceRequestParams = request.parse_params()?;
     let catalog = server.catalog();
-    let script = ScriptPath::from_state_uri(&params.uri)
-        .and_then(|path| {
-            catalog
-                .tool(path.as_str())
-                .filter(|tool| *tool.path() == path)
-                .cloned()
-        })
-        .and_then(|tool| tool.stateful_script().cloned())
-        .ok_or_else(|| ErrorObject::resource_not_found(&params.uri, context.version.wire()))?;
-    let server = server.clone();
+    if let Some(resource) = catalog.resource(&params.uri) {
+        return match resource.source() {
+            Source::State(script) => Ok(state(server, Arc::clone(script), params.uri, context)),
+            Source::File(file) => Ok(self::file(Arc::clone(file), params.uri, context)),
+            Source::Script(script) => run(server, script, None, params, context),
+        };
+    }
+    let Some((template, values)) = catalog.template_of(&params.uri) else {
+        let wire = context.version.wire();
+        return Err(ErrorObject::resource_not_found(&params.uri, wire));
+    };
+    let arguments = call::arguments(values);
+    run(server, template.script(), Some(&arguments), params, context)
+}
+
+/// Runs the script that a resource is. One whose variables are not what the script wants is refused in so
+/// many words: it could be, and its caller can mend the URI.
+fn run(
+    server: &Server,
+    script: &Arc<Script>,
+    arguments: Option<&RawValue>,
+    params: ReadResourceRequestParams,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let uri = params.uri;
+    let wire = context.version.wire();
+    let call = Call::new(
+        server,
+        script,
+        ("resources/read", &uri),
+        arguments,
+        &context,
+    )
+    .map_err(|refusal| refusal.into_error(wire))?;
+    let brought = Brought {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
     Ok(Handled::later(async move {
-        let contents = read_state(&server, &script, params.uri).await?;
-        context.encode(ReadResourceResult::new(vec![contents]))
+        let interpret = |script: Arc<Script>, outcome: Outcome| {
+            let uri = uri.clone();
+            async move { output::resource_result(&script, &uri, &outcome, wire).await }
+        };
+        context.encode(call.result(brought, interpret).await?)
     }))
 }
 
-async fn read_state(
-    server: &Server,
-    script: &Arc<Script>,
-    uri: String,
-) -> Result<ResourceContents, ErrorObject> {
+/// Asks a script for its state.
+fn state(server: &Server, script: Arc<Script>, uri: String, context: Context) -> Handled {
+    let server = server.clone();
+    Handled::later(async move {
+        let text = ask_state(&server, &script).await?;
+        let contents = output::contents(&uri, None, text.as_bytes());
+        context.encode(ReadResourceResult::new(vec![contents]))
+    })
+}
+
+async fn ask_state(server: &Server, script: &Script) -> Result<String, ErrorObject> {
+    let mut limits = server.limits().clone();
+    limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = Command::new(&script.file)
         .arg("--state")
         .current_dir(&script.directory)
-        .limits(server.limits().clone());
+        .limits(limits);
     let command = server
         .environment()
         .prepare(command)
@@ -73,24 +106,11 @@ async fn read_state(
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
         return Err(unreadable(script, "`--state` did not end with exit code 0"));
     }
-    Ok(contents(&outcome, uri))
-}
-
-/// JSON is JSON; everything else is text.
-fn contents(outcome: &Outcome, uri: String) -> ResourceContents {
-    let mut text = outcome.stdout.to_text_lossy();
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&text).is_ok();
-    let mime_type = if is_json {
-        "application/json"
-    } else {
-        "text/plain"
-    };
-    let mut contents = ResourceContents::new(uri, ResourceBody::Text(text));
-    contents.mime_type = Some(mime_type.to_owned());
-    contents
+    let whole = outcome
+        .stdout
+        .whole()
+        .ok_or_else(|| unreadable(script, "it is too large"))?;
+    Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
 /// The cause is for the operator's log; a client can do nothing about it.
@@ -99,4 +119,45 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
         "the state of `{}` can't be read: {reason}",
         script.path
     ))
+}
+
+/// Reads a file where it may take its time.
+fn file(file: Arc<StaticFile>, uri: String, context: Context) -> Handled {
+    Handled::later(async move {
+        let opened = Arc::clone(&file);
+        let bytes = tokio::task::spawn_blocking(move || opened.read())
+            .await
+            .map_err(|_| ErrorObject::internal_error("the file could not be read"))?
+            .map_err(|error| {
+                tracing::warn!(%file, "not read: {error}");
+                not_read(&error, &uri, context.version.wire())
+            })?;
+        let contents = file_contents(uri, file.mime_type(), bytes);
+        context.encode(ReadResourceResult::new(vec![contents]))
+    })
+}
+
+/// Text if it is text, byte for byte.
+fn file_contents(uri: String, mime_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {
+    let (body, guess) = match String::from_utf8(bytes) {
+        Ok(text) => (ResourceBody::Text(text), "text/plain"),
+        Err(error) => (
+            ResourceBody::Blob(STANDARD.encode(error.as_bytes())),
+            "application/octet-stream",
+        ),
+    };
+    let mut contents = ResourceContents::new(uri, body);
+    contents.mime_type = Some(mime_type.unwrap_or_else(|| guess.to_owned()));
+    contents
+}
+
+/// A file that is gone, or is no longer what was found, is as good as never there.
+fn not_read(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
+    match error {
+        ReadError::NotThere(_) => ErrorObject::resource_not_found(uri, wire),
+        ReadError::TooLarge => {
+            ErrorObject::internal_error(format!("the file can't be read: {error}"))
+        }
+        ReadError::Io(_) => ErrorObject::internal_error("the file can't be read"),
+    }
 }

@@ -4,10 +4,10 @@
 use std::sync::Weak;
 
 use bytes::Bytes;
-use mcpd_protocol::ToolListChangedNotification;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{EmptyResult, NotificationParams};
+use mcpd_protocol::{PromptListChangedNotification, ToolListChangedNotification};
 use mcpd_protocol::{
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
     ResourceUpdatedNotificationParams,
@@ -111,6 +111,7 @@ fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorOb
     }
     Ok(Filter {
         tools: watching && wanted.tools_list_changed == Some(true),
+        prompts: watching && wanted.prompts_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
         uris: uris.into_iter().collect(),
     })
@@ -119,6 +120,7 @@ fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorOb
 fn honoured(filter: &Filter) -> SubscriptionFilter {
     let mut honoured = SubscriptionFilter::default();
     honoured.tools_list_changed = filter.tools.then_some(true);
+    honoured.prompts_list_changed = filter.prompts.then_some(true);
     honoured.resources_list_changed = filter.resources.then_some(true);
     honoured.resource_subscriptions =
         (!filter.uris.is_empty()).then(|| filter.uris.iter().cloned().collect());
@@ -133,6 +135,7 @@ fn message(event: Event, meta: Option<&Meta>) -> Option<Bytes> {
     };
     match event {
         Event::ToolsChanged => notification::<ToolListChangedNotification>(&params()),
+        Event::PromptsChanged => notification::<PromptListChangedNotification>(&params()),
         Event::ResourcesChanged => notification::<ResourceListChangedNotification>(&params()),
         Event::ResourceUpdated(uri) => {
             let mut params = ResourceUpdatedNotificationParams::new(uri);

@@ -1,21 +1,12 @@
-//! `tools/list` and `tools/call`.
+//! `tools/call`.
 
 use mcpd_protocol::CallToolRequestParams;
-use mcpd_protocol::PaginatedRequestParams;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 
 use crate::Server;
 use crate::context::Context;
-use crate::dispatch::{Handled, MethodResult};
+use crate::dispatch::Handled;
 use crate::interaction::Brought;
-
-/// Every tool, in the naming of the face that asks.
-pub(crate) fn list(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
-    refuse_cursor(request)?;
-    Ok(server
-        .catalog()
-        .tools_list(context.version, context.names, &context.stamp))
-}
 
 /// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
 /// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
@@ -42,15 +33,4 @@ pub(crate) fn call(
     };
     let run = tool.call(server, params.arguments.as_deref(), brought, &context);
     Ok(Handled::later(async move { context.encode(run.await?) }))
-}
-
-/// Lists are given whole, so no cursor was ever handed out.
-pub(crate) fn refuse_cursor(request: &Request<'_>) -> Result<(), ErrorObject> {
-    let params: PaginatedRequestParams = request.parse_params()?;
-    match params.cursor {
-        None => Ok(()),
-        Some(cursor) => Err(ErrorObject::invalid_params(format!(
-            "unknown cursor `{cursor}`"
-        ))),
-    }
 }

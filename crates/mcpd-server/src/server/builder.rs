@@ -1,6 +1,7 @@
 //! How a server is described before it starts. Everything that can be wrong is found in `start`.
 
 use std::ffi::OsString;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Inner, Server};
+use crate::catalog::DEFAULT_PAGE_SIZE;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::environment::Environment;
@@ -35,6 +37,7 @@ pub struct ServerBuilder {
     executor: Option<Executor>,
     limits: Limits,
     cache_directory: Option<PathBuf>,
+    page_size: NonZeroUsize,
     watch: bool,
     state_secret: Option<Vec<u8>>,
     environment: Environment,
@@ -57,6 +60,7 @@ impl ServerBuilder {
             executor: None,
             limits: Limits::default(),
             cache_directory: None,
+            page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             state_secret: None,
             environment: Environment::of_this_process(),
@@ -129,6 +133,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Gives lists in pages of `page_size` entries; [`DEFAULT_PAGE_SIZE`] by default.
+    pub fn page_size(mut self, page_size: NonZeroUsize) -> Self {
+        self.page_size = page_size;
+        self
+    }
+
     /// Seals the state of scripts that ask with a key made from `secret`, so that servers that share it
     /// accept each other's. By default the key is this server's own, and gone with it.
     pub fn state_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
@@ -178,6 +188,7 @@ impl ServerBuilder {
         let stop = CancellationToken::new();
         let catalog = LiveCatalog::start(
             native,
+            self.page_size,
             scanner,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),

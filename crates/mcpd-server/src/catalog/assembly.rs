@@ -1,0 +1,122 @@
+//! From what was found to what is served: each script in its role, each name and each URI to whoever
+//! comes first. What gives way is reported, never silently missing.
+
+use std::sync::Arc;
+
+use mcpd_scriptspec::{Role, UriTemplate};
+
+use super::Conflict;
+use super::names::{self, Claims};
+use super::prompt::Prompt;
+use super::resource::{Resource, Template};
+use super::scan::Scan;
+use crate::tool::{Script, Tool};
+
+/// The parts of a catalog, without conflicts among them.
+#[derive(Debug)]
+pub(super) struct Assembly {
+    pub(super) tools: Vec<Arc<Tool>>,
+    pub(super) prompts: Vec<Arc<Prompt>>,
+    pub(super) resources: Vec<Arc<Resource>>,
+    pub(super) templates: Vec<Arc<Template>>,
+    pub(super) conflicts: Vec<Conflict>,
+    paths: Claims,
+    uris: Claims,
+}
+
+impl Assembly {
+    /// Tools built into the program first, then the scripts of the roots in their order. URIs of mcpd's own
+    /// making come before those that scripts choose.
+    pub(super) fn new(native: &[Arc<Tool>], scan: &Scan) -> Self {
+        let mut assembly = Self {
+            tools: Vec::new(),
+            prompts: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            conflicts: Vec::new(),
+            paths: Claims::of("name"),
+            uris: Claims::of("URI"),
+        };
+        for tool in native {
+            assembly.tool(tool);
+        }
+        let scripts = assembly.scripts(scan);
+        for script in scripts.iter().filter(|script| script.spec.state) {
+            assembly.resource(Resource::state(script));
+        }
+        for file in &scan.files {
+            assembly.resource(Resource::file(Arc::clone(file)));
+        }
+        for script in scripts {
+            assembly.script(script);
+        }
+        assembly.tools = names::assign(assembly.tools, &mut assembly.conflicts);
+        assembly.prompts = names::assign(assembly.prompts, &mut assembly.conflicts);
+        assembly
+    }
+
+    /// The scripts that can be served, whatever they are: a path means one script.
+    fn scripts(&mut self, scan: &Scan) -> Vec<Arc<Script>> {
+        let mut scripts = Vec::new();
+        for script in scan
+            .scripts
+            .iter()
+            .filter_map(|found| Script::from_scan(found))
+        {
+            match self
+                .paths
+                .claim(script.path.as_str(), &script.path, &script)
+            {
+                Ok(()) => scripts.push(Arc::new(script)),
+                Err(conflict) => self.conflicts.push(conflict),
+            }
+        }
+        scripts
+    }
+
+    fn tool(&mut self, tool: &Arc<Tool>) {
+        match self.paths.claim(tool.path().as_str(), tool.path(), tool) {
+            Ok(()) => self.tools.push(Arc::clone(tool)),
+            Err(conflict) => self.conflicts.push(conflict),
+        }
+    }
+
+    fn script(&mut self, script: Arc<Script>) {
+        let spec = Arc::clone(&script.spec);
+        match &spec.role {
+            Role::Prompt => self.prompts.push(Arc::new(Prompt::new(script))),
+            Role::Resource {
+                uri,
+                is_template,
+                mime_type,
+                ..
+            } => {
+                if *is_template {
+                    self.template(script, uri, mime_type.as_deref());
+                } else {
+                    self.resource(Resource::script(script, uri, mime_type.as_deref()));
+                }
+            }
+            _ => self.tools.push(Arc::new(Tool::from_script(script))),
+        }
+    }
+
+    fn resource(&mut self, resource: Resource) {
+        let uri = resource.definition().uri.as_str();
+        match self.uris.claim(uri, resource.path(), &resource) {
+            Ok(()) => self.resources.push(Arc::new(resource)),
+            Err(conflict) => self.conflicts.push(conflict),
+        }
+    }
+
+    fn template(&mut self, script: Arc<Script>, uri: &str, mime_type: Option<&str>) {
+        let template: UriTemplate = uri.parse().expect("a spec has only templates that parse");
+        match self.uris.claim(uri, &script.path, &script) {
+            Ok(()) => {
+                let template = Template::new(script, template, mime_type);
+                self.templates.push(Arc::new(template));
+            }
+            Err(conflict) => self.conflicts.push(conflict),
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One file that is served as it is. What was true of it when it was found is checked again when it is
+//! read: that it is a regular file, inside its root, of a size that fits into a message.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
+
+use mcpd_scriptspec::ScriptPath;
+
+use super::walk::Fingerprint;
+
+/// The directory of a root whose files are resources.
+pub(super) const DIRECTORY: &str = "resources";
+
+/// The largest file that is read, in bytes.
+const MAX_SIZE: u64 = 16 << 20;
+
+/// A file under [`DIRECTORY`].
+#[derive(Debug, Clone)]
+pub(crate) struct StaticFile {
+    path: ScriptPath,
+    file: PathBuf,
+    root: PathBuf,
+    size: u64,
+    fingerprint: Fingerprint,
+}
+
+/// Why a file is not read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    /// Nothing is there that may be read, or not any more.
+    #[error("{0}")]
+    NotThere(&'static str),
+    #[error("it is larger than {MAX_SIZE} bytes")]
+    TooLarge,
+    #[error(transparent)]
+    Io(io::Error),
+}
+
+impl From<io::Error> for ReadError {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Self::NotThere("it is gone"),
+            _ => Self::Io(error),
+        }
+    }
+}
+
+impl StaticFile {
+    pub(super) fn new(
+        path: ScriptPath,
+        file: PathBuf,
+        root: PathBuf,
+        size: u64,
+        fingerprint: Fingerprint,
+    ) -> Self {
+        Self {
+            path,
+            file,
+            root,
+            size,
+            fingerprint,
+        }
+    }
+
+    /// Its path below the root, [`DIRECTORY`] included.
+    pub(crate) fn path(&self) -> &ScriptPath {
+        &self.path
+    }
+
+    pub(crate) fn uri(&self) -> String {
+        self.path.uri()
+    }
+
+    /// Its path below [`DIRECTORY`].
+    pub(crate) fn name(&self) -> &str {
+        let path = self.path.as_str();
+        path.split_once('/').map_or(path, |(_, name)| name)
+    }
+
+    /// In bytes, when it was found.
+    pub(crate) fn size(&self) -> u64 {
+        self.size
+    }
+
+    /// As its name has it; a content is not looked at before it is asked for.
+    pub(crate) fn mime_type(&self) -> Option<String> {
+        mime_guess::from_path(&self.file)
+            .first_raw()
+            .map(str::to_owned)
+    }
+
+    /// Whether this is `before` with another content.
+    pub(super) fn is_edited(&self, before: &Self) -> bool {
+        self.fingerprint != before.fingerprint
+    }
+
+    /// Reads the file. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// See [`ReadError`].
+    pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
+        // Looked at before it is opened, for opening a pipe may take for ever.
+        if !self.file.metadata()?.is_file() {
+            return Err(ReadError::NotThere("it is no regular file"));
+        }
+        let file = File::open(&self.file)?;
+        if !file.metadata()?.is_file() {
+            return Err(ReadError::NotThere("it is no regular file"));
+        }
+        if !real_path(&file, &self.file)?.starts_with(&self.root) {
+            return Err(ReadError::NotThere("it is outside of its root"));
+        }
+        let mut bytes = Vec::new();
+        // It may grow while it is read.
+        file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 > MAX_SIZE {
+            return Err(ReadError::TooLarge);
+        }
+        Ok(bytes)
+    }
+}
+
+impl fmt::Display for StaticFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.file.display())
+    }
+}
+
+/// Where the opened file is, whatever the path leads to by now.
+#[cfg(target_os = "linux")]
+fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
+    use std::os::fd::AsRawFd as _;
+    std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// Where the path leads to, as no other question can be asked here.
+#[cfg(not(target_os = "linux"))]
+fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
+    path.canonicalize()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::catalog::walk::walk;
+
+    /// A root with one file, and that file as it was found.
+    fn found(content: &[u8]) -> (tempfile::TempDir, StaticFile) {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("resources/sub/a b.md");
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, content).unwrap();
+        let mut files = walk(&root.path().canonicalize().unwrap()).files;
+        (root, files.remove(0))
+    }
+
+    #[test]
+    fn a_file_is_described_by_its_name_and_size() {
+        let (_root, file) = found(b"# Hi");
+        assert_eq!(file.uri(), "mcpd://resources/sub/a%20b.md");
+        assert_eq!(file.name(), "sub/a b.md");
+        assert_eq!(file.mime_type().as_deref(), Some("text/markdown"));
+        assert_eq!(file.size(), 4);
+        assert_eq!(file.read().unwrap(), b"# Hi");
+    }
+
+    #[track_caller]
+    fn check(replace: impl Fn(&Path), refused: &str) {
+        let (_root, file) = found(b"x");
+        fs::remove_file(&file.file).unwrap();
+        replace(&file.file);
+        let error = file.read().unwrap_err().to_string();
+        assert!(error.contains(refused), "{error}");
+    }
+
+    #[test]
+    fn what_was_put_in_its_place_is_not_read() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("a b.md"), "secret").unwrap();
+        check(|_| {}, "gone");
+        check(|file| symlink("/etc/hostname", file).unwrap(), "outside");
+        check(|file| symlink("/etc", file).unwrap(), "no regular file");
+        check(
+            |file| symlink("/dev/zero", file).unwrap(),
+            "no regular file",
+        );
+        check(
+            |file| File::create(file).unwrap().set_len(MAX_SIZE + 1).unwrap(),
+            "larger",
+        );
+        check(
+            |file| {
+                // The directory around it becomes a link to another place.
+                fs::remove_dir(file.parent().unwrap()).unwrap();
+                symlink(outside.path(), file.parent().unwrap()).unwrap();
+            },
+            "outside",
+        );
+    }
+}

@@ -1,0 +1,240 @@
+//! What can be read: the state of a script, what a script prints, a file; one by one or by template.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::{self as protocol, ListResourceTemplatesResult, ListResourcesResult};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
+
+use super::ToolNames;
+use super::file::StaticFile;
+use super::list::Entry;
+use crate::tool::{Script, definition};
+
+/// A resource of the catalog.
+#[derive(Debug)]
+pub struct Resource {
+    definition: protocol::Resource,
+    source: Source,
+}
+
+/// Where the content of a resource comes from.
+#[derive(Debug, Clone)]
+pub(crate) enum Source {
+    /// A script, asked with `--state`.
+    State(Arc<Script>),
+    /// A script, run.
+    Script(Arc<Script>),
+    /// The file itself.
+    File(Arc<StaticFile>),
+}
+
+impl Resource {
+    /// The state of a stateful script.
+    pub(super) fn state(script: &Arc<Script>) -> Self {
+        let name = format!("{}/state", script.path);
+        let mut listed = protocol::Resource::new(script.path.state_uri(), name);
+        listed.title = Some(format!(
+            "State of {}",
+            definition::title(&script.path, &script.spec)
+        ));
+        listed.description.clone_from(&script.spec.description);
+        Self {
+            definition: listed,
+            source: Source::State(Arc::clone(script)),
+        }
+    }
+
+    /// What a script prints that is a resource.
+    pub(super) fn script(script: Arc<Script>, uri: &str, mime_type: Option<&str>) -> Self {
+        let mut listed = protocol::Resource::new(uri, script.path.as_str());
+        listed.title = Some(definition::title(&script.path, &script.spec));
+        listed.description.clone_from(&script.spec.description);
+        listed.mime_type = mime_type.map(str::to_owned);
+        listed.icons = definition::icons(&script.spec);
+        listed.meta = Some(definition::meta(
+            &script.path,
+            script.spec.meta.clone().into(),
+        ));
+        Self {
+            definition: listed,
+            source: Source::Script(script),
+        }
+    }
+
+    pub(super) fn file(file: Arc<StaticFile>) -> Self {
+        let mut listed = protocol::Resource::new(file.uri(), file.name());
+        listed.mime_type = file.mime_type();
+        listed.size = Some(file.size());
+        Self {
+            definition: listed,
+            source: Source::File(file),
+        }
+    }
+
+    /// What a list shows of it, in the newest revision.
+    #[must_use]
+    pub fn definition(&self) -> &protocol::Resource {
+        &self.definition
+    }
+
+    /// The path of the script or file behind it.
+    #[must_use]
+    pub fn path(&self) -> &ScriptPath {
+        match &self.source {
+            Source::State(script) | Source::Script(script) => &script.path,
+            Source::File(file) => file.path(),
+        }
+    }
+
+    pub(crate) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// Whether both are one file, with different content.
+    pub(super) fn is_edited(&self, before: &Self) -> bool {
+        match (&self.source, &before.source) {
+            (Source::File(now), Source::File(then)) => now.is_edited(then),
+            _ => false,
+        }
+    }
+}
+
+impl Entry for Resource {
+    type Listed = protocol::Resource;
+    type Page = ListResourcesResult;
+
+    const KIND: u8 = b'r';
+
+    fn key(&self) -> &str {
+        &self.definition.uri
+    }
+
+    fn listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::Resource {
+        let mut listed = self.definition.clone();
+        if !version.has_titles() {
+            listed.title = None;
+            listed.meta = None;
+        }
+        if !version.has_icons() {
+            listed.icons.clear();
+        }
+        listed
+    }
+
+    fn page(listed: Vec<protocol::Resource>, next_cursor: Option<String>) -> ListResourcesResult {
+        let mut page = ListResourcesResult::new(listed);
+        page.next_cursor = next_cursor;
+        page
+    }
+
+    /// The size counts as content: a file that grows is updated, and the list it is in stays the same.
+    fn is_listed_like(&self, other: &Self) -> bool {
+        let without_size = |resource: &Self| {
+            let mut definition = resource.definition.clone();
+            definition.size = None;
+            definition
+        };
+        without_size(self) == without_size(other)
+    }
+}
+
+impl fmt::Display for Resource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Source::State(script) => write!(f, "the state of {script}"),
+            Source::Script(script) => script.fmt(f),
+            Source::File(file) => file.fmt(f),
+        }
+    }
+}
+
+/// A template of the catalog: a script that answers for every URI of one form.
+#[derive(Debug)]
+pub struct Template {
+    definition: protocol::ResourceTemplate,
+    uri: UriTemplate,
+    script: Arc<Script>,
+}
+
+impl Template {
+    pub(super) fn new(script: Arc<Script>, uri: UriTemplate, mime_type: Option<&str>) -> Self {
+        let mut listed = protocol::ResourceTemplate::new(uri.as_str(), script.path.as_str());
+        listed.title = Some(definition::title(&script.path, &script.spec));
+        listed.description.clone_from(&script.spec.description);
+        listed.mime_type = mime_type.map(str::to_owned);
+        listed.icons = definition::icons(&script.spec);
+        listed.meta = Some(definition::meta(
+            &script.path,
+            script.spec.meta.clone().into(),
+        ));
+        Self {
+            definition: listed,
+            uri,
+            script,
+        }
+    }
+
+    /// What a list shows of it, in the newest revision.
+    #[must_use]
+    pub fn definition(&self) -> &protocol::ResourceTemplate {
+        &self.definition
+    }
+
+    /// The path of the script behind it.
+    #[must_use]
+    pub fn path(&self) -> &ScriptPath {
+        &self.script.path
+    }
+
+    /// What the script said of itself.
+    #[must_use]
+    pub fn spec(&self) -> &ScriptSpec {
+        &self.script.spec
+    }
+
+    pub(crate) fn uri(&self) -> &UriTemplate {
+        &self.uri
+    }
+
+    pub(crate) fn script(&self) -> &Arc<Script> {
+        &self.script
+    }
+}
+
+impl Entry for Template {
+    type Listed = protocol::ResourceTemplate;
+    type Page = ListResourceTemplatesResult;
+
+    const KIND: u8 = b'm';
+
+    fn key(&self) -> &str {
+        self.uri.as_str()
+    }
+
+    fn listed(&self, version: ProtocolVersion, _: ToolNames) -> protocol::ResourceTemplate {
+        let mut listed = self.definition.clone();
+        if !version.has_titles() {
+            listed.title = None;
+            listed.meta = None;
+        }
+        if !version.has_icons() {
+            listed.icons.clear();
+        }
+        listed
+    }
+
+    fn page(
+        listed: Vec<protocol::ResourceTemplate>,
+        next_cursor: Option<String>,
+    ) -> ListResourceTemplatesResult {
+        let mut page = ListResourceTemplatesResult::new(listed);
+        page.next_cursor = next_cursor;
+        page
+    }
+
+    fn is_listed_like(&self, other: &Self) -> bool {
+        self.definition == other.definition
+    }
+}

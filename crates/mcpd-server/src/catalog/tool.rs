@@ -1,0 +1,81 @@
+//! What lists show of a tool.
+
+use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::{self as protocol, ListToolsResult};
+use mcpd_scriptspec::ScriptPath;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::ToolNames;
+use super::list::Entry;
+use super::names::Named;
+use crate::tool::Tool;
+
+impl Named for Tool {
+    fn path(&self) -> &ScriptPath {
+        self.path()
+    }
+
+    fn portable_name(&self) -> &str {
+        self.portable_name()
+    }
+
+    fn with_distinct_name(&self) -> Self {
+        self.with_distinct_name()
+    }
+}
+
+impl Entry for Tool {
+    type Listed = protocol::Tool;
+    type Page = ListToolsResult;
+
+    const KIND: u8 = b't';
+
+    fn key(&self) -> &str {
+        self.path().as_str()
+    }
+
+    fn listed(&self, version: ProtocolVersion, names: ToolNames) -> protocol::Tool {
+        let mut listed = self.definition().clone();
+        if names == ToolNames::Portable {
+            listed.name = self.portable_name().to_owned();
+        }
+        if !version.has_tool_annotations() {
+            listed.annotations = None;
+        }
+        if !version.has_titles() {
+            listed.title = None;
+            listed.meta = None;
+        }
+        if !version.has_structured_content()
+            || version.structured_content_is_object_only()
+                && !listed.output_schema.as_deref().is_some_and(is_of_objects)
+        {
+            listed.output_schema = None;
+        }
+        if !version.has_icons() {
+            listed.icons.clear();
+        }
+        listed
+    }
+
+    fn page(listed: Vec<protocol::Tool>, next_cursor: Option<String>) -> ListToolsResult {
+        let mut page = ListToolsResult::new(listed);
+        page.next_cursor = next_cursor;
+        page
+    }
+
+    fn is_listed_like(&self, other: &Self) -> bool {
+        self.is_listed_like(other)
+    }
+}
+
+/// Whether a schema says outright that it is one of objects.
+fn is_of_objects(schema: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Root {
+        r#type: Option<String>,
+    }
+    serde_json::from_str::<Root>(schema.get())
+        .is_ok_and(|root| root.r#type.as_deref() == Some("object"))
+}

@@ -1,0 +1,46 @@
+//! `prompts/get`.
+
+use std::sync::Arc;
+
+use mcpd_exec::Outcome;
+use mcpd_protocol::GetPromptRequestParams;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+
+use crate::Server;
+use crate::call::{self, Call};
+use crate::context::Context;
+use crate::dispatch::Handled;
+use crate::interaction::Brought;
+use crate::output;
+use crate::tool::Script;
+
+/// Runs the script behind a prompt. "Servers SHOULD validate prompt arguments before processing": what is
+/// wrong with them is an error, for a person is there to read it.
+pub(crate) fn get(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let params: GetPromptRequestParams = request.parse_params()?;
+    let catalog = server.catalog();
+    let prompt = catalog.prompt(&params.name).ok_or_else(|| {
+        ErrorObject::invalid_params(format!(
+            "unknown prompt `{}`; prompts/list has the names",
+            params.name
+        ))
+    })?;
+    let named = ("prompts/get", prompt.path().as_str());
+    let arguments = call::arguments(params.arguments.unwrap_or_default());
+    let call = Call::new(server, prompt.script(), named, Some(&arguments), &context)
+        .map_err(|refusal| refusal.into_error(context.version.wire()))?;
+    let brought = Brought {
+        responses: params.input_responses,
+        state: params.request_state,
+    };
+    Ok(Handled::later(async move {
+        let interpret = |script: Arc<Script>, outcome: Outcome| async move {
+            output::prompt_result(&script, &outcome).await
+        };
+        context.encode(call.result(brought, interpret).await?)
+    }))
+}
