@@ -159,6 +159,7 @@ fn close(
         require(&context.capabilities, &request.required_capabilities())?;
     }
     let mut result = InputRequiredResult::new(question.requests);
+    result.input_requests = result.input_requests.filter(|asked| !asked.is_empty());
     result.request_state = question
         .state
         .map(|state| server.seal().close(state, binding))

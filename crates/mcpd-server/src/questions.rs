@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use mcpd_protocol::InputRequest;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId, Response};
+use mcpd_protocol::{InputRequest, JsonObject};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
@@ -66,8 +66,12 @@ impl Questions {
             id,
             questions: self,
         };
-        let message = jsonrpc::request(&asked.id, request.method.name(), &request.params)
-            .map_err(|_| ErrorObject::internal_error("the question could not be encoded"))?;
+        let method = request.method.name();
+        let message = match &request.params {
+            Some(params) => jsonrpc::request(&asked.id, method, params),
+            None => jsonrpc::request(&asked.id, method, &JsonObject::new()),
+        }
+        .map_err(|_| ErrorObject::internal_error("the question could not be encoded"))?;
         let gone = || ErrorObject::internal_error("the client can't be asked: it is gone");
         outbox.send(message.into()).await.map_err(|_| gone())?;
         match tokio::time::timeout(PATIENCE, answer).await {
