@@ -148,6 +148,12 @@ impl ProtocolVersion {
         self >= Self::V2025_06_18
     }
 
+    /// Whether content may carry `_meta`, and its annotations `lastModified`.
+    #[must_use]
+    pub fn has_content_meta(self) -> bool {
+        self >= Self::V2025_06_18
+    }
+
     /// Whether the server may ask for input by `elicitation`.
     #[must_use]
     pub fn has_elicitation(self) -> bool {

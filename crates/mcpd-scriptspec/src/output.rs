@@ -33,7 +33,7 @@ impl OutputFault {
         Self {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
-            excerpt: text::excerpt(&text[line_start.max(excerpt_start)..], EXCERPT),
+            excerpt: text::excerpt(text[line_start.max(excerpt_start)..].trim_end(), EXCERPT),
             span,
             message,
         }

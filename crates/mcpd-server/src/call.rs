@@ -157,10 +157,7 @@ async fn tool_result(
     call: Call,
     brought: Brought,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
-    let interpret = |script: Arc<Script>, outcome: Outcome| async move {
-        output::tool_result(&script, &outcome).await
-    };
-    match call.result(brought, interpret).await {
+    match call.result(brought, output::tool_result).await {
         Ok(result) => Ok(result),
         Err(Failure::Error(error)) => Err(error),
         Err(Failure::NoResult(reason)) => Ok(CallToolResult::error(reason).into()),

@@ -17,6 +17,7 @@ use tokio_util::sync::CancellationToken;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
 use crate::mirror::ParameterHeaders;
+use crate::output::Downgrade;
 use crate::session::Session;
 
 /// Where messages to one client, or to one request of it, are queued.
@@ -46,6 +47,12 @@ impl Context {
     /// The bytes of `result` on this request's wire.
     pub(crate) fn encode(&self, result: impl ResultObject) -> MethodResult {
         encode(&self.stamp, result)
+    }
+
+    /// The bytes of a result that holds content, in the words of this request's revision.
+    pub(crate) fn encode_content(&self, mut result: impl ResultObject + Downgrade) -> MethodResult {
+        result.downgrade(self.version);
+        self.encode(result)
     }
 }
 

@@ -16,11 +16,13 @@ use serde_json::value::RawValue;
 use crate::interaction::Produced;
 use crate::tool::Script;
 
+mod downgrade;
 mod exit;
 mod files;
 mod mcp;
 mod printed;
 
+pub(crate) use downgrade::Downgrade;
 use exit::Exit;
 use files::Files;
 use printed::{Fault, Object};
@@ -33,29 +35,25 @@ const STDERR_TAIL: usize = 4096;
 const TEXT: usize = 64 * 1024;
 
 /// The result of a tool.
-pub(crate) async fn tool_result(
-    script: &Arc<Script>,
-    outcome: &Outcome,
-) -> Produced<CallToolResult> {
+pub(crate) async fn tool_result(script: Arc<Script>, outcome: Outcome) -> Produced<CallToolResult> {
     interpret(script, outcome, tool).await
 }
 
 /// The result of a prompt.
 pub(crate) async fn prompt_result(
-    script: &Arc<Script>,
-    outcome: &Outcome,
+    script: Arc<Script>,
+    outcome: Outcome,
 ) -> Produced<GetPromptResult> {
     interpret(script, outcome, prompt).await
 }
 
 /// The result of reading `uri`, which a script answers for.
 pub(crate) async fn resource_result(
-    script: &Arc<Script>,
-    uri: &str,
-    outcome: &Outcome,
+    script: Arc<Script>,
+    uri: String,
+    outcome: Outcome,
     wire: Wire,
 ) -> Produced<ReadResourceResult> {
-    let uri = uri.to_owned();
     interpret(script, outcome, move |script, outcome| {
         resource(script, &uri, outcome, wire)
     })
@@ -64,18 +62,17 @@ pub(crate) async fn resource_result(
 
 /// Runs `read` where it may take its time: an output can be megabytes of JSON, and name files.
 async fn interpret<R: Send + 'static>(
-    script: &Arc<Script>,
-    outcome: &Outcome,
+    script: Arc<Script>,
+    outcome: Outcome,
     read: impl FnOnce(&Script, &Outcome) -> Produced<R> + Send + 'static,
 ) -> Produced<R> {
     if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= TEXT {
-        return read(script, outcome);
+        return read(&script, &outcome);
     }
-    let (shared, outcome) = (Arc::clone(script), outcome.clone());
-    tokio::task::spawn_blocking(move || read(&shared, &outcome))
+    tokio::task::spawn_blocking(move || read(&script, &outcome))
         .await
         .unwrap_or_else(|error| {
-            tracing::error!(script = %script.path, %error, "failed to read an output");
+            tracing::error!(%error, "failed to read an output");
             Produced::Refused(ErrorObject::internal_error("the result could not be read"))
         })
 }

@@ -40,12 +40,13 @@ impl Entry for Tool {
         if names == ToolNames::Portable {
             listed.name = self.portable_name().to_owned();
         }
+        if !version.has_titles() {
+            // One revision has a place for it there alone.
+            listed.annotations.get_or_insert_default().title = listed.title.take();
+            listed.meta = None;
+        }
         if !version.has_tool_annotations() {
             listed.annotations = None;
-        }
-        if !version.has_titles() {
-            listed.title = None;
-            listed.meta = None;
         }
         if !version.has_structured_content()
             || version.structured_content_is_object_only()

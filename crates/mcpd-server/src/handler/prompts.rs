@@ -1,8 +1,5 @@
 //! `prompts/get`.
 
-use std::sync::Arc;
-
-use mcpd_exec::Outcome;
 use mcpd_protocol::GetPromptRequestParams;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 
@@ -12,7 +9,6 @@ use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::output;
-use crate::tool::Script;
 
 /// Runs the script behind a prompt. "Servers SHOULD validate prompt arguments before processing": what is
 /// wrong with them is an error, for a person is there to read it.
@@ -38,9 +34,6 @@ pub(crate) fn get(
         state: params.request_state,
     };
     Ok(Handled::later(async move {
-        let interpret = |script: Arc<Script>, outcome: Outcome| async move {
-            output::prompt_result(&script, &outcome).await
-        };
-        context.encode(call.result(brought, interpret).await?)
+        context.encode_content(call.result(brought, output::prompt_result).await?)
     }))
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_exec::{Command, Outcome};
+use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::{ReadResourceRequestParams, ReadResourceResult};
 use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
@@ -69,11 +69,9 @@ fn run(
         state: params.request_state,
     };
     Ok(Handled::later(async move {
-        let interpret = |script: Arc<Script>, outcome: Outcome| {
-            let uri = uri.clone();
-            async move { output::resource_result(&script, &uri, &outcome, wire).await }
-        };
-        context.encode(call.result(brought, interpret).await?)
+        let interpret =
+            |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
+        context.encode_content(call.result(brought, interpret).await?)
     }))
 }
 
@@ -83,7 +81,7 @@ fn state(server: &Server, script: Arc<Script>, uri: String, context: Context) ->
     Handled::later(async move {
         let text = ask_state(&server, &script).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
-        context.encode(ReadResourceResult::new(vec![contents]))
+        context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }
 
@@ -133,7 +131,7 @@ fn file(file: Arc<StaticFile>, uri: String, context: Context) -> Handled {
                 not_read(&error, &uri, context.version.wire())
             })?;
         let contents = file_contents(uri, file.mime_type(), bytes);
-        context.encode(ReadResourceResult::new(vec![contents]))
+        context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }
 

@@ -88,7 +88,7 @@ fn a_schema_has_bounds() {
 fn faults_are_few_and_short() {
     let schema = Schema::compile(&json!({"items": {"type": "integer"}})).unwrap();
     let told = schema
-        .check(&json!(vec!["a".repeat(1 << 20); 100]))
+        .check(&json!(vec!["a".repeat(1 << 14); 100]))
         .unwrap_err();
     assert_eq!(told.lines().count(), MAX_TOLD);
     assert!(told.len() < MAX_TOLD * 200, "{}", told.len());
