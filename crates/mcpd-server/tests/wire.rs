@@ -2,8 +2,10 @@
 //! whole exchange. One channel, both wires, no transport in between.
 
 use std::path::Path;
+use std::pin::Pin;
 use std::time::Duration;
 
+use bytes::Bytes;
 use mcpd_server::{Connection, Reply, Server, ToolNames};
 use serde_json::Value;
 use tokio::sync::mpsc;
@@ -30,15 +32,27 @@ fn conversations() {
 /// One conversation under way.
 struct Client {
     connection: Connection,
-    messages: mpsc::Receiver<bytes::Bytes>,
+    messages: mpsc::Receiver<Bytes>,
+    /// The answer that is still to come: the server has asked something first.
+    pending: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
+    /// The last `requestState` that was received; sent as `$STATE`.
+    state: Option<String>,
     transcript: String,
 }
 
-/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark.
+/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark; a first
+/// line `# scripts: NAME` names another directory of scripts than `scripts`.
 async fn play(session: &str) -> String {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let first = session.lines().next().unwrap_or_default();
+    let scripts = first.strip_prefix("# scripts: ").unwrap_or("scripts");
     let server = Server::builder()
-        .scripts(scripts)
+        .scripts(
+            Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("tests")
+                .join(scripts),
+        )
+        // One scan of each directory is enough for all conversations.
+        .cache_directory(env!("CARGO_TARGET_TMPDIR"))
         .watch(false)
         .start()
         .expect("the scripts are there");
@@ -46,6 +60,8 @@ async fn play(session: &str) -> String {
     let mut client = Client {
         connection,
         messages,
+        pending: None,
+        state: None,
         transcript: String::new(),
     };
     for line in session.lines() {
@@ -60,13 +76,21 @@ async fn play(session: &str) -> String {
 }
 
 impl Client {
-    /// Sends one line and waits for its answer, noting what comes before it.
+    /// Sends one line and waits for its answer, noting what comes before it. A question of the server
+    /// comes before it too: the next line replies to that.
     async fn say(&mut self, line: &str) {
         self.note("> ", line);
+        let line = match &self.state {
+            Some(state) => line.replace("$STATE", state),
+            None => line.to_owned(),
+        };
         let answer = match self.connection.receive(line.as_bytes()) {
             Reply::Ready(answer) => Some(answer),
-            Reply::Nothing => None,
-            Reply::Pending(answer) => answer.await,
+            Reply::Nothing => self.answer().await,
+            Reply::Pending(answer) => {
+                self.pending = Some(answer);
+                self.answer().await
+            }
         };
         // Events reach this client through a task of their own; it gets its turn before they are counted.
         for _ in 0..8 {
@@ -80,11 +104,33 @@ impl Client {
         }
     }
 
-    fn note_message(&mut self, message: &[u8]) {
+    /// The pending answer, unless the server asks something first.
+    async fn answer(&mut self) -> Option<Bytes> {
+        let mut pending = self.pending.take()?;
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = self.messages.recv() => {
+                    if self.note_message(&message).get("id").is_some() {
+                        self.pending = Some(pending);
+                        return None;
+                    }
+                }
+                answer = &mut pending => return answer,
+            }
+        }
+    }
+
+    fn note_message(&mut self, message: &[u8]) -> Value {
         let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
-        let message = message.to_string();
-        let message = message.replace(env!("CARGO_PKG_VERSION"), "VERSION");
-        self.note("< ", &message);
+        let mut shown = message.to_string();
+        shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        if let Some(state) = message["result"]["requestState"].as_str() {
+            shown = shown.replace(state, "$STATE");
+            self.state = Some(state.to_owned());
+        }
+        self.note("< ", &shown);
+        message
     }
 
     fn note(&mut self, mark: &str, text: &str) {
