@@ -27,7 +27,10 @@ use crate::sync::lock;
 use crate::wire::{self, Face, StatelessEnvelope};
 
 /// How many messages may wait for a client that reads slowly.
-const OUTBOX_MESSAGES: usize = 1024;
+const OUTBOX_MESSAGES: usize = 256;
+
+/// How many messages one batch may have.
+const MAX_BATCH: usize = 50;
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
@@ -93,6 +96,11 @@ impl Connection {
         self.face.closing.cancel();
     }
 
+    /// Whether no request is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.inflight.is_empty()
+    }
+
     /// Waits until no request is open.
     ///
     /// # Cancel safety
@@ -147,9 +155,11 @@ impl Connection {
     /// The session of this channel; a second `initialize` replaces it.
     fn begin_session(&self, introduction: Introduction) -> Arc<Session> {
         let session = Arc::new(Session::new(introduction, self.server.subscribers()));
-        let forward = subscriptions::forward(Arc::downgrade(&session), self.face.outbox.clone());
+        let forward = subscriptions::forward(&session, self.face.outbox.clone());
         tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
-        lock(&self.session).replace(Arc::clone(&session));
+        if let Some(replaced) = lock(&self.session).replace(Arc::clone(&session)) {
+            replaced.end();
+        }
         session
     }
 
@@ -170,11 +180,9 @@ impl Connection {
     /// "Implementations MUST support receiving JSON-RPC batches" -- 2025-03-26/basic. No other revision
     /// has them.
     fn batch(&self, elements: &[&RawValue]) -> Reply {
-        let has_batches = lock(&self.session)
-            .as_ref()
-            .is_some_and(|s| s.version.has_batches());
-        if !has_batches {
-            return error_without_id(&batches_refused());
+        let version = lock(&self.session).as_ref().map(|session| session.version);
+        if let Err(error) = check_batch(version, elements) {
+            return error_without_id(&error);
         }
         let replies =
             elements
@@ -201,11 +209,25 @@ impl Drop for Connection {
     }
 }
 
-/// The error for an array of messages where the revision has none.
-pub(crate) fn batches_refused() -> ErrorObject {
-    ErrorObject::invalid_request(
-        "batches exist only in revision 2025-03-26; send one message at a time",
-    )
+/// Whether `elements` may be a batch in `version`.
+///
+/// # Errors
+///
+/// `-32600` where the revision has none, or there are too many: each costs an answer.
+pub(crate) fn check_batch(
+    version: Option<ProtocolVersion>,
+    elements: &[&RawValue],
+) -> Result<(), ErrorObject> {
+    if !version.is_some_and(ProtocolVersion::has_batches) {
+        return Err(ErrorObject::invalid_request(
+            "batches exist only in revision 2025-03-26; send one message at a time",
+        ));
+    }
+    if elements.len() > MAX_BATCH {
+        let refused = format!("a batch has {MAX_BATCH} messages at most; send the rest in another");
+        return Err(ErrorObject::invalid_request(refused));
+    }
+    Ok(())
 }
 
 /// One array of all answers, as soon as all are there.

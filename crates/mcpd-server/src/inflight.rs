@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use crate::sync::lock;
 
 /// How many requests of one client may be open at once.
-const MAX_OPEN: usize = 1024;
+pub(crate) const MAX_OPEN: usize = 512;
 
 /// The open requests of one client.
 #[derive(Debug, Default)]
@@ -61,11 +61,16 @@ impl Inflight {
         }
     }
 
+    /// Whether nothing is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        lock(&self.open).is_empty()
+    }
+
     /// Waits until nothing is open.
     pub(crate) async fn empty(&self) {
         loop {
             let closed = self.closed.notified();
-            if lock(&self.open).is_empty() {
+            if self.is_empty() {
                 return;
             }
             closed.await;

@@ -56,6 +56,9 @@ mod context;
 mod dispatch;
 mod environment;
 mod error;
+#[cfg(fuzzing)]
+#[doc(hidden)]
+pub mod fuzzing;
 mod handler;
 mod inflight;
 mod interaction;

@@ -5,6 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use mcpd_protocol::{ClientCapabilities, Implementation, LoggingLevel, ProtocolVersion};
 
+use tokio_util::sync::CancellationToken;
+
 use crate::questions::Questions;
 use crate::subscribers::{Filter, Subscribers, Subscription};
 use crate::sync::lock;
@@ -30,8 +32,9 @@ pub(crate) struct Session {
     /// What it has been asked.
     pub(crate) questions: Questions,
     /// Events for this client, fetched by whoever can send to it.
-    pub(crate) subscription: Subscription,
+    pub(crate) subscription: Arc<Subscription>,
     log_level: Mutex<Option<LoggingLevel>>,
+    ended: CancellationToken,
 }
 
 impl Introduction {
@@ -59,9 +62,20 @@ impl Session {
             capabilities: Arc::new(introduction.capabilities),
             client: introduction.client.map(Arc::new),
             questions: Questions::default(),
-            subscription: subscribers.subscribe(lists),
+            subscription: Arc::new(subscribers.subscribe(lists)),
             log_level: Mutex::new(None),
+            ended: CancellationToken::new(),
         }
+    }
+
+    /// Cancelled when the session is over: ended by its client, replaced, or forgotten.
+    pub(crate) fn ended(&self) -> CancellationToken {
+        self.ended.clone()
+    }
+
+    /// Ends the session, and whatever only tells it of changes.
+    pub(crate) fn end(&self) {
+        self.ended.cancel();
     }
 
     /// The least level this client wants to see. Nothing is sent until it has asked.
@@ -71,5 +85,11 @@ impl Session {
 
     pub(crate) fn set_log_level(&self, level: LoggingLevel) {
         *lock(&self.log_level) = Some(level);
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.end();
     }
 }

@@ -355,3 +355,146 @@ async fn the_two_paths_of_2024_11_05_are_one_connection() {
     let refused = post(r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).await;
     assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
 }
+
+/// A request of the newest revision, raw.
+fn stateless(method: &str, name: &str, params: &str) -> String {
+    let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug","progressToken":1}"#;
+    complete(&format!(
+        "POST /mcp\nMCP-Protocol-Version: 2026-07-28\nMcp-Method: {method}\nMcp-Name: {name}\n\n{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"{method}\",\"params\":{{{params},{meta}}}}}"
+    ))
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let chatty = scripts.path().join("chatty");
+    // Far more than any buffer between the script and a client that does not read.
+    let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
+    std::fs::write(&chatty, body).expect("written");
+    std::fs::set_permissions(&chatty, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("executable");
+    let mut limits = mcpd_exec::Limits::default();
+    limits.wall = Duration::from_secs(1);
+    limits.output_hard = u64::MAX;
+    let server = Server::builder()
+        .scripts(scripts.path())
+        .limits(limits)
+        .watch(false)
+        .start()
+        .expect("starts");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let port = listener.local_addr().expect("bound").port();
+    tokio::spawn({
+        let server = server.clone();
+        async move {
+            http::serve(
+                &server,
+                listener,
+                Options::new(Auth::Token("secret".to_owned())),
+            )
+            .await
+        }
+    });
+    server.catalog_ready().await;
+    let mut deaf = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    deaf.write_all(stateless("tools/call", "chatty", "\"name\":\"chatty\"").as_bytes())
+        .await
+        .expect("sent");
+    assert!(
+        until(|| server.executor().running() == 1).await,
+        "the script starts"
+    );
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the limit is not kept"
+    );
+    drop(deaf);
+}
+
+#[tokio::test]
+async fn a_client_without_a_session_gets_its_answer_after_a_notification() {
+    let (_server, port) = serve().await;
+    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk","_meta":{"progressToken":7}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{body}"))).await;
+    let shown = shown(&response);
+    assert!(
+        shown.contains("notifications/progress") && shown.contains("\"text\":\"done\""),
+        "{shown}"
+    );
+}
+
+#[tokio::test]
+async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
+    let (server, port) = serve().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let session = format!(
+        "Mcp-Session-Id: {}",
+        header(&response, "mcp-session-id").expect("a session")
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    stream
+        .write_all(complete(&format!("GET /mcp\n{session}")).as_bytes())
+        .await
+        .expect("sent");
+    read_until(&mut stream, "text/event-stream").await;
+    let wait = complete(&format!(
+        "POST /mcp\n{session}\n\n{}",
+        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#
+    ));
+    let waiting = tokio::spawn(async move { exchange(port, &wait).await });
+    server.catalog_ready().await;
+    assert!(
+        until(|| server.executor().running() == 1).await,
+        "the script starts"
+    );
+    exchange(port, &complete(&format!("DELETE /mcp\n{session}"))).await;
+    let mut rest = Vec::new();
+    let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
+    assert!(ended.is_ok(), "the stream goes on");
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("the call ends")
+        .expect("no panic");
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the run goes on"
+    );
+}
+
+#[tokio::test]
+async fn a_connection_that_says_too_little_is_closed() {
+    let (_server, port) = serve().await;
+    let quiet = ["", "P", "PRI * HTTP/2.0\r\n"].map(|beginning| {
+        tokio::spawn(async move {
+            let mut stream = TcpStream::connect(("127.0.0.1", port))
+                .await
+                .expect("the server listens");
+            stream.write_all(beginning.as_bytes()).await.expect("sent");
+            stream.read_to_end(&mut Vec::new()).await.ok();
+        })
+    });
+    for quiet in quiet {
+        tokio::time::timeout(PATIENCE, quiet)
+            .await
+            .expect("it stays open")
+            .expect("no panic");
+    }
+}
+
+#[tokio::test]
+async fn a_batch_is_bounded() {
+    let (_server, port) = serve().await;
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let batch = |count: usize| complete(&format!("POST /mcp\n\n[{}]", vec![ping; count].join(",")));
+    assert!(exchange(port, &batch(50)).await.starts_with("HTTP/1.1 200"));
+    let refused = exchange(port, &batch(51)).await;
+    assert!(
+        refused.starts_with("HTTP/1.1 400") && refused.contains("-32600"),
+        "{refused}"
+    );
+}

@@ -254,3 +254,23 @@ async fn tools_that_want_one_name_are_told_apart() {
         .collect();
     assert_eq!(conflicts, ["a_b", "a/b"]);
 }
+
+#[tokio::test]
+async fn a_client_that_initializes_again_hears_of_each_change_once() {
+    let mut served = Fixture::new().await;
+    for id in 0..3 {
+        let initialize = json!({"jsonrpc": "2.0", "id": id, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
+        served.request(&initialize).await;
+    }
+    let path = served.root.path().join("second");
+    write(&path, &script("two", "echo 2"));
+    served.expect(&["first: one", "second: two"]).await;
+    fs::remove_file(&path).expect("removed");
+    // Were there another announcement of the first change, it would come before this one.
+    served.expect(&["first: one"]).await;
+    assert!(
+        served.messages.try_recv().is_err(),
+        "a change is announced twice"
+    );
+}

@@ -1,7 +1,7 @@
 //! What a client hears of without asking each time: `subscriptions/listen` on the stateless wire,
 //! `resources/subscribe` on the stateful one.
 
-use std::sync::Weak;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
@@ -61,16 +61,17 @@ pub(crate) fn listen(
 }
 
 /// Passes the events of a session on to its client, until one of the two is gone.
-pub(crate) async fn forward(session: Weak<Session>, outbox: Outbox) {
-    loop {
-        let Some(session) = session.upgrade() else {
-            return;
-        };
-        let event = session.subscription.next().await;
-        send(&outbox, message(event, None)).await;
-        if outbox.is_closed() {
-            return;
+pub(crate) fn forward(session: &Session, outbox: Outbox) -> impl Future<Output = ()> + Send + 'static {
+    // Not the session itself: it ends when nobody else holds it, and this with it.
+    let (subscription, ended) = (Arc::clone(&session.subscription), session.ended());
+    let forward = async move {
+        while !outbox.is_closed() {
+            let event = subscription.next().await;
+            send(&outbox, message(event, None)).await;
         }
+    };
+    async move {
+        ended.run_until_cancelled(forward).await;
     }
 }
 

@@ -26,12 +26,18 @@ mod router;
 mod sessions;
 mod sse;
 
+#[cfg(fuzzing)]
+pub(crate) use headers::check as check_headers;
 use router::Router;
 
 /// Connections open at once; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 16 * 1024;
-/// How long a new connection may stay silent.
-const FIRST_BYTE: Duration = Duration::from_secs(10);
+/// How long a new connection may take to show which HTTP it speaks.
+const PREFACE: Duration = Duration::from_secs(10);
+/// How HTTP/2 begins. Any other beginning is HTTP/1.
+const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// How long to wait for the rest of a beginning that could be either.
+const PREFACE_PAUSE: Duration = Duration::from_millis(20);
 /// How long a request's headers may take, and how long an idle connection is kept.
 const HEADERS: Duration = Duration::from_secs(30);
 /// How long connections may go on when the server stops.
@@ -151,7 +157,7 @@ async fn connection(
     if let Err(error) = stream.set_nodelay(true) {
         tracing::debug!(%error, %peer, "failed to set TCP_NODELAY");
     }
-    let Ok(Ok(())) = tokio::time::timeout(FIRST_BYTE, stream.readable()).await else {
+    let Ok(Ok(())) = tokio::time::timeout(PREFACE, preface(&stream)).await else {
         return;
     };
     let service = service_fn(move |request: hyper::Request<Incoming>| {
@@ -171,5 +177,20 @@ async fn connection(
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     if let Err(error) = watcher.watch(connection).await {
         tracing::debug!(error, %peer, "a connection ended early");
+    }
+}
+
+/// Waits until it is clear which HTTP the client speaks: from there on hyper's own deadlines hold.
+async fn preface(stream: &TcpStream) -> std::io::Result<()> {
+    let mut seen = [0; HTTP2.len()];
+    loop {
+        match stream.peek(&mut seen).await? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read if read < HTTP2.len() && HTTP2.starts_with(&seen[..read]) => {
+                // What has been seen stays there, so there is no event to wait for.
+                tokio::time::sleep(PREFACE_PAUSE).await;
+            }
+            _ => return Ok(()),
+        }
     }
 }

@@ -9,10 +9,11 @@ use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use memchr::memchr;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 
 use crate::catalog::ToolNames;
 use crate::connection::{Connection, Reply};
+use crate::inflight::MAX_OPEN;
 use crate::{Error, Server};
 
 /// How much is read from or written to a pipe at once.
@@ -66,6 +67,7 @@ pub async fn serve(
         connection: connection.clone(),
         runtime,
         max_message: options.max_message,
+        places: Arc::new(Semaphore::new(MAX_OPEN + 64)),
     };
     spawn("mcpd-stdin", move || read_end.send(reader.run(input)))?;
     spawn("mcpd-stdout", move || {
@@ -81,9 +83,12 @@ pub async fn serve(
                 () = tokio::time::sleep(options.linger) => {}
                 _ = &mut write_ended => {}
             }
+            if !connection.is_idle() {
+                tracing::warn!("the input has ended; requests that are still open are cancelled");
+            }
             drop(connection);
             // With the connection its queue ends, and the writer with it.
-            write_ended.await.ok();
+            tokio::time::timeout(options.linger, write_ended).await.ok();
             unless_gone(ended.unwrap_or(Ok(())))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
@@ -106,6 +111,7 @@ struct Reader {
     connection: Arc<Connection>,
     runtime: Handle,
     max_message: usize,
+    places: Arc<Semaphore>,
 }
 
 impl Reader {
@@ -149,15 +155,27 @@ impl Reader {
             Reply::Ready(answer) => self.answer(answer),
             Reply::Pending(answer) => {
                 let outbox = self.connection.outbox().clone();
+                let place = self.place();
                 self.runtime.spawn(async move {
                     if let Some(answer) = answer.await {
                         // A closed outbox means the client is gone, and nobody misses the answer.
                         outbox.send(answer).await.ok();
                     }
+                    drop(place);
                 });
                 Ok(())
             }
             Reply::Nothing => Ok(()),
+        }
+    }
+
+    /// A place for an answer that is still to come. There are a few more of them than requests may be
+    /// open, so only answers that nobody fetches make this wait.
+    fn place(&self) -> Option<OwnedSemaphorePermit> {
+        let places = Arc::clone(&self.places);
+        match places.clone().try_acquire_owned() {
+            Ok(place) => Some(place),
+            Err(_) => self.runtime.block_on(places.acquire_owned()).ok(),
         }
     }
 

@@ -23,7 +23,7 @@ const NAME: &str = "mcp-name";
 /// # Errors
 ///
 /// `-32020`, saying which header is missing, malformed or different.
-pub(super) fn check(
+pub(crate) fn check(
     headers: &HeaderMap,
     request: &Request<'_>,
     version: &str,

@@ -22,6 +22,7 @@ use mcpd_protocol::{
 };
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::events::{Answer, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
@@ -29,7 +30,7 @@ use super::reply::{self, Body};
 use super::router::Router;
 use super::sessions::HttpSession;
 use crate::catalog::ToolNames;
-use crate::connection::{Reply, batches_refused, join, refuse};
+use crate::connection::{Reply, check_batch, join, refuse};
 use crate::dispatch::{self, Handled, MethodResult, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::session::{Introduction, Session};
@@ -93,8 +94,8 @@ impl Router {
         };
         let (outbox, notifications) = mpsc::channel(OUTBOX_MESSAGES);
         let stopping = self.server.stopping().clone();
+        let forward = subscriptions::forward(&session.session, outbox);
         let forward = async move {
-            let forward = subscriptions::forward(Arc::downgrade(&session.session), outbox);
             stopping.run_until_cancelled(forward).await;
             None
         };
@@ -147,8 +148,8 @@ impl Router {
                 reply::json(status, body)
             }
             Handled::Later(result) => {
-                let answer = async move { Some(stateless_answer(&id, result.await)) };
-                respond(head, notifications, Box::pin(answer)).await
+                let answer = async move { stateless_answer(&id, result.await) };
+                respond(head, notifications, attached(answer)).await
             }
         }
     }
@@ -181,7 +182,7 @@ impl Router {
         let (face, notifications) = self.face(head);
         match self.answer(&session, request, face) {
             Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
-            Reply::Pending(answer) => respond(head, notifications, detached(answer)).await,
+            Reply::Pending(answer) => respond(head, notifications, detached(answer, session)).await,
             Reply::Nothing => reply::accepted(),
         }
     }
@@ -217,10 +218,12 @@ impl Router {
     /// A batch of 2025-03-26; its answers are one array.
     async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
         let session = match self.session_or_none(head.headers) {
-            Ok(session) if session.session.version.has_batches() => session,
-            Ok(_) => return reply::error(StatusCode::BAD_REQUEST, None, &batches_refused()),
+            Ok(session) => session,
             Err(response) => return *response,
         };
+        if let Err(error) = check_batch(Some(session.session.version), elements) {
+            return reply::error(StatusCode::BAD_REQUEST, None, &error);
+        }
         let (face, notifications) = self.face(head);
         let replies =
             elements
@@ -239,7 +242,7 @@ impl Router {
                 });
         match join(replies.collect()) {
             Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
-            Reply::Pending(answer) => respond(head, notifications, detached(answer)).await,
+            Reply::Pending(answer) => respond(head, notifications, detached(answer, session)).await,
             Reply::Nothing => reply::accepted(),
         }
     }
@@ -295,10 +298,7 @@ impl Router {
             Introduction::none(version.unwrap_or(UNANNOUNCED)),
             self.server.subscribers(),
         );
-        Ok(Arc::new(HttpSession {
-            session: Arc::new(session),
-            inflight: Arc::default(),
-        }))
+        Ok(Arc::new(HttpSession::new(session)))
     }
 
     /// A queue for the notifications of one response.
@@ -426,9 +426,20 @@ async fn respond(
     reply::events(Events::new(Some(first), notifications, answer))
 }
 
-/// The answer of a request that goes on when its client hangs up.
-fn detached(answer: Answer) -> AnswerWithStatus {
-    let running = tokio::spawn(answer);
+/// The answer of a request that ends when its client hangs up. A task of its own all the same: a run
+/// must meet its limits whether or not its client reads.
+fn attached(answer: impl Future<Output = (StatusCode, Bytes)> + Send + 'static) -> AnswerWithStatus {
+    let running = AbortOnDropHandle::new(tokio::spawn(answer));
+    Box::pin(async move { running.await.ok() })
+}
+
+/// The answer of a request that goes on when its client hangs up, with the session it belongs to.
+fn detached(answer: Answer, session: Arc<HttpSession>) -> AnswerWithStatus {
+    let running = tokio::spawn(async move {
+        let answer = answer.await;
+        drop(session);
+        answer
+    });
     Box::pin(async move { Some((StatusCode::OK, running.await.ok()??)) })
 }
 

@@ -21,8 +21,14 @@ pub(super) struct HttpSession {
     pub(super) inflight: Arc<Inflight>,
 }
 
-impl Drop for HttpSession {
-    fn drop(&mut self) {
+impl HttpSession {
+    pub(super) fn new(session: Session) -> Self {
+        Self { session: Arc::new(session), inflight: Arc::default() }
+    }
+
+    /// Ends the session with its streams, and cancels its open requests.
+    fn end(&self) {
+        self.session.end();
         self.inflight.cancel_all();
     }
 }
@@ -48,21 +54,23 @@ impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
     pub(super) fn insert(&self, session: Session) -> Result<String, getrandom::Error> {
         let id = random_id()?;
-        let session = HttpSession {
-            session: Arc::new(session),
-            inflight: Arc::default(),
-        };
+        let session = Arc::new(HttpSession::new(session));
         let now = Instant::now();
         let mut sessions = lock(&self.by_id);
-        sessions.retain(|_, (used, _)| now.duration_since(*used) < IDLE);
-        if sessions.len() >= MAX_SESSIONS {
-            let oldest = sessions
-                .iter()
-                .min_by_key(|(_, (used, _))| *used)
-                .map(|(id, _)| id.clone());
-            oldest.and_then(|id| sessions.remove(&id));
+        sessions.retain(|_, (used, session)| {
+            let keep = now.duration_since(*used) < IDLE;
+            if !keep {
+                session.end();
+            }
+            keep
+        });
+        if sessions.len() >= MAX_SESSIONS
+            && let Some(oldest) = sessions.iter().min_by_key(|(_, (used, _))| *used).map(|(id, _)| id.clone())
+            && let Some((_, abandoned)) = sessions.remove(&oldest)
+        {
+            abandoned.end();
         }
-        sessions.insert(id.clone(), (now, Arc::new(session)));
+        sessions.insert(id.clone(), (now, session));
         Ok(id)
     }
 
@@ -71,6 +79,7 @@ impl Sessions {
         let mut sessions = lock(&self.by_id);
         let (used, session) = sessions.get_mut(id)?;
         if used.elapsed() >= IDLE {
+            session.end();
             sessions.remove(id);
             return None;
         }
@@ -80,6 +89,10 @@ impl Sessions {
 
     /// Ends a session; says whether there was one.
     pub(super) fn remove(&self, id: &str) -> bool {
-        lock(&self.by_id).remove(id).is_some()
+        let removed = lock(&self.by_id).remove(id);
+        removed.is_some_and(|(_, session)| {
+            session.end();
+            true
+        })
     }
 }

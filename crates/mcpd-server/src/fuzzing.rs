@@ -1,0 +1,46 @@
+//! Doors for the fuzz targets to what is private. Compiled for them alone.
+
+use std::sync::LazyLock;
+
+use mcpd_protocol::jsonrpc::Message;
+
+use crate::seal::{Binding, Seal};
+
+/// Whether `forged` is accepted as state.
+#[must_use]
+pub fn state_opens(forged: &str) -> bool {
+    static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(b"fuzzing"));
+    SEAL.open(forged, Binding::new("tools/call", "greet", b"{}"))
+        .is_ok()
+}
+
+/// Checks headers against a body.
+///
+/// # Panics
+///
+/// When a missing or different header is accepted.
+#[cfg(feature = "http")]
+pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
+    use hyper::header::{HeaderMap, HeaderValue};
+
+    let Ok(Message::Request(request)) = Message::decode(body) else {
+        return;
+    };
+    let mut headers = HeaderMap::new();
+    let given = [
+        ("mcp-protocol-version", version),
+        ("mcp-method", method),
+        ("mcp-name", name),
+    ];
+    for (header, value) in given {
+        if let Ok(value) = HeaderValue::from_str(value) {
+            headers.insert(header, value);
+        }
+    }
+    let accepted =
+        crate::transport::http::check_headers(&headers, &request, version.trim()).is_ok();
+    assert!(
+        !accepted || method.trim() == request.method,
+        "a different method is accepted"
+    );
+}
