@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use mcpd_exec::{Outcome, StartError};
-use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -44,9 +44,10 @@ impl Refusal {
                 ErrorObject::invalid_params(format!("Invalid arguments: {faults}"))
             }
             (Self::Capability(error), Wire::Stateless) => error,
-            // That wire has no such error.
-            (Self::Capability(error), Wire::Stateful) => {
-                ErrorObject::invalid_request(error.message)
+            // That wire has no such code.
+            (Self::Capability(mut error), Wire::Stateful) => {
+                error.code = ErrorCode::INVALID_REQUEST;
+                error
             }
         }
     }

@@ -24,9 +24,11 @@ fn write(path: &Path, body: &str) {
 }
 
 fn script(description: &str, run: &str) -> String {
-    format!(
-        "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{{\"description\": \"{description}\"}}'\n  exit 0\nfi\n{run}\n"
-    )
+    described(&json!({"description": description}), run)
+}
+
+fn described(metadata: &Value, run: &str) -> String {
+    format!("#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  exit 0\nfi\n{run}\n")
 }
 
 /// A served directory and a client that listens to it.
@@ -70,33 +72,53 @@ impl Fixture {
 
     /// Path and description of every tool listed.
     async fn list(&self) -> Vec<String> {
+        self.list_of("tools").await
+    }
+
+    /// Name and description of every entry of a list.
+    async fn list_of(&self, what: &str) -> Vec<String> {
+        let method = format!("{what}/list");
         let list = self
-            .request(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+            .request(&json!({"jsonrpc": "2.0", "id": 1, "method": method}))
             .await;
-        let tools = list["result"]["tools"].as_array().expect("tools");
-        tools
+        let entries = list["result"][what].as_array().expect("a list");
+        entries
             .iter()
-            .map(|tool| {
+            .map(|entry| {
                 format!(
                     "{}: {}",
-                    tool["name"].as_str().unwrap_or("?"),
-                    tool["description"].as_str().unwrap_or("-")
+                    entry["name"].as_str().unwrap_or("?"),
+                    entry["description"].as_str().unwrap_or("-")
                 )
             })
             .collect()
     }
 
-    /// Waits for the announcement of another list, and compares it.
-    async fn expect(&mut self, expected: &[&str]) {
-        let changed = Instant::now();
-        let announced = tokio::time::timeout(PATIENCE, self.messages.recv())
+    /// The next message that is no answer.
+    async fn message(&mut self) -> Value {
+        let message = tokio::time::timeout(PATIENCE, self.messages.recv())
             .await
             .expect("announced")
             .expect("open");
-        assert!(
-            String::from_utf8_lossy(&announced).contains("notifications/tools/list_changed"),
-            "{announced:?}"
-        );
+        serde_json::from_slice(&message).expect("JSON")
+    }
+
+    /// Waits for exactly these announcements, one after the other.
+    async fn expect_events(&mut self, methods: &[&str]) {
+        for method in methods {
+            let message = self.message().await;
+            assert_eq!(
+                message["method"],
+                format!("notifications/{method}"),
+                "{message}"
+            );
+        }
+    }
+
+    /// Waits for the announcement of another list, and compares it.
+    async fn expect(&mut self, expected: &[&str]) {
+        let changed = Instant::now();
+        self.expect_events(&["tools/list_changed"]).await;
         assert_eq!(self.list().await, expected, "after {:?}", changed.elapsed());
     }
 }
@@ -129,6 +151,101 @@ async fn the_list_follows_every_kind_of_change() {
     served.expect(&["first: mended"]).await;
     fs::set_permissions(&first, fs::Permissions::from_mode(0o644)).expect("no longer executable");
     served.expect(&[]).await;
+}
+
+#[tokio::test]
+async fn each_list_is_announced_by_itself() {
+    let mut served = Fixture::new().await;
+    let at = |name: &str| served.root.path().join(name);
+    let (first, page, notes) = (at("first"), at("page"), at("notes"));
+    let prompt = json!({"kind": "prompt", "description": "asks"});
+    write(&page, &described(&prompt, "echo"));
+    served.expect_events(&["prompts/list_changed"]).await;
+    assert_eq!(served.list_of("prompts").await, ["page: asks"]);
+
+    write(&first, &described(&prompt, "echo"));
+    served
+        .expect_events(&["tools/list_changed", "prompts/list_changed"])
+        .await;
+    assert_eq!(
+        served.list_of("prompts").await,
+        ["first: asks", "page: asks"]
+    );
+    assert!(served.list().await.is_empty());
+
+    let resource = json!({"kind": "resource", "uri": "notes://today", "description": "of today"});
+    write(&notes, &described(&resource, "echo"));
+    served.expect_events(&["resources/list_changed"]).await;
+    assert_eq!(served.list_of("resources").await, ["notes: of today"]);
+    let template =
+        json!({"kind": "resource", "uri_template": "notes://{day}", "description": "of a day"});
+    let options = r#"echo '{"day": {"description": "Which", "required": true}}' >&2"#;
+    let script =
+        described(&template, "echo").replace("  exit 0", &format!("  {options}\n  exit 0"));
+    write(&notes, &script);
+    served.expect_events(&["resources/list_changed"]).await;
+    assert!(served.list_of("resources").await.is_empty());
+    assert_eq!(served.server.catalog().templates().len(), 1);
+}
+
+#[tokio::test]
+async fn a_file_is_followed_by_its_content() {
+    let mut served = Fixture::new().await;
+    let file = served.root.path().join("resources/log.txt");
+    write(&file, "one");
+    served.expect_events(&["resources/list_changed"]).await;
+    assert_eq!(served.list_of("resources").await, ["log.txt: -"]);
+    let on_it = |id: u32, method: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": method,
+            "params": {"uri": "mcpd://resources/log.txt"}})
+    };
+    served.request(&on_it(2, "resources/subscribe")).await;
+
+    // In place, and longer than before: the list it is in stays what it was.
+    fs::write(&file, "one, two").expect("written");
+    let message = served.message().await;
+    assert_eq!(message["method"], "notifications/resources/updated");
+    assert_eq!(message["params"]["uri"], "mcpd://resources/log.txt");
+    let read = served.request(&on_it(3, "resources/read")).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "one, two");
+
+    fs::remove_file(&file).expect("removed");
+    served.expect_events(&["resources/list_changed"]).await;
+    let read = served.request(&on_it(4, "resources/read")).await;
+    assert_eq!(read["error"]["code"], -32002, "{read}");
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_prompts_if_it_wants_to() {
+    let mut served = Fixture::new().await;
+    let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": {
+        "notifications": {"promptsListChanged": true},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let Reply::Pending(listening) = served.connection.receive(listen.to_string().as_bytes()) else {
+        panic!("stays open")
+    };
+    let listening = tokio::spawn(listening);
+    let acknowledged = served.message().await;
+    assert_eq!(
+        acknowledged["params"]["notifications"],
+        json!({"promptsListChanged": true})
+    );
+    let prompt = described(&json!({"kind": "prompt", "description": "asks"}), "echo");
+    write(&served.root.path().join("page"), &prompt);
+    // The session of the same client hears of it too; the listener's copy says which one it is.
+    let messages = [served.message().await, served.message().await];
+    let ids = messages.map(|message| {
+        assert_eq!(message["method"], "notifications/prompts/list_changed");
+        message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"].clone()
+    });
+    assert!(
+        ids.contains(&json!("l")) && ids.contains(&Value::Null),
+        "{ids:?}"
+    );
+    served.connection.close();
+    let ended = tokio::time::timeout(PATIENCE, listening).await;
+    assert!(ended.expect("ends").expect("no panic").is_some());
 }
 
 #[tokio::test]
@@ -209,6 +326,69 @@ async fn a_second_start_runs_no_script() {
     let fourth = start();
     fourth.catalog_ready().await;
     assert_eq!((fourth.catalog().tools().len(), count()), (3, 7));
+}
+
+#[tokio::test]
+async fn of_two_that_want_one_uri_the_first_is_served() {
+    let root = tempfile::tempdir().expect("a directory");
+    let other = tempfile::tempdir().expect("a directory");
+    let resource = |uri: &str, name: &str| {
+        let metadata = json!({"kind": "resource", "uri": uri, "description": name});
+        described(&metadata, &format!("echo {name}"))
+    };
+    write(&root.path().join("a"), &resource("x://1", "a"));
+    write(&root.path().join("b"), &resource("x://1", "b"));
+    write(
+        &root.path().join("c"),
+        &resource("mcpd://resources/f.txt", "c"),
+    );
+    write(&other.path().join("a"), &script("a tool", "echo"));
+    for directory in [&root, &other] {
+        let file = directory.path().join("resources/f.txt");
+        fs::create_dir(file.parent().expect("resources")).expect("created");
+        fs::write(&file, directory.path().to_string_lossy().as_bytes()).expect("written");
+    }
+    let server = Server::builder()
+        .scripts(root.path())
+        .scripts(other.path())
+        .watch(false)
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    let catalog = server.catalog();
+    let served: Vec<_> = catalog
+        .resources()
+        .iter()
+        .map(|resource| (resource.definition().uri.as_str(), resource.path().as_str()))
+        .collect();
+    let expected = [
+        ("mcpd://resources/f.txt", "resources/f.txt"),
+        ("x://1", "a"),
+    ];
+    assert_eq!(served, expected);
+    assert!(catalog.tools().is_empty(), "a path means one script");
+    let conflicts: Vec<_> = catalog
+        .conflicts()
+        .iter()
+        .map(|conflict| (conflict.path.as_str(), conflict.message.contains("URI")))
+        .collect();
+    let expected = [
+        ("a", false),
+        ("resources/f.txt", true),
+        ("b", true),
+        ("c", true),
+    ];
+    assert_eq!(conflicts, expected);
+    let (connection, _messages) = Connection::open(&server, ToolNames::Path);
+    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
+        "params": {"uri": "mcpd://resources/f.txt"}});
+    let Reply::Pending(answer) = connection.receive(read.to_string().as_bytes()) else {
+        panic!("reads")
+    };
+    let answer = answer.await.expect("not cancelled");
+    let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+    let text = answer["result"]["contents"][0]["text"].as_str();
+    assert_eq!(text, root.path().to_str());
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpd_server::{Connection, Reply, Server, ToolNames};
+use mcpd_server::{Connection, DEFAULT_PAGE_SIZE, Reply, Server, ToolNames};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
@@ -40,17 +40,19 @@ struct Client {
     transcript: String,
 }
 
-/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark; a first
-/// line `# scripts: NAME` names another directory of scripts than `scripts`.
+/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark. The first
+/// ones may be settings: `# scripts: NAME` names another directory of scripts than `scripts`,
+/// `# page size: NUMBER` cuts lists into pages.
 async fn play(session: &str) -> String {
-    let first = session.lines().next().unwrap_or_default();
-    let scripts = first.strip_prefix("# scripts: ").unwrap_or("scripts");
+    let scripts = setting(session, "scripts").unwrap_or("scripts");
+    let page_size = setting(session, "page size").map(|size| size.parse().expect("a number"));
     let server = Server::builder()
         .scripts(
             Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("tests")
                 .join(scripts),
         )
+        .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
         // One scan of each directory is enough for all conversations.
         .cache_directory(env!("CARGO_TARGET_TMPDIR"))
         .watch(false)
@@ -73,6 +75,11 @@ async fn play(session: &str) -> String {
     }
     server.shutdown().await;
     client.transcript
+}
+
+fn setting<'a>(session: &'a str, name: &str) -> Option<&'a str> {
+    let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
+    remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
 }
 
 impl Client {

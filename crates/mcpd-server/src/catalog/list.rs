@@ -139,3 +139,104 @@ impl<T: Entry> List<T> {
             .into()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::{ListResourcesResult, Resource};
+    use serde_json::Value;
+
+    use super::*;
+
+    struct Letter(char);
+
+    impl Entry for Letter {
+        type Listed = Resource;
+        type Page = ListResourcesResult;
+
+        const KIND: u8 = b'l';
+
+        fn key(&self) -> &str {
+            let place = "abcdefgh".find(self.0).unwrap();
+            &"abcdefgh"[place..=place]
+        }
+
+        fn listed(&self, _: ProtocolVersion, _: ToolNames) -> Resource {
+            Resource::new(self.key(), self.key())
+        }
+
+        fn page(listed: Vec<Resource>, next_cursor: Option<String>) -> ListResourcesResult {
+            let mut page = ListResourcesResult::new(listed);
+            page.next_cursor = next_cursor;
+            page
+        }
+
+        fn is_listed_like(&self, other: &Self) -> bool {
+            self.0 == other.0
+        }
+    }
+
+    fn list(letters: &str, page_size: usize) -> List<Letter> {
+        let entries = letters.chars().map(|letter| Arc::new(Letter(letter)));
+        List::new(entries.collect(), NonZeroUsize::new(page_size).unwrap())
+    }
+
+    fn page(list: &List<Letter>, cursor: Option<&str>) -> Bytes {
+        let wanted = Wanted {
+            cursor,
+            version: ProtocolVersion::LATEST_STATEFUL,
+            names: ToolNames::Path,
+            stamp: &Stamp::Stateful,
+        };
+        list.page(wanted).unwrap()
+    }
+
+    /// The letters on a page, and the cursor of the next.
+    fn read(page: &[u8]) -> (String, Option<String>) {
+        let page: Value = serde_json::from_slice(page).unwrap();
+        let names = page["resources"].as_array().unwrap().iter();
+        (
+            names.map(|entry| entry["name"].as_str().unwrap()).collect(),
+            page["nextCursor"].as_str().map(str::to_owned),
+        )
+    }
+
+    /// All pages, where the list is `later` from the second page on.
+    #[track_caller]
+    fn check(first: &str, later: &str, page_size: usize, expected: &[&str]) {
+        let (mut letters, mut cursor) = read(&page(&list(first, page_size), None));
+        let mut pages = vec![letters];
+        let later = list(later, page_size);
+        while let Some(after) = cursor {
+            (letters, cursor) = read(&page(&later, Some(&after)));
+            pages.push(letters);
+        }
+        assert_eq!(pages, expected);
+    }
+
+    #[test]
+    fn pages_hold_every_entry_once_and_in_order() {
+        check("", "", 2, &[""]);
+        check("dcba", "dcba", 2, &["ab", "cd"]);
+        check("abcde", "abcde", 2, &["ab", "cd", "e"]);
+        check("abc", "abc", 3, &["abc"]);
+        check("abc", "abc", 1000, &["abc"]);
+    }
+
+    #[test]
+    fn nothing_is_skipped_or_repeated_when_entries_come_and_go() {
+        check("bcde", "abcde", 2, &["bc", "d", "e"]);
+        check("bcdfg", "bcdefg", 2, &["bc", "de", "fg"]);
+        check("abcd", "acd", 2, &["ab", "c", "d"]);
+        check("abcd", "ab", 2, &["ab", ""]);
+        check("abcd", "", 2, &["ab", ""]);
+    }
+
+    #[test]
+    fn a_page_is_encoded_once() {
+        let list = list("abcd", 2);
+        let (_, cursor) = read(&page(&list, None));
+        for cursor in [None, cursor.as_deref()] {
+            assert_eq!(page(&list, cursor).as_ptr(), page(&list, cursor).as_ptr());
+        }
+    }
+}

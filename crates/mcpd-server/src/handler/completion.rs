@@ -60,3 +60,59 @@ fn values(value_type: &ValueType, typed: &str) -> Vec<String> {
 fn owned<'a>(values: impl Iterator<Item = &'a str>) -> Vec<String> {
     values.map(str::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpd_scriptspec::{HelpOutput, parse};
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(value_type: &serde_json::Value, typed: &str, expected: &[&str], total: u64) {
+        let options =
+            json!({"o": {"description": "o", "required": true, "value_type": value_type}});
+        let spec = parse(HelpOutput {
+            stdout: br#"{"description": "d"}"#,
+            stderr: options.to_string().as_bytes(),
+        })
+        .spec
+        .unwrap();
+        let result = CompleteResult::new(values(&spec.options[0].value_type, typed));
+        assert_eq!(result.completion.values, expected);
+        assert_eq!(result.completion.total, Some(total));
+        assert_eq!(result.completion.has_more, Some(total > 100));
+    }
+
+    #[test]
+    fn an_enum_completes_by_prefix_in_any_case() {
+        let cities = json!({"enum": ["Zürich", "zug", "Bern"]});
+        check(&cities, "", &["Zürich", "zug", "Bern"], 3);
+        check(&cities, "Z", &["Zürich", "zug"], 2);
+        check(&cities, "ZÜ", &["Zürich"], 1);
+        check(&cities, "ern", &[], 0);
+    }
+
+    #[test]
+    fn no_more_than_a_hundred_values_are_given() {
+        let names: Vec<_> = (0..250).map(|number| format!("n{number}")).collect();
+        let first: Vec<_> = names.iter().take(100).map(String::as_str).collect();
+        check(&json!({"enum": names}), "n", &first, 250);
+        check(
+            &json!({"enum": names}),
+            "n24",
+            &[
+                "n24", "n240", "n241", "n242", "n243", "n244", "n245", "n246", "n247", "n248",
+                "n249",
+            ],
+            11,
+        );
+    }
+
+    #[test]
+    fn other_types_are_anybodys_guess() {
+        check(&json!("boolean"), "F", &["false"], 1);
+        check(&json!("string"), "", &[], 0);
+        check(&json!("integer"), "1", &[], 0);
+    }
+}
