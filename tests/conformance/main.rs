@@ -1,0 +1,37 @@
+//! The official conformance suite against the built binary, which has nothing but scripts to offer it.
+
+#![cfg(unix)]
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use mcpd_tests::binary;
+
+/// The exit code of `run` where the suite cannot run. Why, it says on stderr.
+const SKIPPED: i32 = 77;
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the runner is no script of mcpd")]
+fn the_official_suite_finds_no_fault() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance");
+    let target = binary().ancestors().nth(2);
+    let output = Command::new(here.join("run"))
+        .arg(binary())
+        .arg(target.expect("target/<profile>/mcpd").join("conformance"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("the runner starts");
+    let report = String::from_utf8_lossy(&output.stdout);
+    let unexpected: Vec<_> = report
+        .lines()
+        .filter(|line| !line.contains(" ok    ") && !line.contains(" known "))
+        .collect();
+    match output.status.code() {
+        Some(0) => {}
+        Some(SKIPPED) => assert!(
+            std::env::var_os("CI").is_none(),
+            "nothing is skipped where the project is checked for everyone"
+        ),
+        _ => panic!("{}:\n{}", output.status, unexpected.join("\n")),
+    }
+}
