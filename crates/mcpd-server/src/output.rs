@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_exec::{Captured, Ending, Outcome};
+use mcpd_exec::{Ending, Outcome};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, ContentBlock, GetPromptResult, PromptMessage};
 use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wire};
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
-use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::interaction::Produced;
@@ -21,18 +20,12 @@ mod exit;
 mod files;
 mod mcp;
 mod printed;
+mod text;
 
 pub(crate) use downgrade::Downgrade;
 use exit::Exit;
 use files::Files;
 use printed::{Fault, Object};
-
-/// How much of stderr a result repeats when the script printed nothing else, in bytes.
-const STDERR_TAIL: usize = 4096;
-
-/// How much of the beginning and of the end of an output is given as text when it was meant to be JSON, in
-/// bytes each.
-const TEXT: usize = 64 * 1024;
 
 /// The result of a tool.
 pub(crate) async fn tool_result(script: Arc<Script>, outcome: Outcome) -> Produced<CallToolResult> {
@@ -66,7 +59,7 @@ async fn interpret<R: Send + 'static>(
     outcome: Outcome,
     read: impl FnOnce(&Script, &Outcome) -> Produced<R> + Send + 'static,
 ) -> Produced<R> {
-    if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= TEXT {
+    if script.spec.output == OutputFormat::Text && outcome.stdout.head.len() <= text::KEPT {
         return read(&script, &outcome);
     }
     tokio::task::spawn_blocking(move || read(&script, &outcome))
@@ -79,12 +72,9 @@ async fn interpret<R: Send + 'static>(
 
 fn tool(script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
     let read = match script.spec.output {
-        OutputFormat::Mcp => {
-            let mut files = Files::new(&script.directory);
-            read_mcp(outcome, |object| mcp::tool(object, &mut files))
-        }
+        OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => read_json(outcome, structured),
-        _ => return Produced::Complete(text_result(outcome)),
+        _ => return Produced::Complete(text::result(outcome)),
     };
     if outcome.success() {
         return read
@@ -95,12 +85,12 @@ fn tool(script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
     }
     match (read, outcome.ending) {
         (Ok(Produced::Complete(mut result)), Ending::Exited(_)) => {
-            mark_failure(&mut result, outcome);
+            text::mark_failure(&mut result, outcome);
             Produced::Complete(result)
         }
         (Ok(Produced::Refused(error)), Ending::Exited(_)) => Produced::Refused(error),
         // A run that failed has nothing to ask, and one that was stopped may have said half of it.
-        _ => Produced::Complete(text_result(&shortened(outcome))),
+        _ => Produced::Complete(text::result(&text::shortened(outcome))),
     }
 }
 
@@ -135,12 +125,9 @@ fn conforming(
 
 fn prompt(script: &Script, outcome: &Outcome) -> Produced<GetPromptResult> {
     let read = match script.spec.output {
-        OutputFormat::Mcp => {
-            let mut files = Files::new(&script.directory);
-            read_mcp(outcome, |object| mcp::prompt(object, &mut files))
-        }
+        OutputFormat::Mcp => read_mcp(script, outcome, mcp::prompt),
         OutputFormat::Json => read_json(outcome, |value| message(value.get())),
-        _ => Ok(Produced::Complete(message(text(&outcome.stdout)))),
+        _ => Ok(Produced::Complete(message(text::of(&outcome.stdout)))),
     };
     or_refused(script, outcome, read, || failed(script, outcome))
 }
@@ -162,10 +149,9 @@ fn resource(
     };
     let contents = |bytes: &[u8]| ReadResourceResult::new(vec![contents(uri, mime_type, bytes)]);
     let read = match script.spec.output {
-        OutputFormat::Mcp => {
-            let mut files = Files::new(&script.directory);
-            read_mcp(outcome, |object| mcp::resource(object, &mut files, uri))
-        }
+        OutputFormat::Mcp => read_mcp(script, outcome, |object, files| {
+            mcp::resource(object, files, uri)
+        }),
         OutputFormat::Json => read_json(outcome, |value| contents(value.get().as_bytes())),
         _ => printed::whole(&outcome.stdout).map(|bytes| Produced::Complete(contents(&bytes))),
     };
@@ -197,10 +183,13 @@ pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> Reso
 }
 
 fn read_mcp<R>(
+    script: &Script,
     outcome: &Outcome,
-    result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
+    result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
 ) -> Result<Produced<R>, Fault> {
-    mcp::read(&printed::whole(&outcome.stdout)?, result)
+    let whole = printed::whole(&outcome.stdout)?;
+    let mut files = Files::new(&script.directory);
+    mcp::read(&whole, |object| result(object, &mut files))
 }
 
 fn read_json<R>(
@@ -238,86 +227,10 @@ fn invalid(script: &Script, fault: &Fault) -> String {
 /// The cause is for the operator's log; a client can do nothing about it.
 fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
-    let stderr = tail(&outcome.stderr);
+    let stderr = text::tail(&outcome.stderr);
     tracing::warn!(script = %script.path, ending = ?outcome.ending, "the script failed: {stderr}");
     ErrorObject::internal_error(format!(
         "the script `{}` failed with exit code {} ({})",
         script.path, exit.code, exit.name
     ))
-}
-
-/// What the caller of a tool gets for a run whose output is text.
-fn text_result(outcome: &Outcome) -> CallToolResult {
-    let text = text(&outcome.stdout);
-    let exit = Exit::of(outcome);
-    let mut content = Vec::new();
-    content.extend(exit.explanation(outcome));
-    if !text.is_empty() || (content.is_empty() && outcome.success()) {
-        content.push(text);
-    }
-    if content.is_empty() {
-        content.push(last_words(outcome, &exit));
-    }
-    let mut result = CallToolResult::new(content.into_iter().map(ContentBlock::text).collect());
-    if !outcome.success() {
-        mark_failure(&mut result, outcome);
-    }
-    if outcome.stdout.omitted() > 0 {
-        let total = outcome.stdout.total_bytes;
-        result.meta.other.insert(
-            "mcpd/output".to_owned(),
-            json!({"totalBytes": total, "omittedBytes": outcome.stdout.omitted()}),
-        );
-    }
-    result
-}
-
-fn mark_failure(result: &mut CallToolResult, outcome: &Outcome) {
-    let exit = Exit::of(outcome);
-    result.is_error = Some(true);
-    result.meta.other.insert(
-        "mcpd/exit".to_owned(),
-        json!({"code": exit.code, "name": exit.name}),
-    );
-}
-
-/// The outcome with no more output than is given as text.
-fn shortened(outcome: &Outcome) -> Outcome {
-    let mut shortened = outcome.clone();
-    let Captured { head, tail, .. } = &mut shortened.stdout;
-    if head.len() > 2 * TEXT {
-        if tail.is_empty() {
-            *tail = head.slice(head.len() - TEXT..);
-        }
-        head.truncate(TEXT);
-    }
-    shortened
-}
-
-fn text(output: &Captured) -> String {
-    let mut text = output.to_text_lossy();
-    // `echo` ends every output with a newline that nobody means.
-    if text.ends_with('\n') {
-        text.pop();
-    }
-    text
-}
-
-/// A script that fails silently on stdout has usually said why on stderr.
-fn last_words(outcome: &Outcome, exit: &Exit) -> String {
-    match tail(&outcome.stderr) {
-        words if words.is_empty() => format!(
-            "The script ended with exit code {} ({}) and printed nothing.",
-            exit.code, exit.name
-        ),
-        words => words,
-    }
-}
-
-/// The end of a stream.
-fn tail(stream: &Captured) -> String {
-    let text = stream.to_text_lossy();
-    let text = text.trim_end();
-    let start = text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL));
-    text[start..].to_owned()
 }
