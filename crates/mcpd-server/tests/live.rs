@@ -454,3 +454,87 @@ async fn a_client_that_initializes_again_hears_of_each_change_once() {
         "a change is announced twice"
     );
 }
+
+#[tokio::test]
+async fn a_root_that_is_replaced_is_followed() {
+    let place = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| place.path().join(name);
+    write(&at("one/a"), &script("a", "echo"));
+    write(&at("two/b"), &script("b", "echo"));
+    std::os::unix::fs::symlink("one", at("current")).expect("linked");
+    let server = Server::builder()
+        .scripts(at("current"))
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    let names = || {
+        server
+            .catalog()
+            .tools()
+            .iter()
+            .map(|tool| tool.path().to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["a"]);
+
+    std::os::unix::fs::symlink("two", at("next")).expect("linked");
+    fs::rename(at("next"), at("current")).expect("swapped");
+    eventually(|| names() == ["b"]).await;
+    // The new directory is watched, too.
+    write(&at("two/c"), &script("c", "echo"));
+    eventually(|| names() == ["b", "c"]).await;
+    fs::remove_dir_all(at("two")).expect("removed");
+    eventually(|| names().is_empty()).await;
+    write(&at("two/d"), &script("d", "echo"));
+    eventually(|| names() == ["d"]).await;
+}
+
+#[tokio::test]
+async fn a_file_under_two_roots_is_two_scripts_for_good() {
+    let root = tempfile::tempdir().expect("a directory");
+    let at = |name: &str| root.path().join(name);
+    write(&at("sub/x"), &script("x", "echo"));
+    let server = Server::builder()
+        .scripts(root.path())
+        .scripts(at("sub"))
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    let names = || {
+        server
+            .catalog()
+            .tools()
+            .iter()
+            .map(|tool| tool.path().to_string())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(), ["sub/x", "x"]);
+    write(&at("y"), &script("y", "echo"));
+    eventually(|| names() == ["sub/x", "x", "y"]).await;
+}
+
+#[tokio::test]
+async fn a_script_that_is_still_being_written_is_asked_again() {
+    use std::io::Write as _;
+    let served = Fixture::new().await;
+    let path = served.root.path().join("slow-writer");
+    let mut file = fs::File::create(&path).expect("created");
+    file.write_all(script("slow", "echo").as_bytes())
+        .expect("written");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
+    // Far longer than starting it is tried.
+    tokio::time::sleep(Duration::from_millis(1000)).await;
+    drop(file);
+    eventually(|| served.server.catalog().tool("slow-writer").is_some()).await;
+}
+
+async fn eventually(condition: impl Fn() -> bool) {
+    let waiting = async {
+        while !condition() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting)
+        .await
+        .expect("it never happens");
+}

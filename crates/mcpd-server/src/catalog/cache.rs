@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 use super::scan::HelpText;
 use super::walk::Fingerprint;
@@ -38,9 +38,9 @@ impl Cache {
     /// Opens the cache of `root` under `directory`; an unusable one counts as empty.
     pub(crate) fn open(directory: &Path, root: &Path) -> Self {
         // A hash in the name keeps two roots apart; the path inside says which one it is.
-        let mut hasher = DefaultHasher::new();
-        root.hash(&mut hasher);
-        let file = directory.join(format!("scripts-{:016x}.json", hasher.finish()));
+        let hash = Sha256::digest(root.as_os_str().as_encoded_bytes());
+        let short = u64::from_be_bytes(*hash.first_chunk().expect("a hash is longer"));
+        let file = directory.join(format!("scripts-{short:016x}.json"));
         let entries = fs::read(&file)
             .ok()
             .and_then(|bytes| serde_json::from_slice::<Document>(&bytes).ok())

@@ -17,7 +17,7 @@ pub(super) const DIRECTORY: &str = "resources";
 const MAX_SIZE: u64 = 16 << 20;
 
 /// A file under [`DIRECTORY`].
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticFile {
     path: ScriptPath,
     file: PathBuf,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use mcpd_scriptspec::Severity;
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
 use super::Catalog;
@@ -20,6 +20,11 @@ use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
+/// How often the roots are checked for being the directories they were.
+const ROOTS_INTERVAL: Duration = Duration::from_secs(2);
+/// How long to wait before what could not be asked is asked again: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The catalog and whether the first scan has been made.
 #[derive(Debug)]
@@ -87,36 +92,59 @@ struct Follower {
 
 impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
-        // Watching starts before the scan, so that no change falls between the two.
-        let watch = watched.and_then(|roots| {
-            Watch::start(&roots)
-                .inspect_err(|error| tracing::error!(%error, "failed to watch the roots; changes need a restart"))
-                .ok()
-        });
-        self.refresh().await;
-        self.ready.send_replace(true);
-        let Some(watch) = watch else { return };
-        let changed = watch.changed();
-        loop {
-            changed.notified().await;
-            tokio::time::sleep(SETTLE).await;
+        let Some(roots) = watched else {
             self.refresh().await;
+            self.ready.send_replace(true);
+            return;
+        };
+        let changed = Arc::new(Notify::new());
+        // Watching starts before the scan, so that no change falls between the two.
+        let mut watch = Watch::start(roots.clone(), Arc::clone(&changed)).await;
+        let mut again = self.refresh().await;
+        self.ready.send_replace(true);
+        let mut pause = FIRST_PAUSE;
+        loop {
+            tokio::select! {
+                () = changed.notified() => tokio::time::sleep(SETTLE).await,
+                () = tokio::time::sleep(pause), if again => {}
+                () = tokio::time::sleep(ROOTS_INTERVAL) => {
+                    if watch.is_current().await {
+                        continue;
+                    }
+                    // A watch stays with the directory it began with, not with its name.
+                    tracing::info!("a root is another directory now");
+                    watch = Watch::start(roots.clone(), Arc::clone(&changed)).await;
+                }
+            }
+            again = self.refresh().await;
+            pause = if again {
+                LONGEST_PAUSE.min(pause * 2)
+            } else {
+                FIRST_PAUSE
+            };
         }
     }
 
-    async fn refresh(&mut self) {
+    /// Scans, and swaps the catalog if anything is different. Says whether another look is worth while.
+    async fn refresh(&mut self) -> bool {
         let before = self.live.current();
         let scan = self.scanner.scan().await;
+        let again = scan.is_passing;
+        let is_first = !self.live.is_scanned();
+        if !is_first && scan.is_same_as(before.scan()) {
+            return again;
+        }
         let after = Arc::new(Catalog::new(&self.native, scan, self.page_size));
         report(&before, &after);
         self.live.current.store(Arc::clone(&after));
-        if !self.live.is_scanned() {
+        if is_first {
             // Nobody has seen a list before the first scan, so none has changed.
-            return;
+            return again;
         }
         for event in after.events_since(&before) {
             self.subscribers.publish(&event);
         }
+        again
     }
 }
 

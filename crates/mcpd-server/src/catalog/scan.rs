@@ -12,7 +12,7 @@ use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, pa
 
 use super::cache::Cache;
 use super::file::StaticFile;
-use super::walk::{self, Candidate, Fingerprint, Reason, Rejected};
+use super::walk::{self, Candidate, Fingerprint, Reason, Rejected, Walked};
 use crate::environment::Environment;
 use crate::schema::{Schemas, Unusable};
 
@@ -50,6 +50,8 @@ pub struct ScannedScript {
     /// Its schemas, compiled.
     pub(crate) schemas: Arc<Schemas>,
     fingerprint: Fingerprint,
+    /// It could not be asked for a reason that has nothing to do with it: it is asked again.
+    is_passing: bool,
 }
 
 /// A file that can't even be asked.
@@ -72,9 +74,22 @@ pub struct Scan {
     pub(crate) files: Vec<Arc<StaticFile>>,
     /// Files that should be served and can't be.
     pub unusable: Vec<UnusableFile>,
+    /// Something could not be seen or asked for a passing reason: another look is worth while.
+    pub(crate) is_passing: bool,
 }
 
 impl Scan {
+    /// Whether nothing is different from `other`, so that what was made of it is still right.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let same_scripts = self.scripts.len() == other.scripts.len()
+            && self
+                .scripts
+                .iter()
+                .zip(&other.scripts)
+                .all(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
+        same_scripts && self.files == other.files && self.unusable == other.unusable
+    }
+
     /// The scripts that a fault keeps from being served.
     pub fn faulty(&self) -> impl Iterator<Item = &Arc<ScannedScript>> {
         self.scripts.iter().filter(|script| script.spec.is_none())
@@ -87,13 +102,16 @@ pub struct Scanner {
     executor: Executor,
     environment: Environment,
     roots: Vec<PathBuf>,
+    cache_directory: Option<PathBuf>,
+    /// One for each root, once they have been opened.
     caches: Vec<Cache>,
-    known: BTreeMap<PathBuf, Arc<ScannedScript>>,
+    /// By the root's place and the file: one file may be under two roots, as two scripts.
+    known: BTreeMap<(usize, PathBuf), Arc<ScannedScript>>,
 }
 
 impl Scanner {
-    /// A scanner of `roots`: canonical paths of directories or single scripts. Answers are remembered in
-    /// `cache_directory`, if there is one.
+    /// A scanner of `roots`: absolute paths of directories or single scripts, links among them followed
+    /// anew by each scan. Answers are remembered in `cache_directory`, if there is one.
     #[must_use]
     pub fn new(
         executor: Executor,
@@ -101,19 +119,12 @@ impl Scanner {
         roots: Vec<PathBuf>,
         cache_directory: Option<&Path>,
     ) -> Self {
-        let caches = cache_directory
-            .map(|directory| {
-                roots
-                    .iter()
-                    .map(|root| Cache::open(directory, root))
-                    .collect()
-            })
-            .unwrap_or_default();
         Self {
             executor,
             environment,
             roots,
-            caches,
+            cache_directory: cache_directory.map(Path::to_owned),
+            caches: Vec::new(),
             known: BTreeMap::new(),
         }
     }
@@ -124,38 +135,84 @@ impl Scanner {
     ///
     /// Dropped halfway, probes still running are killed and the next scan starts over.
     pub async fn scan(&mut self) -> Scan {
-        let roots = self.roots.clone();
-        // Directory walks block; a thread pool is where blocking belongs.
-        let walked = tokio::task::spawn_blocking(move || {
-            roots
-                .iter()
-                .map(|root| walk::walk(root))
-                .collect::<Vec<_>>()
-        })
-        .await
-        .unwrap_or_default();
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
-        for (root, walked) in walked.into_iter().enumerate() {
+        let mut kept = Vec::new();
+        for (root, walked) in self.walk().await.into_iter().enumerate() {
+            if walked.is_incomplete {
+                // What could not be seen this time has not gone.
+                kept.extend(self.unseen(root, &walked));
+                scan.is_passing = true;
+            }
             candidates.extend(walked.scripts.into_iter().map(|script| (root, script)));
             scan.files.extend(walked.files.into_iter().map(Arc::new));
             scan.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
         }
         let workers = std::thread::available_parallelism().map_or(2, usize::from);
-        scan.scripts = stream::iter(candidates)
-            .map(|(root, candidate)| self.look_at(root, candidate))
-            .buffered(workers)
+        let this = &*self;
+        let mut looked: Vec<_> = stream::iter(candidates)
+            .map(|(root, candidate)| async move { (root, this.look_at(root, candidate).await) })
+            .buffer_unordered(workers)
             .collect()
             .await;
-        self.remember(&scan);
+        looked.append(&mut kept);
+        looked.sort_by(|(a, one), (b, other)| (a, &one.path).cmp(&(b, &other.path)));
+        scan.is_passing |= looked.iter().any(|(_, script)| script.is_passing);
+        self.remember(&looked).await;
+        scan.scripts = looked.into_iter().map(|(_, script)| script).collect();
         scan
+    }
+
+    /// Walks every root, and opens the caches the first time. Both block; a thread pool is where
+    /// blocking belongs.
+    async fn walk(&mut self) -> Vec<Walked> {
+        let roots = self.roots.clone();
+        let directory = self
+            .cache_directory
+            .clone()
+            .filter(|_| self.caches.is_empty());
+        let work = move || {
+            let caches: Vec<Cache> = directory
+                .map(|directory| {
+                    roots
+                        .iter()
+                        .map(|root| Cache::open(&directory, root))
+                        .collect()
+                })
+                .unwrap_or_default();
+            let walk_one =
+                |root: &PathBuf| walk::walk(&root.canonicalize().unwrap_or_else(|_| root.clone()));
+            (roots.iter().map(walk_one).collect(), caches)
+        };
+        let (walked, caches) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
+        if self.caches.is_empty() {
+            self.caches = caches;
+        }
+        walked
+    }
+
+    /// The scripts of a root that were there at the last look and are not in `walked`.
+    fn unseen<'a>(
+        &'a self,
+        root: usize,
+        walked: &'a Walked,
+    ) -> impl Iterator<Item = (usize, Arc<ScannedScript>)> + 'a {
+        let known = self
+            .known
+            .iter()
+            .filter(move |((place, _), _)| *place == root);
+        known
+            .filter(|((_, file), _)| !walked.scripts.iter().any(|script| script.file == *file))
+            .map(|((root, _), script)| (*root, Arc::clone(script)))
     }
 
     /// Asks one script, unless what it said is still known.
     async fn look_at(&self, root: usize, candidate: Candidate) -> Arc<ScannedScript> {
-        let known = self.known.get(&candidate.file);
-        if let Some(known) = known.filter(|known| known.fingerprint == candidate.fingerprint) {
+        let known = self.known.get(&(root, candidate.file.clone()));
+        if let Some(known) =
+            known.filter(|known| known.fingerprint == candidate.fingerprint && !known.is_passing)
+        {
             return Arc::clone(known);
         }
         let cached = self
@@ -191,22 +248,27 @@ impl Scanner {
         }
     }
 
-    fn remember(&mut self, scan: &Scan) {
-        self.known = scan
-            .scripts
+    /// Keeps what was found for the next scan, and on disk for the next start.
+    async fn remember(&mut self, looked: &[(usize, Arc<ScannedScript>)]) {
+        self.known = looked
             .iter()
-            .map(|script| (script.file.clone(), Arc::clone(script)))
+            .map(|(root, script)| ((*root, script.file.clone()), Arc::clone(script)))
             .collect();
-        for (root, cache) in self.roots.iter().zip(&mut self.caches) {
-            let answers = scan
-                .scripts
-                .iter()
-                .filter(|script| script.root == *root && script.spec.is_some())
-                .map(|script| (script.path.as_str(), script.fingerprint, &script.help));
-            if let Err(error) = cache.store(root, answers) {
-                tracing::warn!(%error, "failed to write the cache of `{}`", root.display());
+        let (roots, mut caches) = (self.roots.clone(), std::mem::take(&mut self.caches));
+        let looked = looked.to_vec();
+        let store = move || {
+            for (place, (root, cache)) in roots.iter().zip(&mut caches).enumerate() {
+                let answers = looked
+                    .iter()
+                    .filter(|(at, script)| *at == place && script.spec.is_some())
+                    .map(|(_, script)| (script.path.as_str(), script.fingerprint, &script.help));
+                if let Err(error) = cache.store(root, answers) {
+                    tracing::warn!(%error, "failed to write the cache of `{}`", root.display());
+                }
             }
-        }
+            caches
+        };
+        self.caches = tokio::task::spawn_blocking(store).await.unwrap_or_default();
     }
 }
 
@@ -217,6 +279,19 @@ enum ProbeFault {
 }
 
 impl ProbeFault {
+    /// Whether it says something of the machine at this moment, and nothing of the script.
+    fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::NotStarted(
+                StartError::Busy { .. }
+                    | StartError::Resource { .. }
+                    | StartError::TextBusy { .. }
+                    | StartError::ShuttingDown
+            )
+        )
+    }
+
     fn diagnostic(&self) -> Diagnostic {
         match self {
             Self::NotStarted(error) => Diagnostic::help_not_started(&error.to_string()),
@@ -252,6 +327,7 @@ impl ProbeFault {
 
 impl ScannedScript {
     fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>) -> Self {
+        let is_passing = answer.as_ref().is_err_and(ProbeFault::is_passing);
         let (help, mut spec, mut diagnostics) = match answer {
             Ok(help) => {
                 let parsed = parse(HelpOutput {
@@ -283,6 +359,7 @@ impl ScannedScript {
             help,
             schemas: Arc::new(schemas),
             fingerprint: candidate.fingerprint,
+            is_passing,
         }
     }
 }

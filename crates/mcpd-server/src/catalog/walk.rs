@@ -24,6 +24,8 @@ pub(crate) struct Walked {
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
+    /// The system could not show everything this time.
+    pub(crate) is_incomplete: bool,
 }
 
 /// An executable file that may be a script.
@@ -108,6 +110,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
                     .io_error()
                     .is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
             Err(error) => {
+                walked.is_incomplete |= is_passing(&error);
                 let file = error.path().unwrap_or(root).to_owned();
                 let reason = Reason::Unreadable(error.to_string());
                 walked.rejected.push(Rejected { file, reason });
@@ -119,6 +122,12 @@ pub(crate) fn walk(root: &Path) -> Walked {
     walked.scripts.sort_by(|a, b| a.path.cmp(&b.path));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
+}
+
+/// Whether another look may succeed: the machine lacks something, the permission is not what is missing.
+fn is_passing(error: &walkdir::Error) -> bool {
+    let kind = error.io_error().map(std::io::Error::kind);
+    kind.is_some_and(|kind| !matches!(kind, ErrorKind::PermissionDenied | ErrorKind::NotADirectory))
 }
 
 impl Walked {

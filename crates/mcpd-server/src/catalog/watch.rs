@@ -14,44 +14,84 @@ const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Watches until it is dropped.
 pub(super) struct Watch {
-    changed: Arc<Notify>,
-    _watcher: Box<dyn Watcher + Send>,
+    roots: Vec<PathBuf>,
+    /// What the roots were when the watch began.
+    identities: Vec<Option<Identity>>,
+    _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
+
+/// What tells one directory from another that has its name.
+type Identity = (u64, u64);
 
 impl Watch {
-    /// Starts watching `roots`; falls back to looking at them every two seconds.
-    ///
-    /// # Errors
-    ///
-    /// When neither works.
-    pub(super) fn start(roots: &[PathBuf]) -> notify::Result<Self> {
-        let changed = Arc::new(Notify::new());
-        let watcher = match native(roots, &changed) {
-            Ok(watcher) => watcher,
-            Err(error) => {
-                tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
-                polling(roots, &changed)?
+    /// Starts watching `roots`, and notifies `changed` of every change; changes since the last look
+    /// count. Falls back to looking every two seconds.
+    pub(super) async fn start(roots: Vec<PathBuf>, changed: Arc<Notify>) -> Self {
+        // A directory tree is walked for this, which blocks.
+        let start = move || {
+            let watcher = native(&roots, &changed)
+                .or_else(|error| {
+                    tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
+                    polling(&roots, &changed)
+                })
+                .inspect_err(|error| {
+                    tracing::error!(%error, "failed to watch the roots; changes need a restart");
+                })
+                .ok();
+            Self {
+                identities: identities(&roots),
+                roots,
+                _watcher: watcher,
             }
         };
-        Ok(Self {
-            changed,
-            _watcher: watcher,
-        })
+        tokio::task::spawn_blocking(start)
+            .await
+            .unwrap_or_else(|_| Self {
+                roots: Vec::new(),
+                identities: Vec::new(),
+                _watcher: None,
+            })
     }
 
-    /// Notified of every change; changes since the last look count.
-    pub(super) fn changed(&self) -> Arc<Notify> {
-        Arc::clone(&self.changed)
+    /// Whether the roots are still the directories that are watched.
+    pub(super) async fn is_current(&self) -> bool {
+        let roots = self.roots.clone();
+        let now = tokio::task::spawn_blocking(move || identities(&roots)).await;
+        now.is_ok_and(|now| now == self.identities)
     }
 }
 
-fn native(roots: &[PathBuf], changed: &Arc<Notify>) -> notify::Result<Box<dyn Watcher + Send>> {
+fn identities(roots: &[PathBuf]) -> Vec<Option<Identity>> {
+    roots.iter().map(|root| identity(root)).collect()
+}
+
+#[cfg(unix)]
+fn identity(root: &Path) -> Option<Identity> {
+    use std::os::unix::fs::MetadataExt as _;
+    root.metadata()
+        .ok()
+        .map(|metadata| (metadata.dev(), metadata.ino()))
+}
+
+/// Elsewhere only whether it is there at all.
+#[cfg(not(unix))]
+fn identity(root: &Path) -> Option<Identity> {
+    root.metadata().ok().map(|_| (0, 0))
+}
+
+fn native(
+    roots: &[PathBuf],
+    changed: &Arc<Notify>,
+) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
     let mut watcher = RecommendedWatcher::new(announce(changed), Config::default())?;
     watch_all(&mut watcher, roots)?;
     Ok(Box::new(watcher))
 }
 
-fn polling(roots: &[PathBuf], changed: &Arc<Notify>) -> notify::Result<Box<dyn Watcher + Send>> {
+fn polling(
+    roots: &[PathBuf],
+    changed: &Arc<Notify>,
+) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
     let config = Config::default().with_poll_interval(POLL_INTERVAL);
     let mut watcher = PollWatcher::new(announce(changed), config)?;
     watch_all(&mut watcher, roots)?;
@@ -59,9 +99,9 @@ fn polling(roots: &[PathBuf], changed: &Arc<Notify>) -> notify::Result<Box<dyn W
 }
 
 fn watch_all(watcher: &mut dyn Watcher, roots: &[PathBuf]) -> notify::Result<()> {
-    roots
-        .iter()
-        .try_for_each(|root: &PathBuf| watcher.watch(Path::new(root), RecursiveMode::Recursive))
+    // One that is not there now is watched when it is.
+    let mut present = roots.iter().filter(|root| root.exists());
+    present.try_for_each(|root| watcher.watch(root, RecursiveMode::Recursive))
 }
 
 fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 'static {

@@ -166,7 +166,7 @@ impl ServerBuilder {
         let roots = self
             .roots
             .iter()
-            .map(|root| canonical(root))
+            .map(|root| readable(root))
             .collect::<Result<Vec<_>, _>>()?;
         let native = self
             .tools
@@ -179,7 +179,7 @@ impl ServerBuilder {
         };
         let environment = self.environment;
         let scanner = Scanner::new(
-            executor.clone(),
+            probes().map_err(Error::Executor)?,
             environment.clone(),
             roots.clone(),
             self.cache_directory.as_deref(),
@@ -226,15 +226,21 @@ impl ServerBuilder {
     }
 }
 
-/// Scripts are compared with their root by path, so the root has to be spelled one way.
-fn canonical(root: &Path) -> Result<PathBuf, Error> {
+/// The root as an absolute path. Links in it stay: they may lead elsewhere tomorrow.
+fn readable(root: &Path) -> Result<PathBuf, Error> {
     let refused = |source| Error::Root {
         root: root.to_owned(),
         source,
     };
-    let directory = root.canonicalize().map_err(refused)?;
-    std::fs::read_dir(&directory).map_err(refused)?;
-    Ok(directory)
+    std::fs::read_dir(root).map_err(refused)?;
+    std::path::absolute(root).map_err(refused)
+}
+
+/// Scripts are asked on threads of their own: however many calls are waiting, a new script is found.
+fn probes() -> std::io::Result<Executor> {
+    let mut config = Config::default();
+    config.concurrency = config.spawners;
+    Executor::new(config)
 }
 
 fn native_tool(described: NativeDescription) -> Result<Arc<Tool>, Error> {
