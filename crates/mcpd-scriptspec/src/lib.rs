@@ -89,5 +89,5 @@ pub use spec::{
     Annotations, Bounds, Icon, OutputFormat, Pattern, Role, ScriptOption, ScriptSpec, TaskSupport,
     ValueType,
 };
-pub use uri_template::{TemplateError, UriTemplate};
 pub use text::excerpt;
+pub use uri_template::{TemplateError, UriTemplate};
