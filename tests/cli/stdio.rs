@@ -54,6 +54,18 @@ fn names_are_spelt_as_wanted() {
 }
 
 #[test]
+fn lists_are_cut_into_pages_as_wanted() {
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    for (size, cut) in [("1", true), ("4", false)] {
+        let arguments = ["stdio", "scripts", "--page-size", size];
+        let transcript = sandbox().run_with_stdin(&arguments, list);
+        assert_eq!(transcript.contains("nextCursor"), cut, "{transcript}");
+    }
+    let transcript = sandbox().run(&["stdio", "scripts", "--page-size", "0"]);
+    assert!(transcript.starts_with("exit code: 1"), "{transcript}");
+}
+
+#[test]
 fn without_a_message_it_ends_at_once() {
     let sandbox = Sandbox::new().with_script("hello", HELLO);
     assert_snapshot!(sandbox.run(&["stdio", "scripts"]), @"exit code: 0");

@@ -2,6 +2,7 @@
 //! decided in [`config`](crate::config).
 
 use std::ffi::{OsStr, OsString};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
@@ -146,6 +147,9 @@ pub(crate) struct Serving {
         hide_env_values = true
     )]
     pub(crate) tool_names: Option<ToolNames>,
+    /// How many entries a list gives at a time; clients fetch the rest page by page.
+    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_PAGE_SIZE)]
+    pub(crate) page_size: NonZeroUsize,
     /// The longest message that is read.
     #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_MAX_MESSAGE)]
     pub(crate) max_message: usize,

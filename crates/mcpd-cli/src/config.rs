@@ -39,6 +39,7 @@ pub(crate) fn serving(options: &Serving) -> anyhow::Result<ServerBuilder> {
     let executor = Executor::new(config).context("start the executor")?;
     Ok(asked(options.roots.all(), &options.scanning)
         .watch(!options.no_watch)
+        .page_size(options.page_size)
         .executor(executor)
         .limits(limits(&options.limits)))
 }
