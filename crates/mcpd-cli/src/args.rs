@@ -5,7 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{ArgAction, Args as ClapArgs, Parser, Subcommand, ValueEnum, value_parser};
+use clap::{
+    ArgAction, Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum, value_parser,
+};
 
 const HTTP: &str = "HTTP";
 const LOG: &str = "Log, on stderr";
@@ -369,8 +371,10 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
         let argument = argument.as_encoded_bytes();
         argument == b"--root-directory" || argument.starts_with(b"--root-directory=")
     };
-    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
-    if arguments.get(1).is_some_and(is_option) && arguments.iter().any(is_root) {
+    let definition = Args::command();
+    let is_command = |argument: &OsString| definition.find_subcommand(argument).is_some();
+    let root = arguments.iter().position(is_root);
+    if root.is_some_and(|root| !arguments[1..root].iter().any(is_command)) {
         arguments.insert(1, OsStr::new("serve").to_owned());
     }
     arguments
@@ -378,8 +382,6 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory as _;
-
     use super::*;
 
     #[test]
@@ -399,6 +401,10 @@ mod tests {
             (
                 "mcpd list --root-directory a",
                 "mcpd list --root-directory a",
+            ),
+            (
+                "mcpd -v stdio --root-directory a",
+                "mcpd -v stdio --root-directory a",
             ),
             ("mcpd --help", "mcpd --help"),
         ] {

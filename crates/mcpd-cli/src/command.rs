@@ -68,7 +68,7 @@ async fn with_server(
     server: ServerBuilder,
     work: impl AsyncFnOnce(&Server) -> anyhow::Result<ExitCode>,
 ) -> anyhow::Result<ExitCode> {
-    let mut termination = Termination::listen().context("listen for signals")?;
+    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     let server = server.start()?;
     let mut work = pin!(async {
         server.catalog_ready().await;

@@ -1,4 +1,4 @@
-//! Being asked to end: SIGTERM by a service manager, SIGINT by Ctrl-C.
+//! Being asked to end: SIGTERM by a service manager, SIGINT by Ctrl-C, SIGHUP by a terminal that closes.
 
 use std::io;
 
@@ -9,6 +9,9 @@ pub(crate) struct Termination {
     terminate: tokio::signal::unix::Signal,
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
+    /// Not for a daemon: whoever starts one with `nohup` wants it to go on.
+    #[cfg(unix)]
+    hangup: Option<tokio::signal::unix::Signal>,
 }
 
 #[cfg(unix)]
@@ -19,6 +22,17 @@ impl Termination {
         Ok(Self {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: None,
+        })
+    }
+
+    /// The same for a command of a terminal, which ends with it.
+    pub(crate) fn listen_at_terminal() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hangup = Some(signal(SignalKind::hangup())?);
+        Ok(Self {
+            hangup,
+            ..Self::listen()?
         })
     }
 
@@ -27,6 +41,7 @@ impl Termination {
         tokio::select! {
             _ = self.terminate.recv() => {}
             _ = self.interrupt.recv() => {}
+            Some(_) = async { self.hangup.as_mut()?.recv().await } => {}
         }
     }
 }
@@ -36,6 +51,11 @@ impl Termination {
     /// There is nothing to take over.
     pub(crate) fn listen() -> io::Result<Self> {
         Ok(Self {})
+    }
+
+    /// There is nothing to take over.
+    pub(crate) fn listen_at_terminal() -> io::Result<Self> {
+        Self::listen()
     }
 
     /// Waits for Ctrl-C.

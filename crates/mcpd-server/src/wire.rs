@@ -71,8 +71,16 @@ impl<'a> StatelessEnvelope<'a> {
             self.meta.progress_token()?,
         );
         let trace = Trace {
-            parent: self.meta.traceparent().map(Cow::into_owned),
-            state: self.meta.tracestate().map(Cow::into_owned),
+            parent: self
+                .meta
+                .traceparent()
+                .filter(|parent| is_trace_parent(parent))
+                .map(Cow::into_owned),
+            state: self
+                .meta
+                .tracestate()
+                .filter(|state| is_trace_state(state))
+                .map(Cow::into_owned),
         };
         Ok(Context {
             version,
@@ -101,6 +109,22 @@ fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
         .ok()
         .filter(|version| stateless.contains(version))
         .ok_or_else(|| ErrorObject::unsupported_protocol_version(requested, &stateless))
+}
+
+/// `VERSION-TRACE-PARENT-FLAGS` in lower-case hexadecimal -- W3C Trace Context, 3.2. Anything else is
+/// dropped: a variable of a script is no place for whatever a client thinks of.
+fn is_trace_parent(text: &str) -> bool {
+    let is_hex = |part: &str| {
+        part.bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let lengths = text.split('-').map(str::len);
+    lengths.eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
+}
+
+/// Printable, and of the length that everybody must pass on -- W3C Trace Context, 3.3.
+fn is_trace_state(text: &str) -> bool {
+    text.len() <= 512 && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 fn missing(key: &str) -> ErrorObject {
@@ -137,4 +161,28 @@ pub(crate) fn stateful_context(
         parameters: None,
         closing: face.closing,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_trace_context_is_passed_on() {
+        assert!(is_trace_parent(
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+        ));
+        for other in [
+            "",
+            "00",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+            "() { :;}; echo",
+            "00-0af7651916cd43dd8448eb211c80319\0-b7ad6b7169203331-01",
+        ] {
+            assert!(!is_trace_parent(other), "{other:?}");
+        }
+        assert!(is_trace_state("vendor=value,other=1"));
+        assert!(!is_trace_state("a\nb") && !is_trace_state(&"x".repeat(513)));
+    }
 }

@@ -23,7 +23,7 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         .map(|path| canonical(path))
         .collect::<Result<_, _>>()?;
     let executor = Executor::new(Config::default()).context("start the executor")?;
-    let mut termination = Termination::listen().context("listen for signals")?;
+    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what a cache knows was true on a machine that may have changed since.
     let mut scanner = Scanner::new(executor, Environment::of_this_process(), roots, None);
     let scan = tokio::select! {
