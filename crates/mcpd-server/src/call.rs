@@ -166,7 +166,7 @@ async fn tool_result(
 }
 
 /// The operator learns why and where; the caller only that, and whether trying again makes sense.
-fn not_run(script: &Script, error: &RunError) -> Failure {
+pub(crate) fn not_run(script: &Script, error: &RunError) -> Failure {
     tracing::error!(script = %script.path, "failed to {error}");
     Failure::NoResult(match error {
         RunError::Start(StartError::Busy { queued, .. }) => {

@@ -77,8 +77,7 @@ mod tool;
 pub mod transport;
 mod wire;
 
-pub use catalog::DEFAULT_PAGE_SIZE;
-pub use catalog::{Catalog, Conflict, Prompt, Resource, Template, ToolNames};
+pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
 pub use connection::{Connection, Reply};
 pub use environment::Environment;
 pub use error::Error;

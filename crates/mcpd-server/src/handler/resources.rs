@@ -17,6 +17,7 @@ use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::output;
+use crate::run::RunError;
 use crate::tool::Script;
 
 /// The largest state that is read, in bytes: half of one would be another state.
@@ -32,9 +33,12 @@ pub(crate) fn read(
     let catalog = server.catalog();
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
-            Source::State(script) => Ok(state(server, Arc::clone(script), params.uri, context)),
-            Source::File(file) => Ok(self::file(Arc::clone(file), params.uri, context)),
+            Source::State(script) => Ok(read_state(server, script, params.uri, context)),
             Source::Script(script) => run(server, script, None, params, context),
+            Source::File(file) => {
+                let mime_type = resource.definition().mime_type.clone();
+                Ok(read_file(Arc::clone(file), mime_type, params.uri, context))
+            }
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
@@ -76,8 +80,8 @@ fn run(
 }
 
 /// Asks a script for its state.
-fn state(server: &Server, script: Arc<Script>, uri: String, context: Context) -> Handled {
-    let server = server.clone();
+fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Context) -> Handled {
+    let (server, script) = (server.clone(), Arc::clone(script));
     Handled::later(async move {
         let text = ask_state(&server, &script).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
@@ -96,10 +100,11 @@ async fn ask_state(server: &Server, script: &Script) -> Result<String, ErrorObje
         .environment()
         .prepare(command)
         .env("MCPD_TOOL", script.path.as_str());
-    let outcome = server.executor().run(command).await.map_err(|error| {
-        tracing::error!(script = %script.path, "failed to {error}");
-        unreadable(script, "it could not be started")
-    })?;
+    let outcome = server
+        .executor()
+        .run(command)
+        .await
+        .map_err(|error| call::not_run(script, &RunError::Start(error)))?;
     if !outcome.success() {
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
         return Err(unreadable(script, "`--state` did not end with exit code 0"));
@@ -120,7 +125,12 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
 }
 
 /// Reads a file where it may take its time.
-fn file(file: Arc<StaticFile>, uri: String, context: Context) -> Handled {
+fn read_file(
+    file: Arc<StaticFile>,
+    mime_type: Option<String>,
+    uri: String,
+    context: Context,
+) -> Handled {
     Handled::later(async move {
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
@@ -130,7 +140,7 @@ fn file(file: Arc<StaticFile>, uri: String, context: Context) -> Handled {
                 tracing::warn!(%file, "not read: {error}");
                 not_read(&error, &uri, context.version.wire())
             })?;
-        let contents = file_contents(uri, file.mime_type(), bytes);
+        let contents = file_contents(uri, mime_type, bytes);
         context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }

@@ -61,7 +61,10 @@ pub(crate) fn listen(
 }
 
 /// Passes the events of a session on to its client, until one of the two is gone.
-pub(crate) fn forward(session: &Session, outbox: Outbox) -> impl Future<Output = ()> + Send + 'static {
+pub(crate) fn forward(
+    session: &Session,
+    outbox: Outbox,
+) -> impl Future<Output = ()> + Send + 'static {
     // Not the session itself: it ends when nobody else holds it, and this with it.
     let (subscription, ended) = (Arc::clone(&session.subscription), session.ended());
     let forward = async move {

@@ -32,5 +32,7 @@ pub(crate) fn call(
         state: params.request_state,
     };
     let run = tool.call(server, params.arguments.as_deref(), brought, &context);
-    Ok(Handled::later(async move { context.encode_content(run.await?) }))
+    Ok(Handled::later(
+        async move { context.encode_content(run.await?) },
+    ))
 }
