@@ -123,6 +123,8 @@ async fn a_long_line_that_is_no_message_is_an_ordinary_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_requests_at_once_are_each_answered_once() {
     let mut client = Client::start(Options::default());
+    // Before the first scan every list is an open request, and those have a bound.
+    client.server.catalog_ready().await;
     let requests: String = (0..2000)
         .map(|id| match id % 20 {
             0 => call(id, "greet") + "\n",

@@ -428,7 +428,9 @@ async fn respond(
 
 /// The answer of a request that ends when its client hangs up. A task of its own all the same: a run
 /// must meet its limits whether or not its client reads.
-fn attached(answer: impl Future<Output = (StatusCode, Bytes)> + Send + 'static) -> AnswerWithStatus {
+fn attached(
+    answer: impl Future<Output = (StatusCode, Bytes)> + Send + 'static,
+) -> AnswerWithStatus {
     let running = AbortOnDropHandle::new(tokio::spawn(answer));
     Box::pin(async move { running.await.ok() })
 }

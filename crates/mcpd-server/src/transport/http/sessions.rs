@@ -23,7 +23,10 @@ pub(super) struct HttpSession {
 
 impl HttpSession {
     pub(super) fn new(session: Session) -> Self {
-        Self { session: Arc::new(session), inflight: Arc::default() }
+        Self {
+            session: Arc::new(session),
+            inflight: Arc::default(),
+        }
     }
 
     /// Ends the session with its streams, and cancels its open requests.
@@ -65,7 +68,10 @@ impl Sessions {
             keep
         });
         if sessions.len() >= MAX_SESSIONS
-            && let Some(oldest) = sessions.iter().min_by_key(|(_, (used, _))| *used).map(|(id, _)| id.clone())
+            && let Some(oldest) = sessions
+                .iter()
+                .min_by_key(|(_, (used, _))| *used)
+                .map(|(id, _)| id.clone())
             && let Some((_, abandoned)) = sessions.remove(&oldest)
         {
             abandoned.end();
