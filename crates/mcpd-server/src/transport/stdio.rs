@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use memchr::memchr;
 use tokio::runtime::Handle;
@@ -153,7 +154,11 @@ impl Reader {
         }
         match self.connection.receive(line) {
             Reply::Ready(answer) => self.answer(answer),
-            Reply::Pending(answer) => {
+            Reply::Pending(mut answer) => {
+                // Begun here, the script starts while the runtime is still waking up.
+                if let Some(answer) = (&mut answer).now_or_never() {
+                    return answer.map_or(Ok(()), |answer| self.answer(answer));
+                }
                 let outbox = self.connection.outbox().clone();
                 let place = self.place();
                 self.runtime.spawn(async move {
