@@ -9,11 +9,10 @@ mod rmcp;
 
 use mcpd_tests::repository;
 
-/// The path of the scripts that are served.
-fn examples() -> String {
-    repository()
-        .join("examples/scripts")
-        .to_str()
-        .expect("paths of tests are UTF-8")
-        .to_owned()
+/// The paths of the scripts that are served: the examples, and those made for these tests.
+fn roots() -> [String; 2] {
+    ["examples/scripts", "tests/clients/scripts"].map(|path| {
+        let path = repository().join(path);
+        path.to_str().expect("paths of tests are UTF-8").to_owned()
+    })
 }

@@ -5,9 +5,9 @@ use std::process::{Command, Output};
 use std::sync::OnceLock;
 
 use mcpd_tests::{Daemon, Sandbox, binary, output, repository};
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::examples;
+use crate::roots;
 
 /// How many programs there are of each SDK: the versions times the revisions.
 const PROGRAMS: usize = 3;
@@ -68,11 +68,12 @@ fn run(program: &Program, transport: Transport) {
             command
                 .arg("stdio")
                 .arg(binary())
-                .args(["stdio", &examples()]);
+                .arg("stdio")
+                .args(roots());
             output(command, b"")
         }
         Transport::Http => {
-            let daemon = Daemon::start(&sandbox, &[&examples()]);
+            let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
             command.args([
                 "http",
                 &daemon.url(),
@@ -84,6 +85,17 @@ fn run(program: &Program, transport: Transport) {
     assert!(output.status.success(), "{}", sandbox.transcript(&output));
     let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!(seen["revision"], program.revision);
+    assert_eq!(seen["cannot"], cannot(&seen["client"]));
+}
+
+/// What a client has no means for: when a newer version does, it is to be tested.
+fn cannot(client: &Value) -> Value {
+    match client.as_str() {
+        // It forgets a cancelled call and does not tell the server.
+        Some("python mcp 1.30.0") => json!(["cancel"]),
+        Some(python) if python.starts_with("python") => json!([]),
+        _ => Value::Null,
+    }
 }
 
 /// What `setup` said. It runs once.

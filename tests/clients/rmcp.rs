@@ -12,7 +12,7 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use serde_json::{Value, json};
 
-use crate::examples;
+use crate::roots;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const HOSTILE_NAME: &str = "O'Brien \"x\" $(id) \\ `id` é\u{2028} \n";
@@ -55,14 +55,15 @@ fn stateless() -> Beginning {
 
 async fn over_stdio((lifecycle, revision): Beginning) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
-    let command = sandbox.command(&["stdio", "scripts", &examples()]);
+    let [examples, scripts] = roots();
+    let command = sandbox.command(&["stdio", "scripts", &examples, &scripts]);
     let transport = TokioChildProcess::new(tokio::process::Command::from(command)).unwrap();
     check(().serve_with_lifecycle(transport, lifecycle), revision).await;
 }
 
 async fn over_http((lifecycle, revision): Beginning) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
-    let daemon = Daemon::start(&sandbox, &[&examples()]);
+    let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
     let config = StreamableHttpClientTransportConfig::with_uri(daemon.url())
         .auth_header(daemon.token().unwrap());
     let transport = StreamableHttpClientTransport::from_config(config);

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamablehttp_client
-from session import Logs, expect, main, see
+from pydantic import AnyUrl
+from session import Logs, Updates, answer, expect, main, see
 
 
 @asynccontextmanager
@@ -23,13 +24,24 @@ async def streams(transport, target):
 
 
 async def session(revision, transport, target):
-    logs = Logs()
+    logs, updates = Logs(), Updates()
     async with streams(transport, target) as (read, write):
-        async with ClientSession(read, write, logging_callback=logs) as client:
+        callbacks = {"logging_callback": logs, "message_handler": updates, "elicitation_callback": answer}
+        async with ClientSession(read, write, **callbacks) as client:
+
+            async def updated(uri, change):
+                await client.subscribe_resource(AnyUrl(uri))
+                await change
+                return await updates.first(lambda updated: updated == uri)
+
             initialized = await client.initialize()
             expect("the revision", initialized.protocolVersion == revision, initialized.protocolVersion)
             await client.set_logging_level("debug")
-            return await see(client, initialized.protocolVersion, logs)
+            seen = await see(client, initialized.protocolVersion, logs, updated)
+            if "cancel" in seen["cannot"]:
+                # The SDK fails if an answer comes while it closes.
+                await updates.first(lambda update: isinstance(update, Exception))
+            return seen
 
 
 main(session)

@@ -8,11 +8,11 @@ import httpx2
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPDeprecationWarning
-from session import DEADLINE, Logs, expect, main, see
+from session import DEADLINE, Logs, Updates, answer, expect, main, see
 
 STATELESS = "2026-07-28"
 
-# The stateful revisions have no other way to ask for logs.
+# The stateful revisions have no other way to ask for logs and updates.
 warnings.simplefilter("ignore", MCPDeprecationWarning)
 
 
@@ -28,15 +28,26 @@ async def server(transport, target):
 
 
 async def session(revision, transport, target):
-    logs = Logs()
+    logs, updates = Logs(), Updates()
+    callbacks = {"logging_callback": logs, "message_handler": updates, "elicitation_callback": answer}
     # "auto" asks with `server/discover` and takes the newest revision; "legacy" initializes.
     mode = "auto" if revision == STATELESS else "legacy"
     async with server(transport, target) as reached:
-        async with Client(reached, mode=mode, logging_callback=logs, log_level="debug") as client:
+        async with Client(reached, mode=mode, log_level="debug", **callbacks) as client:
+
+            async def updated(uri, change):
+                if mode == "legacy":
+                    await client.subscribe_resource(uri)
+                    await change
+                    return await updates.first(lambda updated: updated == uri)
+                async with client.listen(resource_subscriptions=[uri]) as subscription:
+                    await change
+                    return (await anext(subscription)).uri
+
             expect("the revision", client.protocol_version == revision, client.protocol_version)
             if mode == "legacy":
                 await client.set_logging_level("debug")
-            return await see(client, client.protocol_version, logs)
+            return await see(client, client.protocol_version, logs, updated)
 
 
 main(session)

@@ -1,6 +1,6 @@
 """What every Python client does once it is connected, and what it prints.
 
-The server serves `examples/scripts`.
+The server serves `examples/scripts` and `tests/clients/scripts`.
 Anything unexpected ends the program with a message and exit code 1;
 otherwise one JSON line on stdout tells what the client saw.
 """
@@ -8,13 +8,18 @@ otherwise one JSON line on stdout tells what the client saw.
 import asyncio
 import json
 import os
+import signal
 import sys
 import uuid
 from importlib.metadata import version
 
+from mcp import types
+
 HOSTILE_NAME = "O'Brien \"x\" $(id) \\ `id` \u00e9\u2028 \n"
 MISSING_FILE = "/nonexistent/file"
 DEADLINE = 60  # seconds, for everything
+GRACE = 5  # seconds, for a script to end whose call was cancelled
+NOTES = "mcpd://notes/add/state"
 
 
 class Unexpected(Exception):
@@ -32,21 +37,49 @@ def text_of(result):
     return result["content"][0]["text"]
 
 
-class Logs:
-    """Log messages as they arrive: the SDK delivers notifications on their own task."""
+class Arrivals:
+    """What arrives on tasks of the SDK, in order."""
 
     def __init__(self):
         self.seen = []
         self._arrived = asyncio.Event()
 
-    async def __call__(self, params):
-        self.seen.append([params.level, params.data])
+    def add(self, arrival):
+        self.seen.append(arrival)
         self._arrived.set()
 
-    async def wait_for(self, level):
-        while all(seen != level for seen, _ in self.seen):
+    async def first(self, wanted):
+        """The first arrival that is wanted, as soon as it is there."""
+        while (found := next(filter(wanted, self.seen), None)) is None:
             self._arrived.clear()
             await self._arrived.wait()
+        return found
+
+
+class Logs(Arrivals):
+    async def __call__(self, params):
+        self.add([params.level, params.data])
+
+    async def wait_for(self, level):
+        await self.first(lambda log: log[0] == level)
+
+
+class Updates(Arrivals):
+    """The URIs of the resources that changed, and the answers that nobody waits for any more."""
+
+    async def __call__(self, message):
+        # One of the SDKs wraps notifications.
+        notification = getattr(message, "root", message)
+        if getattr(notification, "method", None) == "notifications/resources/updated":
+            self.add(str(notification.params.uri))
+        elif isinstance(message, Exception):
+            self.add(message)
+
+
+async def answer(_context, params):
+    """Says who books, whatever the question."""
+    expect("the question", params.message == "Who books the table?", params)
+    return types.ElicitResult(action="accept", content={"name": "Ada"})
 
 
 def plain(model):
@@ -54,8 +87,10 @@ def plain(model):
     return model.model_dump(mode="json", by_alias=True, exclude_none=True)
 
 
-async def see(client, revision, logs):
-    """Lists, calls, reads state, and returns what was seen."""
+async def see(client, revision, logs, updated):
+    """Does everything, and returns what was seen.
+
+    `updated(uri, change)` subscribes to a resource, awaits the change and returns the URI that was updated."""
     tools = [tool["name"] for tool in plain(await client.list_tools())["tools"]]
     expect("names every client accepts", {"greet", "math_calc", "notes_add"} <= set(tools), tools)
 
@@ -65,7 +100,7 @@ async def see(client, revision, logs):
     note = f"note {uuid.uuid4()}"
     added = plain(await client.call_tool("notes_add", {"text": note}))
     expect("a success", not added.get("isError"), added)
-    state = json.loads(plain(await client.read_resource("mcpd://notes/add/state"))["contents"][0]["text"])
+    state = json.loads(plain(await client.read_resource(NOTES))["contents"][0]["text"])
     expect("the note in the state", note in [kept["text"] for kept in state["notes"]], state)
 
     failed = plain(await client.call_tool("files_read", {"path": MISSING_FILE}))
@@ -76,6 +111,15 @@ async def see(client, revision, logs):
     refused = plain(await client.call_tool("math_calc", {"operation": "power", "a": 1, "b": 2}))
     expect("a refusal that names the option", refused.get("isError") and "operation" in text_of(refused), refused)
 
+    progress = await work(client, logs)
+    booked = plain(await client.call_tool("book", {}))
+    expect("the answer of the person", text_of(booked) == "Booked for Ada.", booked)
+    await prompt(client)
+    change = client.call_tool("notes_add", {"text": "another"})
+    update = await updated(NOTES, change)
+    expect("an update", update == NOTES, update)
+    cannot = [] if await cancel(client, logs) else ["cancel"]
+
     return {
         "client": f"python mcp {version('mcp')}",
         "revision": revision,
@@ -84,8 +128,53 @@ async def see(client, revision, logs):
         "notes": len(state["notes"]),
         "error": text_of(failed),
         "refusal": text_of(refused),
+        "progress": progress,
         "logs": logs.seen,
+        "cannot": cannot,
     }
+
+
+async def work(client, logs):
+    """Calls with progress and logs, and returns the progress."""
+    progress = Arrivals()
+
+    async def report(done, total, message):
+        progress.add([done, total, message])
+
+    worked = plain(await client.call_tool("work", {}, progress_callback=report))
+    expect("work", text_of(worked) == "Worked.", worked)
+    await progress.first(lambda report: report[2] == "done")
+    expect("all progress", progress.seen == [[1, 2, "begun"], [2, 2, "done"]], progress.seen)
+    await logs.first(lambda log: log == ["warning", "it takes two steps"])
+    return progress.seen
+
+
+async def prompt(client):
+    """Lists a prompt, completes its argument and gets it."""
+    prompts = [prompt["name"] for prompt in plain(await client.list_prompts())["prompts"]]
+    expect("the prompt", prompts == ["review"], prompts)
+    ref = types.PromptReference(type="ref/prompt", name="review")
+    completion = plain(await client.complete(ref, {"name": "tone", "value": "f"}))["completion"]["values"]
+    expect("the completion", completion == ["friendly", "formal"], completion)
+    messages = plain(await client.get_prompt("review", {"tone": "formal"}))["messages"]
+    expect("the prompt", messages[0]["content"]["text"] == "Write a formal review.", messages)
+
+
+async def cancel(client, logs):
+    """Whether a call that is cancelled takes its script along."""
+    call = asyncio.create_task(client.call_tool("linger", {}))
+    _, process = await logs.first(lambda log: log[1].isdecimal())
+    call.cancel()
+    await asyncio.wait([call])
+    for _ in range(GRACE * 20):
+        try:
+            os.kill(int(process), 0)
+        except ProcessLookupError:
+            return True
+        await asyncio.sleep(0.05)
+    # Nothing else ends it before its time.
+    os.kill(int(process), signal.SIGKILL)
+    return False
 
 
 def main(session):
