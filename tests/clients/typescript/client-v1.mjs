@@ -3,15 +3,23 @@
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";
 import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/streamableHttp.js";
-import { LoggingMessageNotificationSchema } from "@modelcontextprotocol/sdk/types.js";
-import { expect, Logs, main, reach, see } from "./session.mjs";
+import {
+  CallToolResultSchema,
+  ElicitRequestSchema,
+  LoggingMessageNotificationSchema,
+  ResourceUpdatedNotificationSchema,
+} from "@modelcontextprotocol/sdk/types.js";
+import { answer, Arrivals, CAPABILITIES, expect, main, reach, see } from "./session.mjs";
 
 const NAME = "@modelcontextprotocol/sdk";
 
 await main(async (revision, transport, target) => {
-  const logs = new Logs();
-  const client = new Client({ name: NAME, version: "1" });
-  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => logs.add(params));
+  const logs = new Arrivals();
+  const updates = new Arrivals();
+  const client = new Client({ name: NAME, version: "1" }, { capabilities: CAPABILITIES });
+  client.setNotificationHandler(LoggingMessageNotificationSchema, ({ params }) => logs.add([params.level, params.data]));
+  client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => updates.add(params.uri));
+  client.setRequestHandler(ElicitRequestSchema, answer);
 
   // The transport is told the negotiated revision once the server has agreed.
   let negotiated;
@@ -25,7 +33,8 @@ await main(async (revision, transport, target) => {
   try {
     expect("the revision", negotiated === revision, negotiated);
     await client.setLoggingLevel("debug");
-    return { client: NAME, revision, ...(await see(client, logs)) };
+    const subscribe = (uri) => client.subscribeResource({ uri });
+    return { client: NAME, revision, ...(await see(client, { logs, updates, subscribe, schemas: [CallToolResultSchema] })) };
   } finally {
     await client.close();
   }

@@ -2,18 +2,22 @@
 
 import { Client, LOG_LEVEL_META_KEY, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { expect, Logs, main, reach, see } from "./session.mjs";
+import { answer, Arrivals, CAPABILITIES, expect, main, reach, see } from "./session.mjs";
 
 const NAME = "@modelcontextprotocol/client";
 const STATELESS = "2026-07-28";
 
 await main(async (revision, transport, target) => {
-  const logs = new Logs();
+  const logs = new Arrivals();
+  const updates = new Arrivals();
   const stateless = revision === STATELESS;
   // "auto" asks with `server/discover` and takes the newest revision; "legacy" initializes.
   const mode = stateless ? "auto" : "legacy";
-  const client = new Client({ name: NAME, version: "2" }, { versionNegotiation: { mode } });
-  client.setNotificationHandler("notifications/message", ({ params }) => logs.add(params));
+  const options = { capabilities: CAPABILITIES, versionNegotiation: { mode } };
+  const client = new Client({ name: NAME, version: "2" }, options);
+  client.setNotificationHandler("notifications/message", ({ params }) => logs.add([params.level, params.data]));
+  client.setNotificationHandler("notifications/resources/updated", ({ params }) => updates.add(params.uri));
+  client.setRequestHandler("elicitation/create", answer);
 
   await client.connect(reach({ StdioClientTransport, StreamableHTTPClientTransport }, transport, target));
   try {
@@ -22,7 +26,9 @@ await main(async (revision, transport, target) => {
     if (!stateless) await client.setLoggingLevel("debug");
     // A stateless request asks for its own logs.
     const meta = stateless ? { [LOG_LEVEL_META_KEY]: "debug" } : undefined;
-    return { client: NAME, revision, ...(await see(client, logs, meta)) };
+    const subscribe = (uri) =>
+      stateless ? client.listen({ resourceSubscriptions: [uri] }) : client.subscribeResource({ uri });
+    return { client: NAME, revision, ...(await see(client, { logs, updates, subscribe, meta })) };
   } finally {
     await client.close();
   }

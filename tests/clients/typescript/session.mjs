@@ -1,6 +1,6 @@
 // What every TypeScript client does once it is connected, and what it prints.
 //
-// The server serves `examples/scripts`.
+// The server serves `examples/scripts` and `tests/clients/scripts`.
 // Anything unexpected ends the program with a message and exit code 1;
 // otherwise one JSON line on stdout tells what the client saw.
 
@@ -10,7 +10,9 @@ import { isDeepStrictEqual } from "node:util";
 
 const HOSTILE_NAME = "O'Brien \"x\" $(id) \\ `id` \u00e9\u2028 \n";
 const MISSING_FILE = "/nonexistent/file";
+const NOTES = "mcpd://notes/add/state";
 const DEADLINE_MS = 60_000; // for everything
+const GRACE_MS = 5_000; // for a script to end whose call was cancelled
 
 export function expect(what, condition, got) {
   if (!condition) throw new Error(`${what}: got ${JSON.stringify(got)}`);
@@ -23,26 +25,43 @@ function textOf(result) {
   return result.content[0].text;
 }
 
-/** Log messages as they arrive, which is not always before the result. */
-export class Logs {
+/** What arrives outside of results, in order, and not always before the result that it belongs to. */
+export class Arrivals {
   seen = [];
   #waiting = () => {};
 
-  add({ level, data }) {
-    this.seen.push([level, data]);
+  add(arrival) {
+    this.seen.push(arrival);
     this.#waiting();
   }
 
-  async waitFor(level) {
-    while (this.seen.every(([seen]) => seen !== level)) {
+  /** The first arrival that is wanted, as soon as it is there. */
+  async first(wanted) {
+    while (!this.seen.some(wanted)) {
       await new Promise((resolve) => (this.#waiting = resolve));
     }
+    return this.seen.find(wanted);
   }
 }
 
-/** Lists, calls, reads state, and returns what was seen. `meta` goes with every call. */
-export async function see(client, logs, meta) {
-  const call = (name, args) => client.callTool({ name, arguments: args, _meta: meta });
+/** The capability that lets `answer` be asked. */
+export const CAPABILITIES = { elicitation: {} };
+
+/** Says who books, whatever the question. */
+export function answer({ params }) {
+  expect("the question", params.message === "Who books the table?", params);
+  return { action: "accept", content: { name: "Ada" } };
+}
+
+/**
+ * Does everything, and returns what was seen.
+ *
+ * `logs` are pairs of level and data, `updates` URIs; `subscribe(uri)` has the latter told.
+ * `meta` goes with every call.
+ */
+export async function see(client, { logs, updates, subscribe, meta, schemas = [] }) {
+  const call = (name, args, options) =>
+    client.callTool({ name, arguments: args, _meta: meta }, ...schemas, options);
 
   const tools = (await client.listTools()).tools.map((tool) => tool.name);
   for (const name of ["greet", "math_calc", "notes_add"]) {
@@ -55,17 +74,26 @@ export async function see(client, logs, meta) {
   const note = `note ${randomUUID()}`;
   const added = await call("notes_add", { text: note });
   expect("a success", !added.isError, added);
-  const read = await client.readResource({ uri: "mcpd://notes/add/state" });
+  const read = await client.readResource({ uri: NOTES });
   const { notes } = JSON.parse(read.contents[0].text);
   expect("the note in the state", notes.some((kept) => kept.text === note), read);
 
   const failed = await call("files_read", { path: MISSING_FILE });
   expect("an error result", failed.isError === true, failed);
   expect("exit code 4", failed._meta?.["mcpd/exit"]?.code === 4, failed);
-  await logs.waitFor("error");
+  await logs.first(([level]) => level === "error");
 
   const refused = await call("math_calc", { operation: "power", a: 1, b: 2 });
   expect("a refusal that names the option", refused.isError && textOf(refused).includes("operation"), refused);
+
+  const progress = await work(call, logs);
+  const booked = await call("book", {});
+  expect("the answer of the person", textOf(booked) === "Booked for Ada.", booked);
+  await prompt(client);
+
+  await subscribe(NOTES);
+  await call("notes_add", { text: "another" });
+  await updates.first((uri) => uri === NOTES);
 
   return {
     tools,
@@ -73,8 +101,58 @@ export async function see(client, logs, meta) {
     notes: notes.length,
     error: textOf(failed),
     refusal: textOf(refused),
+    progress,
     logs: logs.seen,
+    cannot: (await cancel(call, logs)) ? [] : ["cancel"],
   };
+}
+
+/** Calls with progress and logs, and returns the progress. */
+async function work(call, logs) {
+  const progress = new Arrivals();
+  const onprogress = ({ progress: done, total, message }) => progress.add([done, total, message]);
+  const worked = await call("work", {}, { onprogress });
+  expect("work", textOf(worked) === "Worked.", worked);
+  await progress.first(([, , message]) => message === "done");
+  const all = [
+    [1, 2, "begun"],
+    [2, 2, "done"],
+  ];
+  expect("all progress", isDeepStrictEqual(progress.seen, all), progress.seen);
+  await logs.first((log) => isDeepStrictEqual(log, ["warning", "it takes two steps"]));
+  return progress.seen;
+}
+
+/** Lists a prompt, completes its argument and gets it. */
+async function prompt(client) {
+  const prompts = (await client.listPrompts()).prompts.map((prompt) => prompt.name);
+  expect("the prompt", isDeepStrictEqual(prompts, ["review"]), prompts);
+  const ref = { type: "ref/prompt", name: "review" };
+  const { completion } = await client.complete({ ref, argument: { name: "tone", value: "f" } });
+  expect("the completion", isDeepStrictEqual(completion.values, ["friendly", "formal"]), completion);
+  const { messages } = await client.getPrompt({ name: "review", arguments: { tone: "formal" } });
+  expect("the prompt", messages[0].content.text === "Write a formal review.", messages);
+}
+
+/** Whether a call that is cancelled takes its script along. */
+async function cancel(call, logs) {
+  const abort = new AbortController();
+  const result = call("linger", {}, { signal: abort.signal });
+  const [, number] = await logs.first(([, data]) => /^\d+$/.test(data));
+  abort.abort();
+  const outcome = await result.catch((error) => error);
+  expect("no result", outcome instanceof Error, outcome);
+  for (const end = Date.now() + GRACE_MS; Date.now() < end; ) {
+    try {
+      process.kill(Number(number), 0);
+    } catch {
+      return true;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  // Nothing else ends it before its time.
+  process.kill(Number(number), "SIGKILL");
+  return false;
 }
 
 /** A transport of the SDK at hand to the target, which is a command or [url, token]. */
