@@ -174,7 +174,7 @@ fn each_crate_refuses_what_it_says_it_refuses() {
     check_absent("mcpd-exec", &[], &["mcp_", "MCPD_", "json"]);
     check_absent(
         "mcpd-server",
-        &["transport/http"],
+        &["transport/http", "fuzzing.rs"],
         &["hyper", "http_body_util"],
     );
     check_absent("mcpd-server", &[], &["println!", "eprintln!"]);
