@@ -81,21 +81,23 @@ impl Tool {
         body: Arc<NativeTool>,
     ) -> Self {
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
-        Self::new(path, definition, Body::Native(body))
+        let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+        Self::new(path, definition, &schema, Body::Native(body))
     }
 
     /// The tool that a script is.
     pub(crate) fn from_script(script: Arc<Script>) -> Self {
-        let definition = definition::tool(&script.path, &script.spec);
-        Self::new(script.path.clone(), definition, Body::Script(script))
+        let schema = script.spec.input_schema();
+        let definition = definition::tool(&script.path, &script.spec, &schema);
+        let path = script.path.clone();
+        Self::new(path, definition, &schema, Body::Script(script))
     }
 
-    fn new(path: ScriptPath, definition: protocol::Tool, body: Body) -> Self {
-        let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+    fn new(path: ScriptPath, definition: protocol::Tool, schema: &Value, body: Body) -> Self {
         Self {
             portable_name: path.portable().into_owned(),
             path,
-            mirrored: mirror::mirrored(&schema),
+            mirrored: mirror::mirrored(schema),
             definition,
             body,
         }
