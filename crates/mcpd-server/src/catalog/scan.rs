@@ -138,7 +138,9 @@ impl Scanner {
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
         let mut kept = Vec::new();
-        for (root, walked) in self.walk().await.into_iter().enumerate() {
+        let (walked, opened) = tokio::join!(self.walk(), self.open_caches());
+        self.caches.extend(opened);
+        for (root, walked) in walked.into_iter().enumerate() {
             if walked.is_incomplete {
                 // What could not be seen this time has not gone.
                 kept.extend(self.unseen(root, &walked));
@@ -164,32 +166,27 @@ impl Scanner {
         scan
     }
 
-    /// Walks every root, and opens the caches the first time. Both block; a thread pool is where
-    /// blocking belongs.
-    async fn walk(&mut self) -> Vec<Walked> {
+    /// Walks every root. It blocks; a thread pool is where blocking belongs.
+    async fn walk(&self) -> Vec<Walked> {
         let roots = self.roots.clone();
-        let directory = self
-            .cache_directory
-            .clone()
-            .filter(|_| self.caches.is_empty());
-        let work = move || {
-            let caches: Vec<Cache> = directory
-                .map(|directory| {
-                    roots
-                        .iter()
-                        .map(|root| Cache::open(&directory, root))
-                        .collect()
-                })
-                .unwrap_or_default();
-            let walk_one =
-                |root: &PathBuf| walk::walk(&root.canonicalize().unwrap_or_else(|_| root.clone()));
-            (roots.iter().map(walk_one).collect(), caches)
+        let walk_one =
+            |root: &PathBuf| walk::walk(&root.canonicalize().unwrap_or_else(|_| root.clone()));
+        let work = move || roots.iter().map(walk_one).collect();
+        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+    }
+
+    /// Opens the caches, unless they are open already. It blocks as well.
+    async fn open_caches(&self) -> Vec<Cache> {
+        let Some(directory) = self.cache_directory.clone() else {
+            return Vec::new();
         };
-        let (walked, caches) = tokio::task::spawn_blocking(work).await.unwrap_or_default();
-        if self.caches.is_empty() {
-            self.caches = caches;
+        if !self.caches.is_empty() {
+            return Vec::new();
         }
-        walked
+        let roots = self.roots.clone();
+        let open_one = move |root: &PathBuf| Cache::open(&directory, root);
+        let work = move || roots.iter().map(open_one).collect();
+        tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
 
     /// The scripts of a root that were there at the last look and are not in `walked`.
