@@ -14,7 +14,7 @@ use crate::tool::Tool;
 
 mod assembly;
 mod cache;
-mod cursor;
+pub(crate) mod cursor;
 mod file;
 mod list;
 pub(crate) mod live;

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use mcpd_protocol::jsonrpc::Message;
 
+use crate::catalog::cursor;
 use crate::seal::{Binding, Seal};
 
 /// Whether `forged` is accepted as state.
@@ -12,6 +13,17 @@ pub fn state_opens(forged: &str) -> bool {
     static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(b"fuzzing"));
     SEAL.open(forged, Binding::new("tools/call", "greet", b"{}"))
         .is_ok()
+}
+
+/// Reads `forged` as a cursor of the list of tools.
+///
+/// # Panics
+///
+/// When two cursors mean the same place.
+pub fn cursor(forged: &str) {
+    if let Ok(key) = cursor::decode(b't', forged) {
+        assert_eq!(cursor::encode(b't', &key), forged);
+    }
 }
 
 /// Checks headers against a body.

@@ -10,7 +10,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 const VERSION: u8 = 1;
 
 /// The cursor after the entry `key` of the list `kind`.
-pub(super) fn encode(kind: u8, key: &str) -> String {
+pub(crate) fn encode(kind: u8, key: &str) -> String {
     URL_SAFE_NO_PAD.encode([&[VERSION, kind], key.as_bytes()].concat())
 }
 
@@ -19,7 +19,7 @@ pub(super) fn encode(kind: u8, key: &str) -> String {
 /// # Errors
 ///
 /// `-32602` for anything that [`encode`] does not give.
-pub(super) fn decode(kind: u8, cursor: &str) -> Result<String, ErrorObject> {
+pub(crate) fn decode(kind: u8, cursor: &str) -> Result<String, ErrorObject> {
     URL_SAFE_NO_PAD
         .decode(cursor)
         .ok()
