@@ -1,0 +1,273 @@
+//! The deny-list of system calls, compiled for the kernel. It keeps a process from leaving its confinement and the
+//! kernel's rarer doors shut; what files may be opened is not decided here.
+
+use std::io;
+
+use libc::c_long;
+use seccompiler::{
+    BackendError, BpfProgram, BpfProgramRef, SeccompAction, SeccompCmpArgLen, SeccompCmpOp,
+    SeccompCondition, SeccompFilter, SeccompRule, TargetArch, sock_filter,
+};
+
+use crate::sandbox::Network;
+
+// The libc crate does not name these for every C library.
+const SETRLIMIT: c_long = if cfg!(target_arch = "aarch64") {
+    164
+} else {
+    160
+};
+const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "aarch64") {
+    294
+} else {
+    320
+};
+const OPEN_TREE_ATTR: c_long = 467;
+
+/// Calls refused whatever their arguments are.
+const REFUSED: &[&[c_long]] = &[
+    // Looking into other processes, and steering them.
+    &[
+        libc::SYS_ptrace,
+        libc::SYS_process_vm_readv,
+        libc::SYS_process_vm_writev,
+        libc::SYS_process_madvise,
+        libc::SYS_pidfd_getfd,
+        libc::SYS_kcmp,
+        libc::SYS_move_pages,
+        libc::SYS_migrate_pages,
+    ],
+    // Namespaces and mounts, which would give paths another meaning.
+    &[
+        libc::SYS_unshare,
+        libc::SYS_setns,
+        libc::SYS_chroot,
+        libc::SYS_pivot_root,
+        libc::SYS_mount,
+        libc::SYS_umount2,
+        libc::SYS_open_tree,
+        OPEN_TREE_ATTR,
+        libc::SYS_move_mount,
+        libc::SYS_mount_setattr,
+        libc::SYS_fsopen,
+        libc::SYS_fsconfig,
+        libc::SYS_fsmount,
+        libc::SYS_fspick,
+    ],
+    // Files by handle or by events, past the checks on paths.
+    &[
+        libc::SYS_open_by_handle_at,
+        libc::SYS_name_to_handle_at,
+        libc::SYS_fanotify_init,
+        libc::SYS_lookup_dcookie,
+        libc::SYS_nfsservctl,
+    ],
+    // Calls made by the kernel on a program's behalf, which no filter sees.
+    &[
+        libc::SYS_io_uring_setup,
+        libc::SYS_io_uring_enter,
+        libc::SYS_io_uring_register,
+    ],
+    // Large parts of the kernel that scripts have no use for and exploits do.
+    &[
+        libc::SYS_bpf,
+        libc::SYS_perf_event_open,
+        libc::SYS_userfaultfd,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_modify_ldt,
+    ],
+    // Keys, which are shared with every process of the user.
+    &[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key],
+    // The machine itself: for root, who has no business with it here.
+    &[
+        libc::SYS_reboot,
+        libc::SYS_kexec_load,
+        KEXEC_FILE_LOAD,
+        libc::SYS_init_module,
+        libc::SYS_finit_module,
+        libc::SYS_delete_module,
+        libc::SYS_swapon,
+        libc::SYS_swapoff,
+        libc::SYS_acct,
+        libc::SYS_quotactl,
+        libc::SYS_quotactl_fd,
+        libc::SYS_syslog,
+        libc::SYS_vhangup,
+        libc::SYS_settimeofday,
+        libc::SYS_clock_settime,
+        libc::SYS_adjtimex,
+        libc::SYS_clock_adjtime,
+        libc::SYS_sethostname,
+        libc::SYS_setdomainname,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_iopl,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_ioperm,
+    ],
+];
+
+/// Flags of `clone` that are refused: every namespace it can make, and a child that is its caller's sibling, which
+/// would belong to whoever started the run.
+const CLONE_REFUSED: [libc::c_int; 8] = [
+    libc::CLONE_NEWNS,
+    libc::CLONE_NEWCGROUP,
+    libc::CLONE_NEWUTS,
+    libc::CLONE_NEWIPC,
+    libc::CLONE_NEWUSER,
+    libc::CLONE_NEWPID,
+    libc::CLONE_NEWNET,
+    libc::CLONE_PARENT,
+];
+
+/// `TIOCSTI` and `TIOCLINUX`: both put words into a terminal as if somebody had typed them.
+const TYPE_AHEAD: [u64; 2] = [0x5412, 0x541c];
+
+/// The limit that is every run's mark: the kernel keeps it and enforces nothing with it.
+const MARK: u64 = libc::RLIMIT_LOCKS as u64;
+
+/// Numbers from here on belong to a second set of calls, x32's, on x86_64, and to nothing elsewhere.
+const X32: u32 = 0x4000_0000;
+
+/// A deny-list of system calls, compiled.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    program: BpfProgram,
+}
+
+impl Filter {
+    /// Compiles the list.
+    ///
+    /// `secret` is the value in the unused third register of `setrlimit(RLIMIT_LOCKS)` with which a process under
+    /// this filter may still set its mark. Without one, none may.
+    ///
+    /// # Errors
+    ///
+    /// There are no filters for this processor.
+    pub(crate) fn new(network: Network, secret: Option<u64>) -> io::Result<Self> {
+        let program = compile(network, secret).map_err(io::Error::other)?;
+        Ok(Self { program })
+    }
+
+    /// The instructions, as the kernel takes them: laid out like `sock_filter` of the C library.
+    pub(crate) fn program(&self) -> BpfProgramRef<'_> {
+        &self.program
+    }
+
+    /// Puts the calling thread under the filter, and everything it starts. Takes away the gain of privileges too.
+    ///
+    /// # Errors
+    ///
+    /// The system has no filters, or refuses them.
+    pub(crate) fn install(&self) -> io::Result<()> {
+        // Before Linux 5.16 a filter also turns on the guard against speculative stores, unless told not to. Left so:
+        // it costs speed on old kernels only, and what runs here is what that guard is for.
+        seccompiler::apply_filter(&self.program).map_err(io::Error::other)
+    }
+}
+
+fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
+    let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let rules = table(network, secret)?.into_iter().collect();
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
+    let mut program = absent().to_vec();
+    program.extend(BpfProgram::try_from(filter)?);
+    Ok(program)
+}
+
+/// Calls that look as if the kernel had none of them, so that C libraries do without.
+///
+/// The flags of `clone3` lie behind a pointer, where no filter can read them; libraries fall back to `clone`. No
+/// architecture gives these numbers to anything else, so this comes before the check of the architecture.
+fn absent() -> [sock_filter; 4] {
+    let instruction = |code, jt, jf, k| sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    };
+    let jump = libc::BPF_JMP | libc::BPF_K;
+    let number = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+    let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
+    [
+        number,
+        instruction(jump | libc::BPF_JEQ, 1, 0, libc::SYS_clone3 as u32),
+        instruction(jump | libc::BPF_JGE, 0, 1, X32),
+        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+    ]
+}
+
+/// A refused call and its rules, of which one has to hold. Without any it is always refused.
+type Refused = (c_long, Vec<SeccompRule>);
+
+fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendError> {
+    let always = REFUSED.concat().into_iter().map(|call| (call, vec![]));
+    let mut table: Vec<Refused> = always.collect();
+    let flag = |flag| rule([int(0, SeccompCmpOp::MaskedEq(flag), flag)]);
+    let flags = CLONE_REFUSED.into_iter().map(|set| flag(set as u64));
+    table.push((libc::SYS_clone, flags.collect::<Result<_, _>>()?));
+    table.push((libc::SYS_ioctl, any_of(1, TYPE_AHEAD)?));
+    table.extend(limits(secret)?);
+    table.extend(sockets(network)?);
+    Ok(table)
+}
+
+/// The mark can be read, not changed. Nor can any limit of another process: no time at all would end its life.
+fn limits(secret: Option<u64>) -> Result<[Refused; 2], BackendError> {
+    let mark = int(0, SeccompCmpOp::Eq, MARK);
+    let set_mark = match secret {
+        None => rule([mark]),
+        Some(secret) => rule([mark, word(2, SeccompCmpOp::Ne, secret)]),
+    };
+    let new = || word(2, SeccompCmpOp::Ne, 0);
+    let new_mark = rule([int(1, SeccompCmpOp::Eq, MARK), new()]);
+    let of_another = rule([int(0, SeccompCmpOp::Ne, 0), new()]);
+    Ok([
+        (SETRLIMIT, vec![set_mark?]),
+        (libc::SYS_prlimit64, vec![new_mark?, of_another?]),
+    ])
+}
+
+fn sockets(network: Network) -> Result<Vec<Refused>, BackendError> {
+    // One goes below the firewall, the other out of a virtual machine.
+    let past_the_network = [libc::AF_PACKET as u64, libc::AF_VSOCK as u64];
+    Ok(match network {
+        Network::Host => vec![(libc::SYS_socket, any_of(0, past_the_network)?)],
+        Network::Off => {
+            let foreign = rule([int(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)]);
+            vec![
+                (libc::SYS_socket, vec![]),
+                (libc::SYS_socketpair, vec![foreign?]),
+            ]
+        }
+    })
+}
+
+type Condition = Result<SeccompCondition, BackendError>;
+
+/// Holds if all conditions do.
+fn rule<const N: usize>(conditions: [Condition; N]) -> Result<SeccompRule, BackendError> {
+    SeccompRule::new(conditions.into_iter().collect::<Result<_, _>>()?)
+}
+
+/// Rules of which one holds if the argument is one of the values.
+fn any_of<const N: usize>(
+    argument: u8,
+    values: [u64; N],
+) -> Result<Vec<SeccompRule>, BackendError> {
+    let equal = |value| rule([int(argument, SeccompCmpOp::Eq, value)]);
+    values.into_iter().map(equal).collect()
+}
+
+/// A condition on an argument of which the kernel takes the lower 32 bits.
+fn int(argument: u8, operator: SeccompCmpOp, value: u64) -> Condition {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Dword, operator, value)
+}
+
+/// A condition on an argument of which the kernel takes all 64 bits.
+fn word(argument: u8, operator: SeccompCmpOp, value: u64) -> Condition {
+    SeccompCondition::new(argument, SeccompCmpArgLen::Qword, operator, value)
+}
+
+#[cfg(test)]
+mod tests;

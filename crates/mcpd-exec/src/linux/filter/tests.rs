@@ -1,0 +1,331 @@
+//! What the filter refuses and what it leaves alone, seen by programs that call the kernel by number.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::net::TcpListener;
+use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output};
+use std::thread;
+
+use super::*;
+
+const SECRET: u64 = 0xfeed_5eed_0bad_cafe;
+
+/// A number and its arguments.
+type Call<'a> = (c_long, &'a [i64]);
+
+/// One call with several sets of arguments.
+fn calls<const N: usize>(number: c_long, arguments: &[[i64; N]]) -> Vec<Call<'_>> {
+    arguments
+        .iter()
+        .map(|arguments| (number, &arguments[..]))
+        .collect()
+}
+
+/// Runs `work` on a thread of its own, under the filter if there is one.
+fn on_thread<T: Send>(filter: Option<&Filter>, work: impl FnOnce() -> T + Send) -> T {
+    let run = || {
+        if let Some(filter) = filter {
+            filter.install().unwrap();
+        }
+        work()
+    };
+    thread::scope(|scope| scope.spawn(run).join().unwrap())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "what starts processes properly is built on this"
+)]
+fn perl(script: &str, arguments: &[String]) -> Option<Output> {
+    let output = Command::new("perl")
+        .args(["-e", script])
+        .args(arguments)
+        .output();
+    if output.is_err() {
+        println!("skipped: there is no perl to call the kernel with");
+    }
+    output.ok()
+}
+
+/// What the kernel answers to calls: error numbers, or 0.
+fn answers(filter: Option<&Filter>, calls: &[Call<'_>]) -> Option<Vec<i32>> {
+    // In a session of its own, so that no call can do anything to our terminal.
+    const SCRIPT: &str = r#"
+        use POSIX ();
+        POSIX::setsid();
+        for (@ARGV) {
+            my ($number, @arguments) = map { $_ + 0 } split;
+            print syscall($number, @arguments) == -1 ? $! + 0 : 0, "\n";
+        }
+    "#;
+    let mut arguments = Vec::new();
+    for (number, values) in calls {
+        let mut call = number.to_string();
+        for value in *values {
+            write!(call, " {value}").unwrap();
+        }
+        arguments.push(call);
+    }
+    let output = on_thread(filter, || perl(SCRIPT, &arguments))?;
+    let answers = String::from_utf8(output.stdout).unwrap();
+    assert!(
+        output.status.success(),
+        "{output:?}",
+        output = output.stderr
+    );
+    Some(answers.lines().map(|line| line.parse().unwrap()).collect())
+}
+
+fn filter(network: Network, secret: Option<u64>) -> Filter {
+    Filter::new(network, secret).unwrap()
+}
+
+/// The calls are answered with this error under the filter, and something else without: only root may make some of
+/// them at all.
+#[track_caller]
+fn check(filter: &Filter, calls: &[Call<'_>], expected: i32) {
+    let (Some(free), Some(held)) = (answers(None, calls), answers(Some(filter), calls)) else {
+        return;
+    };
+    assert_eq!(held, vec![expected; calls.len()]);
+    let refused = free.iter().filter(|answer| **answer == expected).count();
+    if refused > 0 {
+        println!(
+            "skipped: {refused} of {} calls end so without the filter too",
+            calls.len()
+        );
+    }
+    assert!(refused < calls.len(), "the filter makes no difference");
+}
+
+/// The filter has nothing to do with how the calls end.
+#[track_caller]
+fn check_unchanged(filter: &Filter, calls: &[Call<'_>]) {
+    let free = answers(None, calls);
+    assert_eq!(answers(Some(filter), calls), free);
+    assert!(
+        !free.unwrap_or_default().contains(&libc::EPERM),
+        "allowed without the filter"
+    );
+}
+
+#[test]
+fn every_call_is_in_the_table_once() {
+    for network in [Network::Host, Network::Off] {
+        let calls: Vec<_> = table(network, None)
+            .unwrap()
+            .into_iter()
+            .map(|(call, _)| call)
+            .collect();
+        let distinct: BTreeSet<_> = calls.iter().collect();
+        assert_eq!(distinct.len(), calls.len());
+    }
+}
+
+#[test]
+fn calls_in_the_list_are_refused_whatever_their_arguments() {
+    let list = REFUSED.concat();
+    let calls: Vec<Call<'_>> = list.iter().map(|call| (*call, &[-1; 6][..])).collect();
+    check(&filter(Network::Host, None), &calls, libc::EPERM);
+}
+
+#[test]
+fn no_namespace_and_no_sibling_is_cloned() {
+    // Such a thread can't be made, which is noticed after the filter has had its say.
+    let impossible = i64::from(libc::CLONE_THREAD);
+    let flags = CLONE_REFUSED.map(|flag| [i64::from(flag) | impossible, 0, 0, 0, 0]);
+    let filter = filter(Network::Host, None);
+    check(&filter, &calls(libc::SYS_clone, &flags), libc::EPERM);
+    check_unchanged(&filter, &[(libc::SYS_clone, &[impossible, 0, 0, 0, 0])]);
+}
+
+#[test]
+fn clone3_looks_absent() {
+    check(
+        &filter(Network::Host, None),
+        &[(libc::SYS_clone3, &[0, 0])],
+        libc::ENOSYS,
+    );
+}
+
+#[test]
+fn nothing_is_typed_into_a_terminal() {
+    let filter = filter(Network::Host, None);
+    for request in TYPE_AHEAD.map(|request| request as i64) {
+        // The kernel does not look at the upper half of a request.
+        let calls: [Call<'_>; 2] = [
+            (libc::SYS_ioctl, &[0, request]),
+            (libc::SYS_ioctl, &[0, request | 1 << 32]),
+        ];
+        check(&filter, &calls, libc::EPERM);
+    }
+    check_unchanged(
+        &filter,
+        &[(libc::SYS_ioctl, &[0, libc::TIOCGWINSZ as i64, 0])],
+    );
+}
+
+#[test]
+fn the_mark_is_set_by_who_knows_the_secret() {
+    let (mark, secret) = (MARK as i64, SECRET as i64);
+    let filter = filter(Network::Host, Some(SECRET));
+    let calls: [Call<'_>; 7] = [
+        (SETRLIMIT, &[mark, -1, 0]),
+        (SETRLIMIT, &[mark, -1, secret ^ 1]),
+        (SETRLIMIT, &[mark, -1, secret ^ (1 << 31)]),
+        (SETRLIMIT, &[mark, -1, secret ^ (1 << 32)]),
+        (SETRLIMIT, &[mark, -1, secret ^ (1 << 63)]),
+        (libc::SYS_prlimit64, &[0, mark, -1, 0]),
+        (libc::SYS_prlimit64, &[0, mark, 1 << 32, secret]),
+    ];
+    check(&filter, &calls, libc::EPERM);
+    check_unchanged(&filter, &[(SETRLIMIT, &[mark, -1, secret])]);
+}
+
+#[test]
+fn the_mark_is_set_by_nobody_without_a_secret() {
+    let mark = MARK as i64;
+    let calls: [Call<'_>; 3] = [
+        (SETRLIMIT, &[mark, -1, 0]),
+        (SETRLIMIT, &[mark, -1, SECRET as i64]),
+        (libc::SYS_prlimit64, &[0, mark, -1, 0]),
+    ];
+    check(&filter(Network::Host, None), &calls, libc::EPERM);
+}
+
+#[test]
+fn the_limits_of_other_processes_can_be_read_only() {
+    let filter = filter(Network::Host, None);
+    let (set, cpu) = (libc::SYS_prlimit64, i64::from(libc::RLIMIT_CPU));
+    let parent = i64::from(std::process::id());
+    check(&filter, &[(set, &[parent, cpu, -1, 0])], libc::EPERM);
+    check_unchanged(&filter, &[(set, &[parent, cpu, 0, -1])]);
+}
+
+#[test]
+fn the_mark_can_be_read_and_other_limits_set() {
+    let core = i64::from(libc::RLIMIT_CORE);
+    let calls: [Call<'_>; 3] = [
+        (libc::SYS_prlimit64, &[0, MARK as i64, 0, -1]),
+        (libc::SYS_prlimit64, &[0, core, -1, 0]),
+        (SETRLIMIT, &[core, -1, 0]),
+    ];
+    check_unchanged(&filter(Network::Off, None), &calls);
+}
+
+#[test]
+fn sockets_below_the_firewall_and_out_of_the_machine_are_refused() {
+    let filter = filter(Network::Host, None);
+    let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0];
+    let refused = [libc::AF_PACKET, libc::AF_VSOCK].map(socket);
+    check(&filter, &calls(libc::SYS_socket, &refused), libc::EPERM);
+    let allowed = [
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_UNIX,
+        libc::AF_NETLINK,
+    ]
+    .map(socket);
+    check_unchanged(&filter, &calls(libc::SYS_socket, &allowed));
+}
+
+#[test]
+fn no_socket_is_made_without_network_but_connected_pairs() {
+    let filter = filter(Network::Off, None);
+    let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0, -1];
+    let families = [
+        libc::AF_UNIX,
+        libc::AF_INET,
+        libc::AF_INET6,
+        libc::AF_NETLINK,
+    ]
+    .map(socket);
+    check(&filter, &calls(libc::SYS_socket, &families), libc::EPERM);
+    check(
+        &filter,
+        &calls(libc::SYS_socketpair, &families[1..]),
+        libc::EPERM,
+    );
+    on_thread(Some(&filter), || UnixDatagram::pair().unwrap());
+}
+
+#[test]
+fn sockets_are_made_with_network() {
+    let filter = filter(Network::Host, None);
+    let directory = tempfile::tempdir().unwrap();
+    on_thread(Some(&filter), || {
+        TcpListener::bind("127.0.0.1:0").unwrap();
+        UnixListener::bind(directory.path().join("socket")).unwrap();
+    });
+}
+
+#[test]
+fn threads_sessions_groups_and_pipelines_go_on() {
+    let filter = filter(Network::Off, Some(SECRET));
+    let script = r#"
+        use POSIX ();
+        pipe(my $in, my $out);
+        if (!fork) { POSIX::setsid() > 0 or die; POSIX::setpgid(0, 0); print $out `echo a | tr a b`; exit }
+        close $out;
+        print <$in>;
+    "#;
+    on_thread(Some(&filter), || {
+        let sum = thread::spawn(|| 1 + 1).join().unwrap();
+        assert_eq!(sum, 2);
+        let Some(output) = perl(script, &[]) else {
+            return;
+        };
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "b\n");
+    });
+}
+
+/// A program of the old set of calls is killed, however harmless the call.
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_another_architecture_kill() {
+    // `getpid` through the door of 32 bits, then `exit(0)` through the proper one.
+    const PROGRAM: &str = "\
+        7f454c4602010100000000000000000002003e00010000007800400000000000400000000000000000000000\
+        0000000000000000400038000100000000000000010000000500000000000000000000000000400000000000\
+        0000400000000000880000000000000088000000000000000010000000000000b814000000cd80b83c000000\
+        31ff0f05";
+    // Perl writes and runs it, as no other process of this test can then hold it open for writing.
+    const SCRIPT: &str = r#"
+        open my $file, ">", $ARGV[0]; print $file pack("H*", $ARGV[1]); close $file;
+        chmod 0700, $ARGV[0]; exec $ARGV[0];
+    "#;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory
+        .path()
+        .join("program")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let arguments = [path, PROGRAM.to_owned()];
+    let Some(free) = perl(SCRIPT, &arguments) else {
+        return;
+    };
+    if !free.status.success() {
+        println!(
+            "skipped: this system runs no calls of 32 bits: {}",
+            free.status
+        );
+        return;
+    }
+    let filter = filter(Network::Host, None);
+    let held = on_thread(Some(&filter), || perl(SCRIPT, &arguments)).unwrap();
+    assert_eq!(held.status.signal(), Some(libc::SIGSYS));
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn calls_of_x32_look_absent() {
+    let call = c_long::from(X32) | libc::SYS_getpid;
+    if answers(None, &[(call, &[])]) == Some(vec![libc::ENOSYS]) {
+        println!("skipped: this kernel has no x32");
+        return;
+    }
+    check(&filter(Network::Host, None), &[(call, &[])], libc::ENOSYS);
+}
