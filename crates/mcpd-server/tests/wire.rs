@@ -1,14 +1,20 @@
 //! Scripted conversations: each file under `wire/` is what a client sends, each snapshot beside it the
-//! whole exchange. One channel, both wires, no transport in between.
+//! whole exchange. One channel, both wires: first with no transport in between, then over two pipes,
+//! where the same must come back.
 
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::pin::Pin;
+use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpd_server::transport::stdio;
 use mcpd_server::{Connection, DEFAULT_PAGE_SIZE, Reply, Server, ToolNames};
 use serde_json::Value;
+use tokio::runtime;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -16,37 +22,31 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[test]
 fn conversations() {
     insta::glob!("wire/**/*.txt", |path| {
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        let session = std::fs::read_to_string(path).unwrap();
+        let runtime = runtime::Builder::new_current_thread()
             .enable_all()
             .build()
             .unwrap();
-        let session = std::fs::read_to_string(path).unwrap();
         let transcript =
             runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&session)).await });
+        let transcript = transcript.expect("the conversation hangs");
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
-            insta::assert_snapshot!(transcript.expect("the conversation hangs"));
+            insta::assert_snapshot!(transcript);
         });
+        check_over_pipes(&session, &transcript);
     });
 }
 
-/// One conversation under way.
-struct Client {
-    connection: Connection,
-    messages: mpsc::Receiver<Bytes>,
-    /// The answer that is still to come: the server has asked something first.
-    pending: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
-    /// The last `requestState` that was received; sent as `$STATE`.
-    state: Option<String>,
-    transcript: String,
-}
-
-/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark. The first
-/// ones may be settings: `# scripts: NAME` names another directory of scripts than `scripts`,
-/// `# page size: NUMBER` cuts lists into pages.
-async fn play(session: &str) -> String {
-    let scripts = setting(session, "scripts").unwrap_or("scripts");
-    let page_size = setting(session, "page size").map(|size| size.parse().expect("a number"));
-    let server = Server::builder()
+/// The server that a conversation wants. Its first lines may be settings: `# scripts: NAME` names another
+/// directory of scripts than `scripts`, `# page size: NUMBER` cuts lists into pages.
+fn start(session: &str) -> Server {
+    let setting = |name: &str| {
+        let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
+        remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
+    };
+    let scripts = setting("scripts").unwrap_or("scripts");
+    let page_size = setting("page size").map(|size| size.parse().expect("a number"));
+    Server::builder()
         .scripts(
             Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("tests")
@@ -57,13 +57,59 @@ async fn play(session: &str) -> String {
         .cache_directory(env!("CARGO_TARGET_TMPDIR"))
         .watch(false)
         .start()
-        .expect("the scripts are there");
+        .expect("the scripts are there")
+}
+
+/// What one of the two sides says, with what differs from run to run replaced.
+#[derive(Default)]
+struct Words {
+    /// The last `requestState` that was received; sent as `$STATE`.
+    state: Option<String>,
+}
+
+impl Words {
+    fn sent(&self, line: &str) -> String {
+        match &self.state {
+            Some(state) => line.replace("$STATE", state),
+            None => line.to_owned(),
+        }
+    }
+
+    fn received(&mut self, message: &[u8]) -> (Value, String) {
+        let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
+        let mut shown = message.to_string();
+        shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        if let Some(state) = message["result"]["requestState"].as_str() {
+            shown = shown.replace(state, "$STATE");
+            self.state = Some(state.to_owned());
+        }
+        (message, shown)
+    }
+}
+
+/// One conversation under way.
+struct Client {
+    connection: Connection,
+    messages: mpsc::Receiver<Bytes>,
+    /// The answer that is still to come: the server has asked something first.
+    pending: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
+    /// Requests that go on beside the others.
+    beside: Vec<JoinHandle<Option<Bytes>>>,
+    words: Words,
+    transcript: String,
+}
+
+/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark; a request
+/// after `& ` goes on beside what follows, once the server has said something about it.
+async fn play(session: &str) -> String {
+    let server = start(session);
     let (connection, messages) = Connection::open(&server, ToolNames::Portable);
     let mut client = Client {
         connection,
         messages,
         pending: None,
-        state: None,
+        beside: Vec::new(),
+        words: Words::default(),
         transcript: String::new(),
     };
     for line in session.lines() {
@@ -73,13 +119,9 @@ async fn play(session: &str) -> String {
             client.say(line).await;
         }
     }
+    client.finish().await;
     server.shutdown().await;
     client.transcript
-}
-
-fn setting<'a>(session: &'a str, name: &str) -> Option<&'a str> {
-    let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
-    remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
 }
 
 impl Client {
@@ -87,25 +129,25 @@ impl Client {
     /// comes before it too: the next line replies to that.
     async fn say(&mut self, line: &str) {
         self.note("> ", line);
-        let line = match &self.state {
-            Some(state) => line.replace("$STATE", state),
-            None => line.to_owned(),
-        };
+        let (line, goes_on) = line
+            .strip_prefix("& ")
+            .map_or((line, false), |line| (line, true));
+        let line = self.words.sent(line);
         let answer = match self.connection.receive(line.as_bytes()) {
             Reply::Ready(answer) => Some(answer),
             Reply::Nothing => self.answer().await,
+            Reply::Pending(answer) if goes_on => {
+                self.beside.push(tokio::spawn(answer));
+                let message = self.messages.recv().await.expect("still open");
+                self.note_message(&message);
+                None
+            }
             Reply::Pending(answer) => {
                 self.pending = Some(answer);
                 self.answer().await
             }
         };
-        // Events reach this client through a task of their own; it gets its turn before they are counted.
-        for _ in 0..8 {
-            tokio::task::yield_now().await;
-        }
-        while let Ok(message) = self.messages.try_recv() {
-            self.note_message(&message);
-        }
+        self.catch_up().await;
         if let Some(answer) = answer {
             self.note_message(&answer);
         }
@@ -128,14 +170,31 @@ impl Client {
         }
     }
 
-    fn note_message(&mut self, message: &[u8]) -> Value {
-        let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
-        let mut shown = message.to_string();
-        shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
-        if let Some(state) = message["result"]["requestState"].as_str() {
-            shown = shown.replace(state, "$STATE");
-            self.state = Some(state.to_owned());
+    /// Notes what has come meanwhile.
+    async fn catch_up(&mut self) {
+        // Events reach this client through a task of their own; it gets its turn before they are counted.
+        for _ in 0..8 {
+            tokio::task::yield_now().await;
         }
+        while let Ok(message) = self.messages.try_recv() {
+            self.note_message(&message);
+        }
+    }
+
+    /// Says no more, and waits for what still goes on.
+    async fn finish(&mut self) {
+        self.connection.close();
+        for answer in std::mem::take(&mut self.beside) {
+            let answer = answer.await.expect("no panic");
+            self.catch_up().await;
+            if let Some(answer) = answer {
+                self.note_message(&answer);
+            }
+        }
+    }
+
+    fn note_message(&mut self, message: &[u8]) -> Value {
+        let (message, shown) = self.words.received(message);
         self.note("< ", &shown);
         message
     }
@@ -145,4 +204,66 @@ impl Client {
         self.transcript.push_str(text);
         self.transcript.push('\n');
     }
+}
+
+/// Says the same over a pipe, line by line; after each the same must come back, in whatever order the
+/// server finds things to say.
+#[track_caller]
+fn check_over_pipes(session: &str, transcript: &str) {
+    let runtime = runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    let (server_input, input) = std::io::pipe().expect("a pipe");
+    let (output, server_output) = std::io::pipe().expect("a pipe");
+    let mut input = Some(input);
+    let mut options = stdio::Options::default();
+    options.linger = PATIENCE;
+    let server = runtime.block_on(async { start(session) });
+    let serving = runtime
+        .spawn(async move { stdio::serve(&server, server_input, server_output, options).await });
+    let (sender, lines) = std_mpsc::channel();
+    std::thread::spawn(move || {
+        for line in BufReader::new(output).lines() {
+            sender.send(line.expect("the server writes text")).ok();
+        }
+    });
+    let mut words = Words::default();
+    let mut steps = transcript.split("\n> ").peekable();
+    while let Some(step) = steps.next() {
+        let mut step = step.lines().filter(|line| !line.starts_with('#'));
+        let Some(said) = step.next() else { continue };
+        let said = said.strip_prefix("> ").unwrap_or(said);
+        let said = said.strip_prefix("& ").unwrap_or(said);
+        let pipe = input.as_mut().expect("still open");
+        writeln!(pipe, "{}", words.sent(said)).expect("the server reads");
+        if steps.peek().is_none() {
+            // What goes on beside ends with the input.
+            input = None;
+        }
+        let mut expected: Vec<_> = step.filter_map(|line| line.strip_prefix("< ")).collect();
+        let mut came: Vec<_> = expected
+            .iter()
+            .map(|_| {
+                lines
+                    .recv_timeout(PATIENCE)
+                    .unwrap_or_else(|_| panic!("no answer to {said}"))
+            })
+            .map(|line| words.received(line.as_bytes()).1)
+            .collect();
+        expected.sort_unstable();
+        came.sort_unstable();
+        assert_eq!(came, expected, "after {said}");
+    }
+    let ended = runtime.block_on(async { tokio::time::timeout(PATIENCE, serving).await });
+    ended
+        .expect("it ends")
+        .expect("no panic")
+        .expect("no error");
+    assert_eq!(
+        lines.recv_timeout(PATIENCE).ok(),
+        None,
+        "more than was asked for"
+    );
 }
