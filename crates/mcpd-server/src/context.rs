@@ -74,11 +74,25 @@ pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<
         .map(Bytes::from)
 }
 
+/// Sends a notification, unless the client does not keep up: then it is lost.
+pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params) {
+    let Some(message) = notification::<N>(params) else {
+        return;
+    };
+    if outbox.try_send(message).is_err() {
+        tracing::debug!(
+            method = N::NAME,
+            "a client does not keep up; a notification is dropped"
+        );
+    }
+}
+
 /// W3C trace context as the caller sent it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trace {
     pub(crate) parent: Option<String>,
     pub(crate) state: Option<String>,
+    pub(crate) baggage: Option<String>,
 }
 
 /// Log messages and progress on the way to whoever sent the request. Never blocks: a client that
@@ -128,7 +142,7 @@ impl SideStream {
         if self.log_level.is_some_and(|least| level >= least) {
             let mut params = LoggingMessageNotificationParams::new(level, text);
             params.logger = Some(logger.to_owned());
-            self.notify::<LoggingMessageNotification>(&params);
+            notify::<LoggingMessageNotification>(&self.outbox, &params);
         }
     }
 
@@ -147,18 +161,6 @@ impl SideStream {
         params.message = message
             .filter(|_| self.with_progress_message)
             .map(str::to_owned);
-        self.notify::<ProgressNotification>(&params);
-    }
-
-    fn notify<N: NotificationMethod>(&self, params: &N::Params) {
-        let Some(message) = notification::<N>(params) else {
-            return;
-        };
-        if self.outbox.try_send(message).is_err() {
-            tracing::debug!(
-                method = N::NAME,
-                "a client does not keep up; a notification is dropped"
-            );
-        }
+        notify::<ProgressNotification>(&self.outbox, &params);
     }
 }

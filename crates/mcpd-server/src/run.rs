@@ -109,10 +109,11 @@ fn command(server: &Server, script: &Script, input: &Input, context: &Context) -
         .environment()
         .prepare(command)
         .env("MCPD_TOOL", script.path.as_str())
-        .env("MCPD_CALL_ID", call_id());
+        .env("MCPD_CALL_ID", unique_id());
     let trace = [
         ("TRACEPARENT", &context.trace.parent),
         ("TRACESTATE", &context.trace.state),
+        ("BAGGAGE", &context.trace.baggage),
     ];
     for (name, value) in trace {
         if let Some(value) = value {
@@ -130,13 +131,13 @@ fn is_wanted_whole(spec: &ScriptSpec) -> bool {
     spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
 }
 
-/// Unique on this machine: this process, then this call.
-fn call_id() -> String {
-    static CALLS: AtomicU64 = AtomicU64::new(1);
+/// Unique on this machine: this process, then a number.
+pub(crate) fn unique_id() -> String {
+    static IDS: AtomicU64 = AtomicU64::new(1);
     format!(
         "{}-{}",
         std::process::id(),
-        CALLS.fetch_add(1, Ordering::Relaxed)
+        IDS.fetch_add(1, Ordering::Relaxed)
     )
 }
 

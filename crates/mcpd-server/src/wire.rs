@@ -15,6 +15,11 @@ use crate::context::{Context, Outbox, SideStream, Trace};
 use crate::mirror::ParameterHeaders;
 use crate::session::Session;
 
+/// The characters that everybody must pass on -- W3C Trace Context, 3.3.
+const TRACE_STATE: usize = 512;
+/// The same of baggage -- W3C Baggage, 3.3.2.
+const BAGGAGE: usize = 8192;
+
 /// The envelope of a stateless request, complete; its revision may still be one we don't speak.
 #[derive(Debug)]
 pub(crate) struct StatelessEnvelope<'a> {
@@ -70,25 +75,13 @@ impl<'a> StatelessEnvelope<'a> {
             self.meta.log_level()?,
             self.meta.progress_token()?,
         );
-        let trace = Trace {
-            parent: self
-                .meta
-                .traceparent()
-                .filter(|parent| is_trace_parent(parent))
-                .map(Cow::into_owned),
-            state: self
-                .meta
-                .tracestate()
-                .filter(|state| is_trace_state(state))
-                .map(Cow::into_owned),
-        };
         Ok(Context {
             version,
             names: face.names,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
-            trace,
+            trace: trace(&self.meta),
             side,
             stamp: Arc::clone(server.stamp(version.wire())),
             parameters: face.parameters,
@@ -111,6 +104,24 @@ fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
         .ok_or_else(|| ErrorObject::unsupported_protocol_version(requested, &stateless))
 }
 
+/// What is passed on of the caller's trace.
+fn trace(meta: &RequestMeta<'_>) -> Trace {
+    Trace {
+        parent: meta
+            .traceparent()
+            .filter(|parent| is_trace_parent(parent))
+            .map(Cow::into_owned),
+        state: meta
+            .tracestate()
+            .filter(|state| is_printable(state, TRACE_STATE))
+            .map(Cow::into_owned),
+        baggage: meta
+            .baggage()
+            .filter(|baggage| is_printable(baggage, BAGGAGE))
+            .map(Cow::into_owned),
+    }
+}
+
 /// `VERSION-TRACE-PARENT-FLAGS` in lower-case hexadecimal -- W3C Trace Context, 3.2. Anything else is
 /// dropped: a variable of a script is no place for whatever a client thinks of.
 fn is_trace_parent(text: &str) -> bool {
@@ -122,9 +133,8 @@ fn is_trace_parent(text: &str) -> bool {
     lengths.eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
 }
 
-/// Printable, and of the length that everybody must pass on -- W3C Trace Context, 3.3.
-fn is_trace_state(text: &str) -> bool {
-    text.len() <= 512 && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+fn is_printable(text: &str, longest: usize) -> bool {
+    text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 fn missing(key: &str) -> ErrorObject {
@@ -182,7 +192,8 @@ mod tests {
         ] {
             assert!(!is_trace_parent(other), "{other:?}");
         }
-        assert!(is_trace_state("vendor=value,other=1"));
-        assert!(!is_trace_state("a\nb") && !is_trace_state(&"x".repeat(513)));
+        assert!(is_printable("vendor=value,other=1", TRACE_STATE));
+        assert!(!is_printable("a\nb", TRACE_STATE));
+        assert!(!is_printable(&"x".repeat(513), TRACE_STATE));
     }
 }
