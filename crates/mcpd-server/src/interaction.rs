@@ -6,10 +6,12 @@ use mcpd_protocol::{
     ClientCapabilities, InputMethod, InputRequest, InputRequests, InputRequiredResult,
     InputResponses, Interactive,
 };
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::context::Context;
+use crate::run;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
@@ -120,30 +122,35 @@ fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answe
     })
 }
 
-/// An answer is an object; an elicitation's says what the person did.
+/// An answer has the shape of one of the three results there are. To which question, its script knows.
 fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
-    #[derive(serde::Deserialize)]
+    #[derive(Default, Deserialize)]
     struct Response<'a> {
         #[serde(borrow)]
         action: Option<&'a RawValue>,
+        #[serde(borrow)]
+        roots: Option<&'a RawValue>,
+        #[serde(borrow)]
+        content: Option<&'a RawValue>,
+        #[serde(borrow)]
+        model: Option<&'a RawValue>,
     }
-    let refused = |expected: &str| {
-        Err(ErrorObject::invalid_params(format!(
-            "the input response `{key}` must {expected}"
-        )))
-    };
-    if !response.get().starts_with('{') {
-        return refused("be an object");
-    }
-    match serde_json::from_str::<Response<'_>>(response.get())
-        .ok()
-        .and_then(|response| response.action)
-    {
-        Some(action) if !["\"accept\"", "\"decline\"", "\"cancel\""].contains(&action.get()) => {
-            refused("have the action `accept`, `decline` or `cancel`")
+    let response: Response<'_> = serde_json::from_str(response.get()).unwrap_or_default();
+    let is_known = match response.action {
+        Some(action) => ["\"accept\"", "\"decline\"", "\"cancel\""].contains(&action.get()),
+        None => {
+            response
+                .roots
+                .is_some_and(|roots| roots.get().starts_with('['))
+                || response.content.is_some() && response.model.is_some()
         }
-        _ => Ok(()),
+    };
+    if is_known {
+        return Ok(());
     }
+    Err(ErrorObject::invalid_params(format!(
+        "the input response `{key}` must have an `action` that is `accept`, `decline` or `cancel`, or else `roots`, or `content` and `model`"
+    )))
 }
 
 /// The result that asks, for a client that can be asked.
@@ -196,10 +203,13 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
                 "the client does not support `{method}`"
             )));
         }
+        let request = request.with_elicitation_id(run::unique_id());
         let response = match session.questions.ask(&context.side.outbox, &request).await {
             Ok(response) => response,
             Err(error) => declined(&request, &error)?,
         };
+        check_response(&key, &response)
+            .map_err(|error| Failure::NoResult(error.message.into_owned()))?;
         responses.insert(key, response);
     }
     Ok(Answers {

@@ -6,11 +6,12 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId, Response};
+use mcpd_protocol::{CancelledNotification, CancelledNotificationParams};
 use mcpd_protocol::{InputRequest, JsonObject};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::context::Outbox;
+use crate::context::{Outbox, notify};
 use crate::sync::lock;
 
 /// How long a person may think.
@@ -31,15 +32,21 @@ struct Open {
     waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
 }
 
-/// A question is forgotten when whoever asked it is.
+/// A question is called off when whoever asked it waits no longer: "the sender SHOULD issue a
+/// cancellation notification for that request" -- 2025-11-25/basic/lifecycle#timeouts
 struct Asked<'a> {
     id: RequestId,
     questions: &'a Questions,
+    outbox: &'a Outbox,
 }
 
 impl Drop for Asked<'_> {
     fn drop(&mut self) {
-        lock(&self.questions.open).waiting.remove(&self.id);
+        let unanswered = lock(&self.questions.open).waiting.remove(&self.id);
+        if unanswered.is_some() {
+            let params = CancelledNotificationParams::new(self.id.clone());
+            notify::<CancelledNotification>(self.outbox, &params);
+        }
     }
 }
 
@@ -52,7 +59,7 @@ impl Questions {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the question is forgotten; an answer that comes all the same is ignored.
+    /// Dropped, the question is called off; an answer that comes all the same is ignored.
     pub(crate) async fn ask(&self, outbox: &Outbox, request: &InputRequest) -> Answer {
         let (answered, answer) = oneshot::channel();
         let id = {
@@ -65,6 +72,7 @@ impl Questions {
         let asked = Asked {
             id,
             questions: self,
+            outbox,
         };
         let method = request.method.name();
         let message = match &request.params {

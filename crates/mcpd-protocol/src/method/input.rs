@@ -4,12 +4,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::JsonObject;
 use crate::capabilities::{ClientCapabilities, RootsCapability};
+use crate::content::Role;
+use crate::json;
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultObject, ResultType, Stamp, stamped};
 
@@ -103,25 +105,81 @@ impl InputRequest {
         }
     }
 
+    /// Checks that every client can understand the question: what its method demands is there and of
+    /// the right type.
+    ///
+    /// # Errors
+    /// What is wrong with the parameters, as a fragment.
+    pub fn check(&self) -> Result<(), String> {
+        let Some(params) = self.params.as_deref() else {
+            return match self.method {
+                InputMethod::RootsList => Ok(()),
+                _ => Err("expected an object".to_owned()),
+            };
+        };
+        if !json::is_object(params) {
+            return Err("expected an object".to_owned());
+        }
+        let params = params.get();
+        match self.method {
+            InputMethod::ElicitationCreate if self.is_by_url() => {
+                serde_json::from_str::<Page>(params).map(drop)
+            }
+            InputMethod::ElicitationCreate => serde_json::from_str::<Form>(params).map(drop),
+            InputMethod::SamplingCreateMessage => {
+                serde_json::from_str::<Sampling>(params).map(drop)
+            }
+            InputMethod::RootsList => Ok(()),
+        }
+        .map_err(|error| json::fault(&error))
+    }
+
+    /// The question as 2025-11-25 has it, where a page has an id of its own; any other is left as it is.
+    #[must_use]
+    pub fn with_elicitation_id(mut self, id: impl Into<String>) -> Self {
+        if self.is_by_url()
+            && let Some(params) = &self.params
+            && let Ok(mut members) = serde_json::from_str::<JsonObject>(params.get())
+        {
+            members
+                .entry("elicitationId")
+                .or_insert_with(|| id.into().into());
+            self.params = to_raw_value(&members).ok();
+        }
+        self
+    }
+
+    /// Whether a person is sent to a page.
+    fn is_by_url(&self) -> bool {
+        self.method == InputMethod::ElicitationCreate
+            && self
+                .demands()
+                .mode
+                .is_some_and(|mode| mode.get() == r#""url""#)
+    }
+
+    fn demands(&self) -> Demands<'_> {
+        let params = self.params.as_deref().map_or("{}", RawValue::get);
+        serde_json::from_str(params).unwrap_or_default()
+    }
+
     /// What a client must have declared to be asked this.
     ///
     /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its
     /// capabilities." -- 2026-07-28/basic/patterns/mrtr
     #[must_use]
     pub fn required_capabilities(&self) -> ClientCapabilities {
-        let params = self.params.as_deref().map_or("{}", RawValue::get);
-        let demands: Demands<'_> = serde_json::from_str(params).unwrap_or_default();
         let mut required = ClientCapabilities::default();
         match self.method {
             InputMethod::ElicitationCreate => {
-                let by_url = demands.mode.is_some_and(|mode| mode.get() == r#""url""#);
+                let by_url = self.is_by_url();
                 let elicitation = required.elicitation.get_or_insert_default();
                 elicitation.url = by_url.then(JsonObject::new);
                 elicitation.form = (!by_url).then(JsonObject::new);
             }
             InputMethod::SamplingCreateMessage => {
                 let sampling = required.sampling.get_or_insert_default();
-                sampling.tools = demands.tools.map(|_| JsonObject::new());
+                sampling.tools = self.demands().tools.map(|_| JsonObject::new());
             }
             InputMethod::RootsList => required.roots = Some(RootsCapability::default()),
         }
@@ -136,6 +194,92 @@ struct Demands<'a> {
     mode: Option<&'a RawValue>,
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
+}
+
+/// What a form must have.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct Form {
+    mode: Option<FormMode>,
+    message: String,
+    requested_schema: FormSchema,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FormMode {
+    Form,
+}
+
+/// "Only top-level properties are allowed, without nesting."
+#[derive(Deserialize)]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct FormSchema {
+    r#type: FormType,
+    properties: BTreeMap<String, Field>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FormType {
+    Object,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+struct Field {
+    r#type: FieldType,
+}
+
+/// An `array` is a choice of several.
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum FieldType {
+    String,
+    Number,
+    Integer,
+    Boolean,
+    Array,
+}
+
+/// What a page to go to must have.
+#[derive(Deserialize)]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct Page {
+    message: String,
+    url: String,
+}
+
+/// What a request to a model must have.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct Sampling {
+    messages: Vec<SamplingMessage>,
+    max_tokens: u64,
+}
+
+#[derive(Deserialize)]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct SamplingMessage {
+    role: Role,
+    content: IgnoredAny,
 }
 
 impl InputRequiredResult {
@@ -193,6 +337,66 @@ mod tests {
         let request: InputRequest = serde_json::from_str(request).unwrap();
         let capabilities = serde_json::to_string(&request.required_capabilities()).unwrap();
         assert_eq!(capabilities, required);
+    }
+
+    #[track_caller]
+    fn check_shape(method: &str, params: &str, fault: &str) {
+        let request = format!(r#"{{"method":"{method}","params":{params}}}"#);
+        let request: InputRequest = serde_json::from_str(&request).unwrap();
+        assert_eq!(request.check().err().as_deref().unwrap_or_default(), fault);
+    }
+
+    #[test]
+    fn a_question_has_what_its_method_demands() {
+        let form = |field: &str| {
+            format!(
+                r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{field}}}}}}}"#
+            )
+        };
+        for field in ["string", "number", "integer", "boolean", "array"] {
+            let field = format!(r#"{{"type":"{field}"}}"#);
+            check_shape("elicitation/create", &form(&field), "");
+        }
+        check_shape(
+            "elicitation/create",
+            &form(r#"{"type":"object"}"#),
+            "unknown variant `object`, expected one of `string`, `number`, `integer`, `boolean`, `array`",
+        );
+        check_shape("elicitation/create", &form("{}"), "missing field `type`");
+        check_shape("elicitation/create", "{}", "missing field `message`");
+        check_shape("elicitation/create", "7", "expected an object");
+        let page = r#"{"mode":"url","message":"m","url":"a:b"}"#;
+        check_shape("elicitation/create", page, "");
+        let page = r#"{"mode":"url","message":"m"}"#;
+        check_shape("elicitation/create", page, "missing field `url`");
+        let sampling = r#"{"messages":[{"role":"user","content":{}}],"maxTokens":1}"#;
+        check_shape("sampling/createMessage", sampling, "");
+        let sampling = r#"{"messages":[]}"#;
+        check_shape(
+            "sampling/createMessage",
+            sampling,
+            "missing field `maxTokens`",
+        );
+        check_shape("roots/list", "{}", "");
+        check_shape("roots/list", "[]", "expected an object");
+    }
+
+    #[test]
+    fn only_a_page_gets_an_id_and_only_one() {
+        #[track_caller]
+        fn check(params: &str, expected: &str) {
+            let params = RawValue::from_string(params.to_owned()).unwrap();
+            let request = InputRequest::new(InputMethod::ElicitationCreate, params);
+            let params = request.with_elicitation_id("e1").params;
+            assert_eq!(params.unwrap().get(), expected);
+        }
+        check(
+            r#"{"mode":"url","url":"a:b"}"#,
+            r#"{"mode":"url","url":"a:b","elicitationId":"e1"}"#,
+        );
+        let named = r#"{"mode":"url","elicitationId":"mine"}"#;
+        check(named, named);
+        check(r#"{"message":"m"}"#, r#"{"message":"m"}"#);
     }
 
     #[test]

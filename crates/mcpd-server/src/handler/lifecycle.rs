@@ -2,6 +2,7 @@
 //! `initialize` on the stateful one, and the small methods around them.
 
 use bytes::Bytes;
+use mcpd_protocol::ClientCapabilities;
 use mcpd_protocol::DiscoverResult;
 use mcpd_protocol::JsonObject;
 use mcpd_protocol::ProtocolVersion;
@@ -46,10 +47,22 @@ pub(crate) fn initialize(
     let result = context::encode(&Stamp::Stateful, result)?;
     let introduction = Introduction {
         version,
-        capabilities: params.capabilities,
+        capabilities: known(params.capabilities, version),
         client: Some(params.client_info),
     };
     Ok((introduction, result))
+}
+
+/// What a client has declared, without what its revision has no words for: nobody could ask it.
+fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
+    declared.elicitation = declared
+        .elicitation
+        .filter(|_| version.has_elicitation())
+        .map(|mut elicitation| {
+            elicitation.url = elicitation.url.filter(|_| version.has_url_elicitation());
+            elicitation
+        });
+    declared
 }
 
 /// What everything that only acknowledges answers on the stateful wire.

@@ -2,9 +2,7 @@
 //! protocol, or asks.
 
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{
-    CallToolResult, GetPromptResult, InputMethod, InputRequests, ReadResourceResult,
-};
+use mcpd_protocol::{CallToolResult, GetPromptResult, InputRequests, ReadResourceResult};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -54,16 +52,9 @@ fn question(object: &Object<'_>) -> Result<Question, Fault> {
         return Err(Fault::new("`inputRequests`: nothing is asked"));
     }
     for (key, request) in &requests {
-        let has_params = request
-            .params
-            .as_ref()
-            .map(|params| params.get().starts_with('{'));
-        let is_right = has_params.unwrap_or(request.method == InputMethod::RootsList);
-        if !is_right {
-            return Err(Fault::new(format!(
-                "`inputRequests.{key}.params`: expected an object"
-            )));
-        }
+        request
+            .check()
+            .map_err(|reason| Fault::new(format!("`inputRequests.{key}.params`: {reason}")))?;
     }
     Ok(Question { requests, state })
 }

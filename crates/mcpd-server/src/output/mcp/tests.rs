@@ -113,8 +113,8 @@ fn a_script_may_refuse_with_a_code_of_its_own() {
 #[test]
 fn a_script_may_ask() {
     check_tool(
-        r#"{"inputRequests": {"name": {"method": "elicitation/create", "params": {"message": "Who?"}}, "roots": {"method": "roots/list"}}, "requestState": [1.0]}"#,
-        r#"asks {"name":{"method":"elicitation/create","params":{"message": "Who?"}},"roots":{"method":"roots/list"}} with [1.0]"#,
+        r#"{"inputRequests": {"name": {"method": "elicitation/create", "params": {"mode": "url", "message": "Go", "url": "a:b"}}, "roots": {"method": "roots/list"}}, "requestState": [1.0]}"#,
+        r#"asks {"name":{"method":"elicitation/create","params":{"mode": "url", "message": "Go", "url": "a:b"}},"roots":{"method":"roots/list"}} with [1.0]"#,
     );
     check_tool(r#"{"requestState": null}"#, "asks {} with null");
     check_prompt(
