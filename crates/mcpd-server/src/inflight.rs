@@ -48,15 +48,18 @@ impl Inflight {
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
+    /// Its id is free from here on: the client knows that no answer will come.
     pub(crate) fn cancel(&self, id: &RequestId) {
-        if let Some(cancelled) = lock(&self.open).get(id) {
+        let mut open = lock(&self.open);
+        if let Some(cancelled) = open.remove(id) {
             cancelled.cancel();
         }
     }
 
     /// Cancels everything: the client is gone.
     pub(crate) fn cancel_all(&self) {
-        for cancelled in lock(&self.open).values() {
+        let mut open = lock(&self.open);
+        for cancelled in std::mem::take(&mut *open).values() {
             cancelled.cancel();
         }
     }
@@ -95,7 +98,12 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        lock(&self.inflight.open).remove(&self.id);
+        let mut open = lock(&self.inflight.open);
+        // One that was cancelled has left already, and another may have its id.
+        if !self.cancelled.is_cancelled() {
+            open.remove(&self.id);
+        }
+        drop(open);
         self.inflight.closed.notify_waiters();
     }
 }
