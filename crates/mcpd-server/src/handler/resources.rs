@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::{ReadResourceRequestParams, ReadResourceResult};
+use mcpd_protocol::{Interactive, ReadResourceRequestParams, ReadResourceResult};
 use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
 use serde_json::value::RawValue;
 
@@ -73,9 +73,17 @@ fn run(
         state: params.request_state,
     };
     Ok(Handled::later(async move {
+        let was_asked = brought.responses.is_some() || brought.state.is_some();
         let interpret =
             |script, outcome| output::resource_result(script, uri.clone(), outcome, wire);
-        context.encode_content(call.result(brought, interpret).await?)
+        let mut result = call.result(brought, interpret).await?;
+        if let Interactive::Complete(result) = &mut result
+            && was_asked
+        {
+            // A cache knows the URI, not the answers: what was made of them is for nobody else.
+            (result.ttl_ms, result.cache_scope) = (None, None);
+        }
+        context.encode_content(result)
     }))
 }
 
