@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 /// The `Mcp-Param-*` headers of a request: names in lower case, values decoded, or why they can't be.
 #[derive(Debug, Clone, Default)]
@@ -97,8 +97,11 @@ fn agree(argument: &Value, header: &str) -> bool {
     let text: Cow<'_, str> = match argument {
         Value::String(text) => text.into(),
         Value::Number(number) => {
-            let header: Option<serde_json::Number> = header.parse().ok();
-            return header.is_some_and(|header| header.as_f64() == number.as_f64());
+            let header: Option<Number> = header.parse().ok();
+            return header.is_some_and(|header| match (header.as_i64(), number.as_i64()) {
+                (Some(header), Some(number)) => header == number,
+                _ => header.as_f64() == number.as_f64(),
+            });
         }
         other => other.to_string().into(),
     };
@@ -141,6 +144,12 @@ mod tests {
         check_pair(&[("region", "eu")], "{}", false);
         check_pair(&[("count", "42.0")], r#"{"count": 42}"#, true);
         check_pair(&[("count", "42")], r#"{"count": 43}"#, false);
+        // The same number in floating point.
+        check_pair(
+            &[("count", "9007199254740992")],
+            r#"{"count": 9007199254740993}"#,
+            false,
+        );
         check_pair(&[("count", "many")], r#"{"count": 43}"#, false);
         check_pair(&[("flag", "true")], r#"{"deep": {"flag": true}}"#, true);
         check_pair(&[("flag", "True")], r#"{"deep": {"flag": true}}"#, false);
