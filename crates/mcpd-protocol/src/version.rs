@@ -94,10 +94,11 @@ impl ProtocolVersion {
             .unwrap_or(Self::LATEST_STATEFUL)
     }
 
-    /// Whether a client may send a JSON array of messages.
+    /// Whether a client may send a JSON array of messages. The first revision says nothing of it and is
+    /// JSON-RPC 2.0, which has them.
     #[must_use]
     pub fn has_batches(self) -> bool {
-        self == Self::V2025_03_26
+        self <= Self::V2025_03_26
     }
 
     /// Whether a tool may carry `annotations`.
@@ -232,11 +233,14 @@ mod tests {
     }
 
     #[test]
-    fn only_one_revision_has_batches() {
+    fn only_the_first_revisions_have_batches() {
         let with: Vec<_> = ProtocolVersion::ALL
             .into_iter()
             .filter(|v| v.has_batches())
             .collect();
-        assert_eq!(with, [ProtocolVersion::V2025_03_26]);
+        assert_eq!(
+            with,
+            [ProtocolVersion::V2024_11_05, ProtocolVersion::V2025_03_26]
+        );
     }
 }

@@ -177,7 +177,7 @@ impl Connection {
         }
     }
 
-    /// "Implementations MUST support receiving JSON-RPC batches" -- 2025-03-26/basic. No other revision
+    /// "Implementations MUST support receiving JSON-RPC batches" -- 2025-03-26/basic. No later revision
     /// has them.
     fn batch(&self, elements: &[&RawValue]) -> Reply {
         let version = lock(&self.session).as_ref().map(|session| session.version);
@@ -220,7 +220,7 @@ pub(crate) fn check_batch(
 ) -> Result<(), ErrorObject> {
     if !version.is_some_and(ProtocolVersion::has_batches) {
         return Err(ErrorObject::invalid_request(
-            "batches exist only in revision 2025-03-26; send one message at a time",
+            "only revisions up to 2025-03-26 have batches; send one message at a time",
         ));
     }
     if elements.len() > MAX_BATCH {

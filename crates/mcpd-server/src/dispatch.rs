@@ -84,6 +84,10 @@ fn handle(
         (Wire::Stateless, "subscriptions/listen") => {
             subscriptions::listen(server, request, context)
         }
+        // Alone it opens a session, and does not come here.
+        (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
+            "`initialize` must not be part of a batch",
+        )),
         (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
         (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(request, &context)),
         (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(request, &context)),
