@@ -35,6 +35,8 @@ pub fn cursor(forged: &str) {
 pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
     use hyper::header::{HeaderMap, HeaderValue};
 
+    use crate::transport::http;
+
     let Ok(Message::Request(request)) = Message::decode(body) else {
         return;
     };
@@ -49,8 +51,9 @@ pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
             headers.insert(header, value);
         }
     }
-    let accepted =
-        crate::transport::http::check_headers(&headers, &request, version.trim()).is_ok();
+    let accepted = http::check_version(&headers, version.trim())
+        .and_then(|()| http::check_headers(&headers, &request))
+        .is_ok();
     assert!(
         !accepted || method.trim() == request.method,
         "a different method is accepted"

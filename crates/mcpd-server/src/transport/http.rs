@@ -27,7 +27,7 @@ mod sessions;
 mod sse;
 
 #[cfg(fuzzing)]
-pub(crate) use headers::check as check_headers;
+pub(crate) use headers::{check as check_headers, check_version};
 use router::Router;
 
 /// Connections open at once; further ones wait in the system's queue.

@@ -18,21 +18,23 @@ pub(super) const SESSION_ID: &str = "mcp-session-id";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Checks the headers of a stateless request in revision `version` against its body.
+/// Checks that the headers of a stateless request name the revision of its body.
+///
+/// # Errors
+///
+/// `-32020` if they don't.
+pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), ErrorObject> {
+    let header = required(headers, PROTOCOL_VERSION)?;
+    agree("MCP-Protocol-Version", header, version)
+}
+
+/// Checks the other headers of a stateless request against its body. In another revision they might be
+/// others, so the revision is known by then.
 ///
 /// # Errors
 ///
 /// `-32020`, saying which header is missing, malformed or different.
-pub(crate) fn check(
-    headers: &HeaderMap,
-    request: &Request<'_>,
-    version: &str,
-) -> Result<(), ErrorObject> {
-    agree(
-        "MCP-Protocol-Version",
-        required(headers, PROTOCOL_VERSION)?,
-        version,
-    )?;
+pub(crate) fn check(headers: &HeaderMap, request: &Request<'_>) -> Result<(), ErrorObject> {
     agree("Mcp-Method", required(headers, METHOD)?, &request.method)?;
     if let Some(name) = name(request) {
         agree(
@@ -147,14 +149,9 @@ mod tests {
             panic!("{message}")
         };
         let mut headers = HeaderMap::new();
-        headers.insert(PROTOCOL_VERSION, "2026-07-28".parse().unwrap());
         headers.insert(METHOD, "tools/call".parse().unwrap());
         headers.insert(NAME, header.parse().unwrap());
-        assert_eq!(
-            check(&headers, &request, "2026-07-28").is_ok(),
-            agrees,
-            "{header} {body}"
-        );
+        assert_eq!(check(&headers, &request).is_ok(), agrees, "{header} {body}");
     }
 
     #[test]

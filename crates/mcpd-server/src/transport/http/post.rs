@@ -134,13 +134,19 @@ impl Router {
     ) -> Response<Body> {
         let (face, notifications) = self.face(head);
         let context = StatelessEnvelope::new(meta).and_then(|envelope| {
-            headers::check(head.headers, request, &envelope.version)?;
-            envelope.context(&self.server, face)
+            headers::check_version(head.headers, &envelope.version)?;
+            let context = envelope.context(&self.server, face)?;
+            headers::check(head.headers, request)?;
+            Ok(context)
         });
         let context = match context {
             Ok(context) => context,
             Err(error) => return bad_request(request, &error),
         };
+        if request.method == "subscriptions/listen" && !head.wants_events {
+            let reason = "a subscription is an event stream; accept text/event-stream";
+            return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
+        }
         let id = request.id.clone();
         match dispatch::dispatch(&self.server, request, context) {
             Handled::Now(result) => {
