@@ -1,5 +1,5 @@
 //! Scripted HTTP: each file under `http/` is what a client sends, each snapshot beside it the whole
-//! exchange. And what a script can't show: what happens when a client hangs up.
+//! exchange. And what a script can't show.
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,9 +14,14 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server over the scripts of these tests, serving HTTP in the background.
 async fn serve() -> (Server, u16) {
-    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    serve_scripts("scripts").await
+}
+
+/// The same over another directory of scripts.
+async fn serve_scripts(scripts: &str) -> (Server, u16) {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let server = Server::builder()
-        .scripts(scripts)
+        .scripts(tests.join(scripts))
         .watch(false)
         .start()
         .expect("scripts");
@@ -43,9 +48,10 @@ fn exchanges() {
             .unwrap();
         let script = std::fs::read_to_string(path).unwrap();
         let transcript = runtime.block_on(async {
-            let (server, port) = serve().await;
+            let scripts = setting(&script, "scripts").unwrap_or("scripts");
+            let (server, port) = serve_scripts(scripts).await;
             server.catalog_ready().await;
-            tokio::time::timeout(PATIENCE, play(port, &script)).await
+            tokio::time::timeout(PATIENCE, play(&server, port, &script)).await
         });
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
             insta::assert_snapshot!(transcript.expect("the exchange hangs"));
@@ -53,23 +59,51 @@ fn exchanges() {
     });
 }
 
+/// A setting among the remarks of a script or of one of its requests: `# NAME: VALUE`.
+fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let mut remarks = text.lines().filter_map(|line| line.strip_prefix("# "));
+    remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
+}
+
 /// Sends every request of `script`, which are set apart by lines of `---`, and writes down the answers.
-async fn play(port: u16, script: &str) -> String {
+/// `# scripts: NAME`, at the beginning, names another directory of scripts than `scripts`. For one request
+/// `# hang up after: TEXT` leaves as soon as the answer has that text, `# hang up: once it runs` when a
+/// script does; `# still running: NUMBER` looks afterwards how many scripts do.
+async fn play(server: &Server, port: u16, script: &str) -> String {
     let mut transcript = String::new();
     let mut session = String::new();
     for request in script.split("---\n") {
-        let request = request.replace("{session}", &session);
-        let response = exchange(port, &complete(&request)).await;
+        let message = complete(&request.replace("{session}", &session));
+        let response = if let Some(text) = setting(request, "hang up after") {
+            let mut stream = send(port, &message).await;
+            read_until(&mut stream, text).await
+        } else if setting(request, "hang up").is_some() {
+            let _stream = send(port, &message).await;
+            assert!(until(|| server.executor().running() > 0).await, "no script");
+            String::new()
+        } else {
+            exchange(port, &message).await
+        };
         if let Some(id) = header(&response, "mcp-session-id") {
             session = id.to_owned();
         }
-        transcript.push_str(&format!("{}\n{}\n", request.trim_end(), shown(&response)));
+        let mut shown = shown(&response);
+        if !session.is_empty() {
+            shown = shown.replace(&session, "SESSION");
+        }
+        transcript.push_str(&format!("{}\n{shown}\n", request.trim_end()));
+        if let Some(number) = setting(request, "still running") {
+            let number: usize = number.parse().expect("a number");
+            assert!(
+                until(|| server.executor().running() == number).await,
+                "{transcript}"
+            );
+            // It stays so.
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            assert_eq!(server.executor().running(), number, "{transcript}");
+        }
     }
-    if session.is_empty() {
-        transcript
-    } else {
-        transcript.replace(&session, "SESSION")
-    }
+    transcript
 }
 
 /// The request with what every client sends, unless it says otherwise; `Name: -` leaves a header out.
@@ -111,7 +145,8 @@ fn complete(request: &str) -> String {
     format!("{message}\r\n{body}")
 }
 
-async fn exchange(port: u16, request: &str) -> String {
+/// Sends a request on a connection of its own.
+async fn send(port: u16, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port))
         .await
         .expect("the server listens");
@@ -119,6 +154,11 @@ async fn exchange(port: u16, request: &str) -> String {
         .write_all(request.as_bytes())
         .await
         .expect("the server reads");
+    stream
+}
+
+async fn exchange(port: u16, request: &str) -> String {
+    let mut stream = send(port, request).await;
     let mut response = Vec::new();
     // A server that refuses a body it has not read may reset the connection after its answer.
     stream.read_to_end(&mut response).await.ok();
@@ -127,7 +167,7 @@ async fn exchange(port: u16, request: &str) -> String {
 
 /// The parts of a response that matter, without what changes from run to run.
 fn shown(response: &str) -> String {
-    let (head, body) = response.split_once("\r\n\r\n").expect("a response");
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or(("nothing", ""));
     let mut shown = format!("< {}\n", head.lines().next().unwrap_or_default());
     for name in [
         "content-type",
@@ -135,6 +175,7 @@ fn shown(response: &str) -> String {
         "allow",
         "mcp-session-id",
         "cache-control",
+        "x-accel-buffering",
     ] {
         if let Some(value) = header(response, name) {
             shown.push_str(&format!("< {name}: {value}\n"));
@@ -167,29 +208,18 @@ fn unchunked(mut body: &str) -> String {
     let mut text = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).expect("a chunk size");
-        text.push_str(&rest[..size]);
-        body = rest[size..].trim_start_matches("\r\n");
+        // The last one may be cut off where the client has hung up.
+        let Some((chunk, rest)) = rest.split_at_checked(size) else {
+            text.push_str(rest);
+            break;
+        };
+        text.push_str(chunk);
+        body = rest.trim_start_matches("\r\n");
         if size == 0 {
             break;
         }
     }
     text
-}
-
-/// Starts a call of `wait` and hangs up once it runs.
-async fn call_and_hang_up(port: u16, head: &str, body: &str) {
-    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
-    let mut stream = TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("the server listens");
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("the server reads");
-    let mut seen = Vec::new();
-    while !String::from_utf8_lossy(&seen).contains("waiting") {
-        stream.read_buf(&mut seen).await.expect("the script logs");
-    }
 }
 
 async fn until(condition: impl Fn() -> bool) -> bool {
@@ -199,83 +229,6 @@ async fn until(condition: impl Fn() -> bool) -> bool {
         }
     };
     tokio::time::timeout(PATIENCE, waiting).await.is_ok()
-}
-
-/// "the server MUST treat the disconnection as a cancellation" -- 2026-07-28/basic/transports/streamable-http
-#[tokio::test]
-async fn a_stateless_client_that_hangs_up_ends_its_run() {
-    let (server, port) = serve().await;
-    let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: wait";
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"info"}}}"#;
-    call_and_hang_up(port, head, body).await;
-    assert!(
-        until(|| server.executor().running() == 0).await,
-        "the script outlives its caller"
-    );
-}
-
-#[tokio::test]
-async fn a_stateless_client_that_hangs_up_before_any_event_ends_its_run() {
-    let (server, port) = serve().await;
-    let head = "MCP-Protocol-Version: 2026-07-28\nMcp-Method: tools/call\nMcp-Name: wait";
-    let body = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
-    let request = complete(&format!("POST /mcp\n{head}\n\n{body}"));
-    let mut stream = TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("the server listens");
-    stream
-        .write_all(request.as_bytes())
-        .await
-        .expect("the server reads");
-    // The scan runs scripts too; this one runs when that is over.
-    server.catalog_ready().await;
-    assert!(
-        until(|| server.executor().running() == 1).await,
-        "the script starts"
-    );
-    drop(stream);
-    assert!(
-        until(|| server.executor().running() == 0).await,
-        "the script outlives its caller"
-    );
-}
-
-#[tokio::test]
-async fn a_stateful_client_that_hangs_up_leaves_its_run_alone_until_it_cancels() {
-    let (server, port) = serve().await;
-    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
-    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
-    let session = format!(
-        "Mcp-Session-Id: {}",
-        header(&response, "mcp-session-id").expect("a session")
-    );
-    let post = |body: &str| complete(&format!("POST /mcp\n{session}\n\n{body}"));
-    exchange(
-        port,
-        &post(r#"{"jsonrpc":"2.0","id":1,"method":"logging/setLevel","params":{"level":"info"}}"#),
-    )
-    .await;
-    call_and_hang_up(
-        port,
-        &session,
-        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#,
-    )
-    .await;
-    // A later request is answered, so the server has seen the other connection close by then.
-    exchange(port, &post(r#"{"jsonrpc":"2.0","id":3,"method":"ping"}"#)).await;
-    tokio::time::sleep(Duration::from_millis(100)).await;
-    assert_eq!(
-        server.executor().running(),
-        1,
-        "hanging up is no cancellation on this wire"
-    );
-    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":2}}"#;
-    let response = exchange(port, &post(cancel)).await;
-    assert!(response.starts_with("HTTP/1.1 202"), "{response}");
-    assert!(
-        until(|| server.executor().running() == 0).await,
-        "a cancelled script goes on"
-    );
 }
 
 #[tokio::test]

@@ -29,7 +29,7 @@ fn conversations() {
             .unwrap();
         let transcript =
             runtime.block_on(async { tokio::time::timeout(PATIENCE, play(&session)).await });
-        let transcript = transcript.expect("the conversation hangs");
+        let transcript = transcript.unwrap_or_else(|_| panic!("{} hangs", path.display()));
         insta::with_settings!({omit_expression => true, prepend_module_to_snapshot => false}, {
             insta::assert_snapshot!(transcript);
         });
@@ -82,6 +82,9 @@ impl Words {
         if let Some(state) = message["result"]["requestState"].as_str() {
             shown = shown.replace(state, "$STATE");
             self.state = Some(state.to_owned());
+        }
+        if let Some(id) = message["params"]["elicitationId"].as_str() {
+            shown = shown.replace(id, "ELICITATION");
         }
         (message, shown)
     }
@@ -214,7 +217,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
         .worker_threads(1)
         .enable_all()
         .build()
-        .unwrap();
+        .expect("a runtime");
     let (server_input, input) = std::io::pipe().expect("a pipe");
     let (output, server_output) = std::io::pipe().expect("a pipe");
     let mut input = Some(input);
