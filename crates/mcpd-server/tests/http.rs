@@ -4,6 +4,9 @@
 use std::path::Path;
 use std::time::Duration;
 
+use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Auth, Options};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -25,18 +28,23 @@ async fn serve_scripts(scripts: &str) -> (Server, u16) {
         .watch(false)
         .start()
         .expect("scripts");
+    let port = listen(server.clone()).await;
+    (server, port)
+}
+
+/// Serves HTTP in the background, at the port this gives.
+async fn listen(server: Server) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
-    let serving = server.clone();
     tokio::spawn(async move {
         let mut options = Options::new(Auth::Token("secret".to_owned()));
         options.max_message = 1 << 20;
         options.http_sse = true;
-        http::serve(&serving, listener, options)
+        http::serve(&server, listener, options)
             .await
             .expect("serves");
     });
-    (server, port)
+    port
 }
 
 #[test]
@@ -317,15 +325,97 @@ fn stateless(method: &str, name: &str, params: &str) -> String {
     ))
 }
 
+fn write_script(path: &Path, body: &str) {
+    std::fs::write(path, body).expect("written");
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("executable");
+}
+
+#[tokio::test]
+async fn clients_of_both_wires_hear_of_each_change_once() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let server = Server::builder()
+        .scripts(scripts.path())
+        .start()
+        .expect("starts");
+    let port = listen(server.clone()).await;
+    server.catalog_ready().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let session = header(&response, "mcp-session-id").expect("a session");
+    let mut stateful = send(
+        port,
+        &complete(&format!("GET /mcp\nMcp-Session-Id: {session}")),
+    )
+    .await;
+    read_until(&mut stateful, "text/event-stream").await;
+    let filter = r#""notifications":{"toolsListChanged":true,"promptsListChanged":true}"#;
+    let mut listening = send(port, &stateless("subscriptions/listen", "-", filter)).await;
+    read_until(&mut listening, "acknowledged").await;
+
+    let script = |kind: &str| format!("#!/bin/sh\necho '{{\"kind\": \"{kind}\"}}'\n");
+    write_script(&scripts.path().join("a"), &script("tool"));
+    for stream in [&mut stateful, &mut listening] {
+        read_until(stream, "tools/list_changed").await;
+    }
+    write_script(&scripts.path().join("b"), &script("prompt"));
+    for stream in [&mut stateful, &mut listening] {
+        // Were the first change told twice, it would come before this one.
+        let told = read_until(stream, "prompts/list_changed").await;
+        assert!(!told.contains("tools/list_changed"), "{told}");
+    }
+}
+
+/// One connection carries many requests there, and each is hung up on by itself.
+#[tokio::test]
+async fn over_http_2_a_request_is_cancelled_alone() {
+    let (server, port) = serve().await;
+    server.catalog_ready().await;
+    let stream = TcpStream::connect(("127.0.0.1", port))
+        .await
+        .expect("the server listens");
+    let (mut client, connection) =
+        hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+            .await
+            .expect("HTTP/2 is spoken");
+    tokio::spawn(connection);
+    let mut call = |tool: &str| {
+        let body = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"{tool}","_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{{}}}}}}}}"#
+        );
+        let request = hyper::Request::post(format!("http://localhost:{port}/mcp"))
+            .header("authorization", "Bearer secret")
+            .header("content-type", "application/json")
+            .header("mcp-protocol-version", "2026-07-28")
+            .header("mcp-method", "tools/call")
+            .header("mcp-name", tool)
+            .body(Full::new(Bytes::from(body)))
+            .expect("a request");
+        client.send_request(request)
+    };
+    let waiting = tokio::spawn(call("wait"));
+    assert!(
+        until(|| server.executor().running() == 1).await,
+        "the script starts"
+    );
+    waiting.abort();
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the script outlives its request"
+    );
+    let response = call("talk").await.expect("the connection lives");
+    assert_eq!(response.version(), hyper::Version::HTTP_2);
+    let body = response.into_body().collect().await.expect("a body");
+    let body = String::from_utf8(body.to_bytes().to_vec()).expect("text");
+    assert!(body.contains("done"), "{body}");
+}
+
 #[tokio::test]
 async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit() {
     let scripts = tempfile::tempdir().expect("a directory");
-    let chatty = scripts.path().join("chatty");
     // Far more than any buffer between the script and a client that does not read.
     let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
-    std::fs::write(&chatty, body).expect("written");
-    std::fs::set_permissions(&chatty, std::os::unix::fs::PermissionsExt::from_mode(0o755))
-        .expect("executable");
+    write_script(&scripts.path().join("chatty"), body);
     let mut limits = mcpd_exec::Limits::default();
     limits.wall = Duration::from_secs(1);
     limits.output_hard = u64::MAX;
@@ -335,26 +425,13 @@ async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit()
         .watch(false)
         .start()
         .expect("starts");
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let port = listener.local_addr().expect("bound").port();
-    tokio::spawn({
-        let server = server.clone();
-        async move {
-            http::serve(
-                &server,
-                listener,
-                Options::new(Auth::Token("secret".to_owned())),
-            )
-            .await
-        }
-    });
+    let port = listen(server.clone()).await;
     server.catalog_ready().await;
-    let mut deaf = TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("the server listens");
-    deaf.write_all(stateless("tools/call", "chatty", "\"name\":\"chatty\"").as_bytes())
-        .await
-        .expect("sent");
+    let deaf = send(
+        port,
+        &stateless("tools/call", "chatty", "\"name\":\"chatty\""),
+    )
+    .await;
     assert!(
         until(|| server.executor().running() == 1).await,
         "the script starts"
