@@ -1,6 +1,7 @@
 //! What to run, as plain data. Nothing is checked or started here.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -8,6 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::limits::Limits;
+use crate::sandbox::Sandbox;
 
 /// A program with its arguments, environment, directory, input and limits.
 ///
@@ -32,6 +34,8 @@ pub struct Command {
     pub(crate) current_dir: Option<PathBuf>,
     pub(crate) stdin: Option<Bytes>,
     pub(crate) limits: Limits,
+    pub(crate) sandbox: Sandbox,
+    pub(crate) visible: Vec<PathBuf>,
 }
 
 impl Command {
@@ -45,6 +49,8 @@ impl Command {
             current_dir: None,
             stdin: None,
             limits: Limits::default(),
+            sandbox: Sandbox::none(),
+            visible: Vec::new(),
         }
     }
 
@@ -122,11 +128,44 @@ impl Command {
         self
     }
 
+    /// Sets how the process is confined; not at all without it.
+    #[must_use]
+    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
+        self.sandbox = sandbox;
+        self
+    }
+
+    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary directory
+    /// of its own in place of the one this is in. The program and its directory always are.
+    #[must_use]
+    pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
+        self.visible.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// All variables the process will have.
+    pub(crate) fn environment(&self) -> BTreeMap<OsString, OsString> {
+        let mut variables: BTreeMap<_, _> = match &self.inherited {
+            None => env::vars_os().collect(),
+            Some(names) => names
+                .iter()
+                .filter_map(|name| Some((name.clone(), env::var_os(name)?)))
+                .collect(),
+        };
+        for (name, change) in &self.changes {
+            match change {
+                Some(value) => variables.insert(name.clone(), value.clone()),
+                None => variables.remove(name),
+            };
+        }
+        variables
+    }
+
     /// The value `name` will have in the process.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
         match self.changes.get(OsStr::new(name)) {
             Some(change) => change.clone(),
-            None if self.inherits(name) => std::env::var_os(name),
+            None if self.inherits(name) => env::var_os(name),
             None => None,
         }
     }
@@ -149,6 +188,8 @@ impl fmt::Debug for Command {
             .field("current_dir", &self.current_dir)
             .field("stdin", &self.stdin.as_ref().map(Bytes::len))
             .field("limits", &self.limits)
+            .field("sandbox", &self.sandbox)
+            .field("visible", &self.visible)
             .finish()
     }
 }

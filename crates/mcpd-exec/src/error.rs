@@ -5,6 +5,8 @@ pub(crate) mod diagnosis;
 use std::io;
 use std::path::PathBuf;
 
+use crate::enforced::MissingMechanism;
+
 /// Why nothing was run.
 ///
 /// The texts read after "failed to" and name local paths: they are for the operator.
@@ -102,6 +104,26 @@ pub enum StartError {
     /// The executor was shut down before the process was started.
     #[error("start a process: the executor is shutting down")]
     ShuttingDown,
+    /// The system can't confine the process as it was asked to.
+    #[error("confine `{program}` as asked: {missing}", program = program.display(), missing = listed(missing))]
+    #[non_exhaustive]
+    Unenforceable {
+        /// The program.
+        program: PathBuf,
+        /// What is missing, and why.
+        missing: Vec<MissingMechanism>,
+    },
+    /// A step between creating the process and executing its program failed.
+    #[error("start `{program}`: failed to {step}", program = program.display())]
+    #[non_exhaustive]
+    Setup {
+        /// The program.
+        program: PathBuf,
+        /// What failed, after "failed to".
+        step: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The system lacks processes, memory or file descriptors, to start the process or to attend to it.
     #[error("start `{program}`: the system is out of a resource", program = program.display())]
     #[non_exhaustive]
@@ -120,6 +142,11 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+}
+
+fn listed(missing: &[MissingMechanism]) -> String {
+    let missing: Vec<_> = missing.iter().map(ToString::to_string).collect();
+    missing.join("; ")
 }
 
 fn interpreter_fault(interpreter: &std::path::Path, crlf: bool) -> String {

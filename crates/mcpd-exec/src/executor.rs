@@ -3,6 +3,7 @@
 use std::future::{self, Future};
 use std::io;
 use std::num::NonZero;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,6 +15,7 @@ use tokio::time;
 use crate::command::Command;
 use crate::error::StartError;
 use crate::line::{Line, OnLine};
+use crate::os;
 use crate::outcome::Outcome;
 use crate::process::Turn;
 use crate::run;
@@ -35,8 +37,20 @@ pub struct Config {
     pub concurrency: usize,
     /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
     pub queue: usize,
-    /// Threads that start processes. One per core.
+    /// Threads that start processes. One per core; as many again for each kind of confinement that is used.
     pub spawners: usize,
+    /// This process becomes the reaper of orphans among its descendants, for as long as it lives. False.
+    ///
+    /// Needed to prove that nothing of a confined run is left, and to know what an unconfined one has left behind
+    /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end.
+    pub reaper: bool,
+    /// A second process watches over this one, and ends what is left of all runs if it is killed. False.
+    ///
+    /// The second process is this program again, so its `main` must begin with
+    /// [`run_watchdog`](crate::run_watchdog) (Linux).
+    pub watchdog: bool,
+    /// Where confined runs have their temporary directories. The system's place for them.
+    pub temporary: Option<PathBuf>,
 }
 
 impl Default for Config {
@@ -46,6 +60,9 @@ impl Default for Config {
             concurrency: 4.max(4 * cores),
             queue: 256,
             spawners: cores,
+            reaper: false,
+            watchdog: false,
+            temporary: None,
         }
     }
 }
@@ -53,8 +70,8 @@ impl Default for Config {
 /// Runs processes. Cheap to clone; all clones share their limits.
 ///
 /// It needs a Tokio runtime with I/O and time enabled when something is run, of either flavour, and remembers none.
-/// It installs no signal handler and changes nothing of the host process; what it has of its own are its threads,
-/// which end with the last clone.
+/// It installs no signal handler, and changes nothing of the host process unless its [`Config`] says so; what it has of its
+/// own are its threads, which end with the last clone.
 #[derive(Debug, Clone)]
 pub struct Executor(Arc<Shared>);
 
@@ -83,11 +100,11 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The system refuses a thread.
+    /// The system refuses a thread, or what [`Config::reaper`] and [`Config::watchdog`] need.
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {
-            spawners: Spawners::start(config.spawners)?,
+            spawners: Spawners::new(config.spawners, os::System::new(&config)?)?,
             turns: Arc::new(Semaphore::new(concurrency)),
             concurrency: concurrency as u32,
             queued: AtomicUsize::new(0),

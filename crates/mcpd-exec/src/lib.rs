@@ -57,25 +57,46 @@
 //! # Ok(()) }
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
-#![forbid(unsafe_code)]
-
 mod capture;
 mod command;
+mod enforced;
 mod error;
 mod executor;
 mod limits;
 mod line;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod linux;
 mod os;
 mod outcome;
 mod pipes;
 mod process;
 mod run;
+mod sandbox;
 mod spawner;
 
 pub use capture::Captured;
 pub use command::Command;
+pub use enforced::{Containment, Enforced, MissingMechanism};
 pub use error::StartError;
 pub use executor::{Config, Executor};
 pub use limits::Limits;
 pub use line::{Line, Stream};
-pub use outcome::{Ending, Outcome, StdinReport, Timing};
+pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};
+pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
+
+/// Does the work of the second process of [`Config::watchdog`], if this process was started as that.
+///
+/// To be called first in `main`, before any thread is started; if it returns true, `main` must return.
+///
+/// ```
+/// # fn begin() {
+/// if mcpd_exec::run_watchdog() {
+///     return;
+/// }
+/// // ...
+/// # }
+/// ```
+#[must_use]
+pub fn run_watchdog() -> bool {
+    os::run_watchdog()
+}

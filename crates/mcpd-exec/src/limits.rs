@@ -1,6 +1,8 @@
-//! The limits of one run. Each has a default; none can be switched off, so that nothing is unbounded.
+//! The limits of one run. Time and output always have one, so that nothing is unbounded.
 
 use std::time::Duration;
+
+use crate::sandbox::Level;
 
 /// What one run may use.
 ///
@@ -12,6 +14,9 @@ use std::time::Duration;
 /// let mut limits = mcpd_exec::Limits::default();
 /// limits.wall = Duration::from_secs(5);
 /// ```
+///
+/// The kernel's own limits are optional. `None` leaves, at [`Level::None`], what the caller itself is held to; at the other
+/// levels it means the number in the second place below.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
@@ -31,6 +36,21 @@ pub struct Limits {
     pub output_hard: u64,
     /// Bytes of one line handed to a line callback; a longer line comes in pieces. 64 KiB.
     pub line: usize,
+    /// Processor time of each process, in whole seconds. None; 300 s.
+    pub cpu: Option<Duration>,
+    /// Bytes of address space of each process. None; none. Programs that reserve much and use little, such as Java's, need much.
+    pub address_space: Option<u64>,
+    /// Bytes of the largest file a process may write. None; 1 GiB.
+    pub file_size: Option<u64>,
+    /// Descriptors a process may have open. None; 1024.
+    pub open_files: Option<u64>,
+    /// Processes and threads of the whole run. None; none at `guarded`, 256 at `strict`.
+    ///
+    /// Held to exactly in a control group or at `strict`; otherwise the kernel counts all processes of the same user, and
+    /// none of root's.
+    pub processes: Option<u64>,
+    /// Bytes of memory of the whole run. None; none. Needs a control group.
+    pub memory: Option<u64>,
 }
 
 impl Default for Limits {
@@ -43,6 +63,28 @@ impl Default for Limits {
             capture_tail: 64 * 1024,
             output_hard: 256 * 1024 * 1024,
             line: 64 * 1024,
+            cpu: None,
+            address_space: None,
+            file_size: None,
+            open_files: None,
+            processes: None,
+            memory: None,
         }
+    }
+}
+
+impl Limits {
+    /// These limits with the numbers in place that a level brings.
+    pub(crate) fn at(&self, level: Level) -> Self {
+        let mut limits = self.clone();
+        if level >= Level::Guarded {
+            limits.cpu.get_or_insert(Duration::from_secs(300));
+            limits.file_size.get_or_insert(1 << 30);
+            limits.open_files.get_or_insert(1024);
+        }
+        if level >= Level::Strict {
+            limits.processes.get_or_insert(256);
+        }
+        limits
     }
 }

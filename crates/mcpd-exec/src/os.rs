@@ -1,32 +1,46 @@
-//! What differs between systems: groups, signals, pipes, noticing an exit, and what error numbers mean.
+//! What differs between systems: how processes are made, confined, signalled and waited for, pipes, and what error
+//! numbers mean.
 //!
-//! Linux is what is tested. Elsewhere on Unix a waiter thread replaces the pidfd; `--cfg mcpd_portable_wait`
-//! selects that on Linux too. On Windows only the process itself is killed, not what it started.
+//! Linux is what is tested, and where a process can be confined. Elsewhere processes are made by the standard library;
+//! `--cfg mcpd_portable` selects that on Linux too.
+
+use std::process::ExitStatus;
+
+use crate::outcome::Usage;
 
 #[cfg(unix)]
 mod unix;
 #[cfg(unix)]
 pub(crate) use unix::{
-    Reader, Writer, can_enter, configure, core_dumped, fault, first_write, has_exited,
-    is_executable, kill, reader, signal, terminate, writer,
+    Pipe, Reader, Writer, can_enter, core_dumped, fault, first_write, is_executable, reader,
+    signal, writer,
 };
-
-#[cfg(all(target_os = "linux", not(mcpd_portable_wait)))]
-#[path = "os/linux.rs"]
-mod wait;
-#[cfg(all(unix, any(not(target_os = "linux"), mcpd_portable_wait)))]
-#[path = "os/portable.rs"]
-mod wait;
-#[cfg(unix)]
-pub(crate) use wait::ExitWatch;
-
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::{
-    ExitWatch, Reader, Writer, can_enter, configure, core_dumped, fault, first_write, has_exited,
-    is_executable, kill, reader, signal, terminate, writer,
+    Pipe, Reader, Writer, can_enter, core_dumped, fault, first_write, is_executable, reader,
+    signal, writer,
 };
+
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+pub(crate) use crate::linux::{Child, Entered, ExitWatch, Lane, System, run_watchdog};
+#[cfg(any(not(target_os = "linux"), mcpd_portable))]
+mod portable;
+#[cfg(any(not(target_os = "linux"), mcpd_portable))]
+pub(crate) use portable::{Child, Entered, ExitWatch, Lane, System, run_watchdog};
+
+/// A process just made, and our ends of its pipes.
+#[derive(Debug)]
+pub(crate) struct Birth {
+    pub(crate) child: Child,
+    pub(crate) stdin: Option<Pipe>,
+    pub(crate) stdout: Pipe,
+    pub(crate) stderr: Pipe,
+}
+
+/// What a process leaves to whoever reaps it.
+pub(crate) type Remains = (ExitStatus, Usage);
 
 /// What a failed start means, as far as the error number tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

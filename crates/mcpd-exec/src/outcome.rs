@@ -4,6 +4,7 @@ use std::process::ExitStatus;
 use std::time::Duration;
 
 use crate::capture::Captured;
+use crate::enforced::Enforced;
 
 /// A run that is over.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +24,15 @@ pub struct Outcome {
     pub stdin: StdinReport,
     /// Something the process started outlived it and still held its output pipes when the drain limit was up.
     pub pipes_held: bool,
+    /// How many processes it had started were alive when it had ended. Of a confined run they have been killed since;
+    /// otherwise they live on, and what they have started themselves is not counted.
+    ///
+    /// `None` if that can't be known: only the reaper of its orphans can ([`Config::reaper`](crate::Config::reaper)).
+    pub leftovers: Option<u32>,
+    /// What the process and those of its descendants it waited for used.
+    pub usage: Usage,
+    /// What held it in.
+    pub enforced: Enforced,
     /// Where the time went.
     pub timing: Timing,
 }
@@ -74,6 +84,21 @@ pub struct StdinReport {
     pub written: u64,
     /// The process closed its end, or ended, before everything was written. That is not a fault.
     pub closed_early: bool,
+}
+
+/// What a process used.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Usage {
+    /// Processor time in the program.
+    pub user: Duration,
+    /// Processor time in the kernel on its behalf.
+    pub system: Duration,
+    /// The most memory one of its processes had resident at a time, in bytes.
+    ///
+    /// `None` where the system does not tell. Linux counts in what its parent had resident when it was started, so
+    /// less than that is `None` as well.
+    pub peak_memory: Option<u64>,
 }
 
 /// How long the parts of a run took.

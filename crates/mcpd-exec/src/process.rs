@@ -1,14 +1,17 @@
-//! A live process and its group. Dropping it kills the group; whoever owns it, nothing stays behind.
+//! A live process and what it has started. Dropping it ends it; whoever owns it, nothing stays behind that should not.
 
-use std::process::{Child, ExitStatus};
+use std::process::ExitStatus;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 use std::{io, thread};
 
-use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use crate::os;
+use crate::enforced::Enforced;
+use crate::os::{self, Child, System};
+use crate::outcome::Usage;
 
 /// A turn to run something. It is given back when the last clone is gone: the run's and the process's.
 pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
@@ -16,8 +19,9 @@ pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
 /// A process that was started and has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Process {
-    /// `None` once it was reaped: from then on its number may be somebody else's.
+    /// `None` once it was reaped, or handed to the reaper.
     live: Option<Live>,
+    enforced: Enforced,
     reaper: Reaper,
 }
 
@@ -26,27 +30,63 @@ struct Live {
     child: Child,
     /// Given back when the process is reaped, not when it is killed.
     _turn: Turn,
+    /// Held by a process that runs for long.
+    lasting: Option<Lasting>,
+}
+
+/// What is left of a run that has ended.
+#[derive(Debug, Default)]
+pub(crate) struct Remains {
+    /// `None` if somebody else took it.
+    pub(crate) status: Option<ExitStatus>,
+    pub(crate) usage: Usage,
+    pub(crate) leftovers: Option<u32>,
+}
+
+/// How the end of a run goes.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// It is over.
+    Over(Remains),
+    /// Something is being ended.
+    Soon(oneshot::Receiver<Remains>),
 }
 
 impl Process {
     pub(crate) fn new(child: Child, turn: Turn, reaper: Reaper) -> Self {
         Self {
-            live: Some(Live { child, _turn: turn }),
+            enforced: child.enforced().clone(),
+            live: Some(Live {
+                child,
+                _turn: turn,
+                lasting: None,
+            }),
             reaper,
         }
+    }
+
+    /// Nothing may be left of its run.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.live
+            .as_ref()
+            .is_some_and(|live| live.child.is_confined())
+    }
+
+    pub(crate) fn enforced(&self) -> &Enforced {
+        &self.enforced
     }
 
     /// Asks the group to end.
     pub(crate) fn terminate(&mut self) {
         if let Some(live) = &mut self.live {
-            os::terminate(&mut live.child);
+            live.child.terminate();
         }
     }
 
     /// Kills the group.
     pub(crate) fn kill(&mut self) {
         if let Some(live) = &mut self.live {
-            os::kill(&mut live.child);
+            live.child.kill();
         }
     }
 
@@ -54,22 +94,60 @@ impl Process {
     pub(crate) fn has_exited(&mut self) -> bool {
         self.live
             .as_mut()
-            .is_none_or(|live| os::has_exited(&mut live.child))
+            .is_some_and(|live| live.child.has_exited())
     }
 
-    pub(crate) fn watch(&self) -> io::Result<os::ExitWatch> {
-        match &self.live {
-            Some(live) => os::ExitWatch::new(&live.child),
-            None => Err(io::Error::other("the process was reaped")),
+    /// Becomes ready when the leader has ended. `None` if that is somebody else's matter by now.
+    pub(crate) fn watch(&self) -> Option<io::Result<os::ExitWatch>> {
+        self.live.as_ref().map(|live| live.child.watch())
+    }
+
+    /// It runs for long, so that what it leaves behind meanwhile has to be looked after.
+    pub(crate) fn lasts(&mut self) {
+        if let Some(live) = &mut self.live {
+            live.lasting.get_or_insert_with(|| self.reaper.lasting());
         }
     }
 
-    /// Takes the status of a leader that has ended.
-    pub(crate) fn reap(&mut self) -> Option<ExitStatus> {
+    /// Ends what is left, of a run that is confined all of it, and reaps the leader, which was killed or has ended.
+    pub(crate) fn end(&mut self) -> End {
+        let Some(mut live) = self.live.take() else {
+            return End::Over(Remains::default());
+        };
+        if live.child.has_exited() && (!live.child.is_confined() || live.child.was_alone()) {
+            let remains = live.reap();
+            if remains.leftovers != Some(0) {
+                self.reaper.nudge();
+            }
+            return End::Over(remains);
+        }
+        let (reply, remains) = oneshot::channel();
+        self.reaper.send(Task::End(Box::new(Dying {
+            live,
+            reply: Some(reply),
+        })));
+        End::Soon(remains)
+    }
+}
+
+impl Live {
+    /// Of a leader that has ended.
+    fn reap(&mut self) -> Remains {
+        // Of those who were killed there is no other trace.
+        let leftovers = match self.child.killed() {
+            0 => self.child.left(),
+            killed => Some(killed),
+        };
         // An error means that somebody else reaped it, so we must not signal it any more either.
-        let status = self.live.as_mut()?.child.try_wait().transpose()?;
-        self.live = None;
-        status.ok()
+        let (status, usage) = match self.child.reap() {
+            Ok(Some((status, usage))) => (Some(status), usage),
+            _ => (None, Usage::default()),
+        };
+        Remains {
+            status,
+            usage,
+            leftovers,
+        }
     }
 }
 
@@ -77,60 +155,125 @@ impl Drop for Process {
     fn drop(&mut self) {
         if self.live.is_some() {
             self.kill();
-            if self.reap().is_none()
-                && let Some(live) = self.live.take()
-            {
-                self.reaper.bury(live);
-            }
+            drop(self.end());
         }
     }
 }
 
-/// Where killed processes go whose owner does not wait for their end.
+/// Where killed processes go whose owner does not wait for their end, and orphans.
 #[derive(Debug, Clone)]
-pub(crate) struct Reaper(mpsc::Sender<Live>);
+pub(crate) struct Reaper {
+    tasks: mpsc::Sender<Task>,
+    /// Processes that run for long.
+    lasting: Arc<AtomicUsize>,
+}
+
+#[derive(Debug)]
+enum Task {
+    End(Box<Dying>),
+    /// There may be orphans.
+    Look,
+}
+
+/// A run that is being ended, and who wants to know.
+#[derive(Debug)]
+struct Dying {
+    live: Live,
+    reply: Option<oneshot::Sender<Remains>>,
+}
+
+impl Dying {
+    /// One attempt. True if it is over.
+    fn attempt(&mut self) -> bool {
+        if !self.live.child.end_round() {
+            return false;
+        }
+        let remains = self.live.reap();
+        if let Some(reply) = self.reply.take() {
+            // Nobody listens any more when the run was dropped.
+            reply.send(remains).ok();
+        }
+        true
+    }
+}
+
+/// Counted while it lives.
+#[derive(Debug)]
+struct Lasting(Arc<AtomicUsize>);
+
+impl Drop for Lasting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
 
 impl Reaper {
     /// Starts the thread; it ends when the last clone is gone and everything is reaped.
-    pub(crate) fn start() -> io::Result<Self> {
-        let (sender, receiver) = mpsc::channel();
+    pub(crate) fn start(system: Arc<System>) -> io::Result<Self> {
+        let (tasks, receiver) = mpsc::channel();
+        let lasting = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&lasting);
         thread::Builder::new()
             .name("mcpd-exec-reap".to_owned())
-            .spawn(move || reap_all(&receiver))?;
-        Ok(Self(sender))
+            .spawn(move || reap_all(&receiver, &system, &counted))?;
+        Ok(Self { tasks, lasting })
     }
 
-    fn bury(&self, live: Live) {
+    fn send(&self, task: Task) {
         // The thread outlives every sender.
-        self.0.send(live).ok();
+        self.tasks.send(task).ok();
+    }
+
+    fn nudge(&self) {
+        self.send(Task::Look);
+    }
+
+    fn lasting(&self) -> Lasting {
+        if self.lasting.fetch_add(1, Ordering::Relaxed) == 0 {
+            self.nudge();
+        }
+        Lasting(Arc::clone(&self.lasting))
     }
 }
 
 /// A killed process takes anything from microseconds to for ever (asleep in a dead file system), and one must not
-/// keep the others waiting: so they are all asked in turn, less and less often.
-fn reap_all(receiver: &mpsc::Receiver<Live>) {
-    const FIRST_PAUSE: Duration = Duration::from_millis(1);
+/// keep the others waiting: so they are all asked in turn, less and less often. And orphans are reaped while there are any,
+/// or while something runs that may leave some.
+fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUsize) {
+    const FIRST_PAUSE: Duration = Duration::from_micros(50);
     const LAST_PAUSE: Duration = Duration::from_secs(1);
-    let mut dying: Vec<Live> = Vec::new();
+    /// Often enough for a process that leaves a thousand orphans a second.
+    const LASTING_PAUSE: Duration = Duration::from_millis(100);
+    let mut dying: Vec<Box<Dying>> = Vec::new();
     let mut pause = FIRST_PAUSE;
+    let mut orphans = 0;
+    let mut closed = false;
     loop {
-        let next = if dying.is_empty() {
-            receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
-        } else {
-            receiver.recv_timeout(pause)
+        let patience = match (dying.is_empty(), lasting.load(Ordering::Relaxed), orphans) {
+            (false, ..) => Some(pause),
+            _ if closed => return,
+            (true, 1.., _) => Some(LASTING_PAUSE),
+            (true, 0, 1..) => Some(LAST_PAUSE),
+            (true, 0, 0) => None,
+        };
+        let next = match patience {
+            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            Some(pause) if closed => {
+                thread::sleep(pause);
+                Err(RecvTimeoutError::Timeout)
+            }
+            Some(pause) => receiver.recv_timeout(pause),
         };
         match next {
-            Ok(live) => {
-                dying.push(live);
+            Ok(Task::End(run)) => {
+                dying.push(run);
                 pause = FIRST_PAUSE;
             }
-            Err(RecvTimeoutError::Timeout) => pause = LAST_PAUSE.min(pause * 2),
-            Err(RecvTimeoutError::Disconnected) if dying.is_empty() => return,
-            Err(RecvTimeoutError::Disconnected) => {
-                thread::sleep(pause);
-                pause = LAST_PAUSE.min(pause * 2);
-            }
+            Ok(Task::Look) => {}
+            Err(RecvTimeoutError::Timeout) => pause = LAST_PAUSE.min(pause * 5 / 4),
+            Err(RecvTimeoutError::Disconnected) => closed = true,
         }
-        dying.retain_mut(|live| matches!(live.child.try_wait(), Ok(None)));
+        dying.retain_mut(|run| !run.attempt());
+        orphans = system.reap_orphans();
     }
 }

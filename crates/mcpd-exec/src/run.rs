@@ -15,16 +15,17 @@ use std::io;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
+use crate::enforced::Enforced;
 use crate::executor::Stop;
 use crate::limits::Limits;
 use crate::line::{OnLine, Stream};
 use crate::os::{self, ExitWatch};
-use crate::outcome::{Ending, Outcome, StdinReport, Timing};
+use crate::outcome::{Ending, Outcome, StdinReport, Timing, Usage};
 use crate::pipes::{Drain, Feed};
-use crate::process::Process;
+use crate::process::{End, Process, Remains};
 use crate::spawner::Started;
 
 /// What a run is waiting for.
@@ -53,6 +54,10 @@ struct Run<'a> {
     stage: Stage,
     watch: Option<ExitWatch>,
     exited: bool,
+    /// What is left of it, once nothing has to be ended any more.
+    remains: Option<Remains>,
+    /// Resolves to that while something is being ended.
+    ending: Option<oneshot::Receiver<Remains>>,
     /// Why we ended it, if we did.
     cut_short: Option<Ending>,
     /// When the present stage is over.
@@ -94,6 +99,8 @@ pub(crate) async fn run(
         stage: Stage::Fresh,
         watch: None,
         exited: false,
+        remains: None,
+        ending: None,
         cut_short: None,
     };
     let mut level = Stop::No;
@@ -111,12 +118,14 @@ pub(crate) async fn run(
                 run.stop(level);
             }
             () = exited(&mut run.watch), if !run.exited => run.look(),
+            remains = ended(&mut run.ending), if run.ending.is_some() => run.over(remains),
             () = run.stdin.write(), if run.stdin.is_open() => {}
             () = run.stdout.read(), if run.stdout.is_open() => run.stdout.take(on_line.as_deref_mut()),
             () = run.stderr.read(), if run.stderr.is_open() => run.stderr.take(on_line.as_deref_mut()),
         }
         run.check_output();
         run.watch()?;
+        run.end_if_confined();
     }
     let timing = Timing {
         queued,
@@ -128,7 +137,12 @@ pub(crate) async fn run(
 
 impl Run<'_> {
     fn is_over(&self) -> bool {
-        self.exited && !self.stdout.is_open() && !self.stderr.is_open()
+        self.exited && self.is_silent() && self.ending.is_none()
+    }
+
+    /// Both pipes are closed.
+    fn is_silent(&self) -> bool {
+        !self.stdout.is_open() && !self.stderr.is_open()
     }
 
     /// Goes on to what follows the present stage. True if nothing does.
@@ -137,6 +151,7 @@ impl Run<'_> {
             Stage::Fresh => {
                 let left = self.limits.wall.saturating_sub(self.at.elapsed());
                 self.enter(Stage::Running, left);
+                self.process.lasts();
             }
             Stage::Running => {
                 // On a machine that is late with everything, the end may have come before its notice.
@@ -154,14 +169,32 @@ impl Run<'_> {
 
     /// Watches the process, unless it is fresh and its pipes will tell.
     fn watch(&mut self) -> io::Result<()> {
-        let closed = !self.stdout.is_open() && !self.stderr.is_open();
-        if self.watch.is_none() && !self.exited && (closed || self.stage != Stage::Fresh) {
+        if self.watch.is_none() && !self.exited && (self.is_silent() || self.stage != Stage::Fresh)
+        {
             self.look();
             if !self.exited {
-                self.watch = Some(self.process.watch()?);
+                self.watch = self.process.watch().transpose()?;
             }
         }
         Ok(())
+    }
+
+    /// Of a confined run nothing may be left, be it to hold the pipes.
+    fn end_if_confined(&mut self) {
+        let has_ended = self.exited && (self.stage == Stage::Leaving || self.is_silent());
+        if (has_ended || self.stage == Stage::Killed) && self.process.is_confined() {
+            self.watch = None;
+            match self.process.end() {
+                End::Over(remains) => self.over(remains),
+                End::Soon(ending) => self.ending = Some(ending),
+            }
+        }
+    }
+
+    fn over(&mut self, remains: Remains) {
+        self.ending = None;
+        self.exited = true;
+        self.remains = Some(remains);
     }
 
     fn look(&mut self) {
@@ -215,21 +248,36 @@ impl Run<'_> {
             // Before reaping: afterwards the group's number may be somebody else's.
             self.process.kill();
         }
-        let status = if self.exited {
-            self.process.reap()
-        } else {
-            None
+        let remains = match self.remains.take() {
+            Some(remains) => remains,
+            None if self.exited && self.ending.is_none() => match self.process.end() {
+                End::Over(remains) => remains,
+                End::Soon(_) => Remains::default(),
+            },
+            // It is still being ended.
+            None => Remains::default(),
         };
         let pipes_held = self.stdout.is_open() || self.stderr.is_open();
         Outcome {
-            ending: self.cut_short.unwrap_or_else(|| natural(status)),
-            status,
+            ending: self.cut_short.unwrap_or_else(|| natural(remains.status)),
+            status: remains.status,
             stdout: self.stdout.finish(on_line.as_deref_mut()),
             stderr: self.stderr.finish(on_line),
             stdin: self.stdin.report(),
             pipes_held,
+            leftovers: remains.leftovers,
+            usage: remains.usage,
+            enforced: self.process.enforced().clone(),
             timing,
         }
+    }
+}
+
+async fn ended(ending: &mut Option<oneshot::Receiver<Remains>>) -> Remains {
+    match ending {
+        // The thread that ends it lives as long as anything is being ended.
+        Some(ending) => ending.await.unwrap_or_default(),
+        None => std::future::pending().await,
     }
 }
 
@@ -262,6 +310,9 @@ pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
         stderr: Default::default(),
         stdin: StdinReport::default(),
         pipes_held: false,
+        leftovers: None,
+        usage: Usage::default(),
+        enforced: Enforced::default(),
         timing: Timing {
             queued,
             ..Timing::default()

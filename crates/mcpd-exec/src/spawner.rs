@@ -2,9 +2,8 @@
 //! so it never happens on an async worker.
 
 use std::collections::VecDeque;
-use std::path::{Path, PathBuf};
-use std::process::{ChildStderr, ChildStdin, ChildStdout, Stdio};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
@@ -13,17 +12,18 @@ use tokio::sync::oneshot;
 
 use crate::command::Command;
 use crate::error::{StartError, diagnosis};
-use crate::os;
+use crate::os::{self, Entered, Lane, Pipe, System};
 use crate::outcome::StdinReport;
 use crate::process::{Process, Reaper, Turn};
+use crate::sandbox::Sandbox;
 
 /// A process just started, with our ends of its pipes.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: Input,
-    pub(crate) stdout: ChildStdout,
-    pub(crate) stderr: ChildStderr,
+    pub(crate) stdout: Pipe,
+    pub(crate) stderr: Pipe,
     /// When it was running.
     pub(crate) at: Instant,
     /// How long creating it took.
@@ -34,17 +34,23 @@ pub(crate) struct Started {
 #[derive(Debug)]
 pub(crate) struct Input {
     /// `None` once everything is written, or nobody reads.
-    pub(crate) pipe: Option<ChildStdin>,
+    pub(crate) pipe: Option<Pipe>,
     pub(crate) rest: Bytes,
     pub(crate) report: StdinReport,
 }
 
-/// A fixed set of threads, taking jobs in order. They end when this is dropped.
+/// The threads of an executor: a fixed number for each kind of confinement, from its first use on.
 #[derive(Debug)]
 pub(crate) struct Spawners {
-    queue: Arc<Queue>,
+    count: usize,
+    lanes: Box<[OnceLock<Threads>]>,
     reaper: Reaper,
+    system: Arc<System>,
 }
+
+/// A fixed set of threads, taking jobs in order. They end when this is dropped.
+#[derive(Debug)]
+struct Threads(Arc<Queue>);
 
 /// As long as turns are, since a job holds one.
 #[derive(Debug, Default)]
@@ -68,21 +74,16 @@ struct Job {
 }
 
 impl Spawners {
-    pub(crate) fn start(count: usize) -> io::Result<Self> {
+    /// Starts nothing yet: a thread is started with the first process that needs its kind.
+    pub(crate) fn new(count: usize, system: System) -> io::Result<Self> {
+        let system = Arc::new(system);
         let spawners = Self {
-            queue: Arc::default(),
-            reaper: Reaper::start()?,
+            count: count.max(1),
+            lanes: Lane::ALL.iter().map(|_| OnceLock::new()).collect(),
+            reaper: Reaper::start(Arc::clone(&system))?,
+            system,
         };
-        for index in 0..count.max(1) {
-            let queue = Arc::clone(&spawners.queue);
-            thread::Builder::new()
-                .name(format!("mcpd-spawn-{index}"))
-                .spawn(move || {
-                    while let Some(job) = queue.next() {
-                        job.run();
-                    }
-                })?;
-        }
+        spawners.lane(&Sandbox::none())?;
         Ok(spawners)
     }
 
@@ -92,24 +93,60 @@ impl Spawners {
         command: &Arc<Command>,
         turn: &Turn,
     ) -> Result<Started, StartError> {
+        let queue = self
+            .lane(&command.sandbox)
+            .map_err(|source| StartError::Resource {
+                program: command.program.clone(),
+                source,
+            })?;
         let (reply, started) = oneshot::channel();
         let (command, turn) = (Arc::clone(command), Arc::clone(turn));
-        self.queue.state().jobs.push_back(Job {
+        queue.state().jobs.push_back(Job {
             command,
             turn,
             reaper: self.reaper.clone(),
             reply,
         });
-        self.queue.changed.notify_one();
+        queue.changed.notify_one();
         // The reply is only lost if the thread is, to a panic.
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
+
+    /// The queue of the threads for a sandbox.
+    fn lane(&self, sandbox: &Sandbox) -> io::Result<&Queue> {
+        let index = Lane::of(sandbox);
+        let lane = &self.lanes[index];
+        if lane.get().is_none() {
+            // Two at a time may come here; the threads of the one that loses end with its queue.
+            lane.set(self.start(index)?).ok();
+        }
+        lane.get()
+            .map(|threads| &*threads.0)
+            .ok_or_else(|| io::Error::other("no threads"))
+    }
+
+    fn start(&self, index: usize) -> io::Result<Threads> {
+        let threads = Threads(Arc::default());
+        for number in 0..self.count {
+            let queue = Arc::clone(&threads.0);
+            let system = Arc::clone(&self.system);
+            thread::Builder::new()
+                .name(format!("mcpd-spawn-{index}-{number}"))
+                .spawn(move || {
+                    let lane = Lane::ALL[index].enter(&system);
+                    while let Some(job) = queue.next() {
+                        job.run(&system, &lane);
+                    }
+                })?;
+        }
+        Ok(threads)
+    }
 }
 
-impl Drop for Spawners {
+impl Drop for Threads {
     fn drop(&mut self) {
-        self.queue.state().closed = true;
-        self.queue.changed.notify_all();
+        self.0.state().closed = true;
+        self.0.changed.notify_all();
     }
 }
 
@@ -130,47 +167,41 @@ impl Queue {
 }
 
 impl Job {
-    fn run(self) {
+    fn run(self, system: &System, lane: &Entered) {
         if !self.reply.is_closed() {
-            let started = start(&self.command, self.turn, self.reaper);
+            let started = start(&self.command, self.turn, self.reaper, system, lane);
             // If the run was dropped meanwhile, the process comes back to us and is killed here.
             drop(self.reply.send(started));
         }
     }
 }
 
-fn start(command: &Command, turn: Turn, reaper: Reaper) -> Result<Started, StartError> {
+fn start(
+    command: &Command,
+    turn: Turn,
+    reaper: Reaper,
+    system: &System,
+    lane: &Entered,
+) -> Result<Started, StartError> {
     diagnosis::check(command)?;
     let program = resolve(command)?;
     let begun = Instant::now();
-    let mut child = match prepare(command, &program).spawn() {
-        Ok(child) => child,
-        Err(error) => return Err(diagnosis::diagnose(error, command, program)),
-    };
+    let born = system.start(command, &program, lane)?;
     let at = Instant::now();
-    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let process = Process::new(child, turn, reaper);
-    let (stdin, Some(stdout), Some(stderr)) = pipes else {
-        return Err(StartError::Io {
-            program,
-            source: io::Error::other("no pipes"),
-        });
-    };
-    let stdin = feed(stdin, command.stdin.clone().unwrap_or_default());
     Ok(Started {
-        process,
-        stdin,
-        stdout,
-        stderr,
+        process: Process::new(born.child, turn, reaper),
+        stdin: feed(born.stdin, command.stdin.clone().unwrap_or_default()),
+        stdout: born.stdout,
+        stderr: born.stderr,
         at,
         spawn: at - begun,
     })
 }
 
 /// Writes what the pipe takes at once; for most inputs that is all, and saves a wake-up.
-fn feed(pipe: Option<ChildStdin>, mut rest: Bytes) -> Input {
+fn feed(pipe: Option<Pipe>, mut rest: Bytes) -> Input {
     let mut report = StdinReport::default();
-    let Some(mut pipe) = pipe else {
+    let Some(pipe) = pipe else {
         return Input {
             pipe: None,
             rest,
@@ -179,7 +210,7 @@ fn feed(pipe: Option<ChildStdin>, mut rest: Bytes) -> Input {
     };
     let mut open = !rest.is_empty();
     if open {
-        match os::first_write(&mut pipe, &rest) {
+        match os::first_write(&pipe, &rest) {
             Ok(written) => {
                 report.written = written as u64;
                 rest = rest.split_off(written);
@@ -199,43 +230,7 @@ fn feed(pipe: Option<ChildStdin>, mut rest: Bytes) -> Input {
     }
 }
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the one place where processes are started"
-)]
-fn prepare(command: &Command, program: &Path) -> std::process::Command {
-    let mut prepared = std::process::Command::new(program);
-    prepared
-        .args(&command.args)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    prepared.stdin(if command.stdin.is_some() {
-        Stdio::piped()
-    } else {
-        Stdio::null()
-    });
-    if let Some(names) = &command.inherited {
-        prepared.env_clear();
-        prepared.envs(
-            names
-                .iter()
-                .filter_map(|name| Some((name, env::var_os(name)?))),
-        );
-    }
-    for (name, value) in &command.changes {
-        match value {
-            Some(value) => prepared.env(name, value),
-            None => prepared.env_remove(name),
-        };
-    }
-    if let Some(directory) = &command.current_dir {
-        prepared.current_dir(directory);
-    }
-    os::configure(&mut prepared);
-    prepared
-}
-
-/// The absolute path of the program. With a bare name std would have to fork when `PATH` is changed.
+/// The absolute path of the program.
 fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     let program = &command.program;
     if cfg!(windows) {

@@ -1,53 +1,31 @@
-//! Windows, compiled with care but not tested.
-//!
-//! There is no job object yet: only the process itself is killed, and at once, since there is no TERM. What it started
-//! lives on. Pipes are read and written by the runtime's blocking threads.
+//! Windows, compiled with care but not tested. Pipes are read and written by the runtime's blocking threads.
 
 use std::fs::Metadata;
 use std::io;
 use std::os::windows::io::OwnedHandle;
-use std::os::windows::process::CommandExt as _;
 use std::path::Path;
-use std::process::{Child, ChildStdin, ExitStatus};
-use std::time::Duration;
+use std::process::ExitStatus;
 
 use tokio::fs::File;
 
 use super::Fault;
 
+/// Our end of a pipe.
+pub(crate) type Pipe = OwnedHandle;
 pub(crate) type Reader = File;
 pub(crate) type Writer = File;
 
-pub(crate) fn reader(end: impl Into<OwnedHandle>) -> io::Result<Reader> {
-    Ok(File::from_std(end.into().into()))
+pub(crate) fn reader(end: Pipe) -> io::Result<Reader> {
+    Ok(File::from_std(end.into()))
 }
 
-pub(crate) fn writer(end: impl Into<OwnedHandle>) -> io::Result<Writer> {
-    Ok(File::from_std(end.into().into()))
+pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
+    Ok(File::from_std(end.into()))
 }
 
 /// Anonymous pipes can't be told not to block, so the runtime writes everything.
-pub(crate) fn first_write(_stdin: &mut ChildStdin, _bytes: &[u8]) -> io::Result<usize> {
+pub(crate) fn first_write(_stdin: &Pipe, _bytes: &[u8]) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())
-}
-
-pub(crate) fn configure(command: &mut std::process::Command) {
-    const CREATE_NEW_PROCESS_GROUP: u32 = 0x200;
-    const CREATE_NO_WINDOW: u32 = 0x0800_0000;
-    command.creation_flags(CREATE_NEW_PROCESS_GROUP | CREATE_NO_WINDOW);
-}
-
-pub(crate) fn terminate(leader: &mut Child) {
-    kill(leader);
-}
-
-pub(crate) fn kill(leader: &mut Child) {
-    // Fails if it has ended already.
-    leader.kill().ok();
-}
-
-pub(crate) fn has_exited(leader: &mut Child) -> bool {
-    !matches!(leader.try_wait(), Ok(None))
 }
 
 pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
@@ -81,20 +59,5 @@ pub(crate) fn fault(error: &io::Error) -> Fault {
         (io::ErrorKind::PermissionDenied, _) => Fault::Denied,
         (io::ErrorKind::OutOfMemory, _) => Fault::Exhausted,
         _ => Fault::Other,
-    }
-}
-
-/// Becomes ready from time to time, for somebody to look.
-#[derive(Debug)]
-pub(crate) struct ExitWatch;
-
-impl ExitWatch {
-    pub(crate) fn new(_child: &Child) -> io::Result<Self> {
-        Ok(Self)
-    }
-
-    /// Resolves when the process may have ended. Cancel safe.
-    pub(crate) async fn exited(&mut self) {
-        tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

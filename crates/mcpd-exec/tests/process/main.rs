@@ -4,6 +4,7 @@
 
 mod alone;
 mod cancel;
+mod confined;
 mod ending;
 mod environment;
 mod input;

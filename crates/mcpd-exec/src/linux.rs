@@ -1,0 +1,293 @@
+//! Linux: processes made with vfork semantics and confined on the way to their program.
+
+mod confine;
+mod fault;
+mod filter;
+mod image;
+mod landlock;
+mod lane;
+mod pipe;
+mod raw;
+mod temporary;
+mod tree;
+mod watchdog;
+
+use std::fs::OpenOptions;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::sync::Arc;
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+
+use self::confine::Confinement;
+use self::image::{image, resources, text};
+use self::raw::{Plan, Stage};
+use self::temporary::{Directories, Lease};
+use self::tree::Orphans;
+use crate::command::Command;
+use crate::enforced::Enforced;
+use crate::error::{StartError, diagnosis};
+use crate::executor::Config;
+use crate::os::{Birth, Remains};
+use crate::sandbox::{Level, Missing};
+
+pub(crate) use self::lane::{Entered, Lane};
+pub(crate) use self::watchdog::run as run_watchdog;
+
+/// What the processes of one executor share.
+#[derive(Debug)]
+pub(crate) struct System {
+    orphans: Option<&'static Orphans>,
+    /// Processes can be told by their marks.
+    marks: bool,
+    /// The word with which our own threads may set marks under a filter.
+    secret: u64,
+    null: OwnedFd,
+    directories: Arc<Directories>,
+    /// `None` if none was wanted. Dropped before the directories, so that it does not mind their removal.
+    watchdog: Option<watchdog::Watchdog>,
+}
+
+impl System {
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
+        let parent = config.temporary.clone();
+        let directories = Directories::below(&parent.unwrap_or_else(std::env::temp_dir));
+        let orphans = config.reaper.then(Orphans::adopt).transpose()?;
+        let watchdog = config
+            .watchdog
+            .then(|| watchdog::Watchdog::start(directories.root()))
+            .transpose()?;
+        let null = OpenOptions::new().read(true).open("/dev/null")?;
+        Ok(Self {
+            orphans,
+            marks: tree::can_mark(),
+            secret: tree::random(),
+            null: pipe::above_reserved(null.into())?,
+            directories: Arc::new(directories),
+            watchdog,
+        })
+    }
+
+    /// Reaps orphans of our runs that have ended, and says how many have not.
+    pub(crate) fn reap_orphans(&self) -> usize {
+        self.orphans.map_or(0, Orphans::reap)
+    }
+
+    /// Starts `command`, whose program is at `program`, on a thread of its lane.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is started then.
+    pub(crate) fn start(
+        &self,
+        command: &Command,
+        program: &Path,
+        lane: &Entered,
+    ) -> Result<Birth, StartError> {
+        let failed = |source| StartError::Io {
+            program: program.to_owned(),
+            source,
+        };
+        let level = command.sandbox.level;
+        let limits = command.limits.at(level);
+        let mut confinement = Confinement::prepare(command, &limits, self, lane).map_err(failed)?;
+        refuse_missing(&confinement.enforced, command, program, lane)?;
+        let pipes =
+            pipe::Pipes::new(command.stdin.is_some()).map_err(|source| StartError::Resource {
+                program: program.to_owned(),
+                source,
+            })?;
+        let temporary = confinement.temporary.as_ref().map(Lease::path);
+        let image = image(command, program, temporary).map_err(failed)?;
+        let directory = command.current_dir.as_ref().map(text);
+        let directory = directory.transpose().map_err(failed)?;
+        let resources = resources(&limits, level);
+        let plan = Plan {
+            namespaces: None,
+            stdio: pipes.ends(self.null.as_fd()),
+            limits: &resources,
+            cgroup: None,
+            mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
+            run_as: command.sandbox.run_as,
+            directory: directory.as_deref(),
+            unprivileged: level >= Level::Guarded,
+            ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
+            filters: &[],
+            image: &image,
+        };
+        let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
+        confinement.ruleset = None;
+        let child = Child {
+            pid: spawned.pid,
+            pidfd: Arc::new(spawned.pidfd),
+            ending: confinement.ending(),
+            orphans: self.orphans,
+            confinement,
+        };
+        let (stdin, stdout, stderr) = pipes.ours();
+        Ok(Birth {
+            child,
+            stdin,
+            stdout,
+            stderr,
+        })
+    }
+}
+
+/// What is missing matters at once if it must be there, or if it keeps something in that nothing else does.
+fn refuse_missing(
+    enforced: &Enforced,
+    command: &Command,
+    program: &Path,
+    lane: &Entered,
+) -> Result<(), StartError> {
+    let refuses = command.sandbox.missing == Missing::Refuse || lane.is_needed();
+    if enforced.missing.is_empty() || !refuses {
+        return Ok(());
+    }
+    Err(StartError::Unenforceable {
+        program: program.to_owned(),
+        missing: enforced.missing.clone(),
+    })
+}
+
+/// A process that has not been reaped.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pid: Pid,
+    pidfd: Arc<OwnedFd>,
+    /// For a run of which nothing may be left.
+    ending: Option<tree::Ending>,
+    orphans: Option<&'static Orphans>,
+    confinement: Confinement,
+}
+
+impl Child {
+    /// Asks the group to end, and wakes those who are stopped and could not hear it.
+    pub(crate) fn terminate(&mut self) {
+        self.signal_group(Signal::TERM);
+        self.signal_group(Signal::CONT);
+    }
+
+    /// Kills the group.
+    pub(crate) fn kill(&mut self) {
+        self.signal_group(Signal::KILL);
+    }
+
+    /// Until it is reaped its number is nobody else's.
+    fn signal_group(&self, signal: Signal) {
+        // Fails if nobody is left, or those left have changed their user. Either way there is nothing more to do.
+        kill_process_group(self.pid, signal).ok();
+    }
+
+    /// Whether the leader has ended. It stays a zombie, so that its group can still be signalled.
+    pub(crate) fn has_exited(&mut self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
+            Ok(status) => status.is_some(),
+            // Somebody else reaped it: the host ignores SIGCHLD or waits for every child.
+            Err(rustix::io::Errno::CHILD) => true,
+            Err(_) => false,
+        }
+    }
+
+    pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
+        ExitWatch::new(Arc::clone(&self.pidfd))
+    }
+
+    /// Nothing may be left of its run.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.confinement.enforced.level >= Level::Guarded
+    }
+
+    /// Whether it is certain that nothing of the run is left beside its leader, which has ended.
+    pub(crate) fn was_alone(&self) -> bool {
+        match (self.orphans, self.confinement.mark) {
+            (Some(orphans), Some(mark)) => !orphans.has(mark),
+            _ => false,
+        }
+    }
+
+    /// How many processes of the run are left beside its leader, which has ended, if that can be known.
+    pub(crate) fn left(&self) -> Option<u32> {
+        let (orphans, mark) = (self.orphans?, self.confinement.mark?);
+        Some(orphans.alive(mark))
+    }
+
+    /// One round of ending whatever is left. True if nothing is, but the leader's own remains.
+    pub(crate) fn end_round(&mut self) -> bool {
+        let ended = self.has_exited();
+        match &mut self.ending {
+            Some(ending) => ending.round(self.pid, ended, self.orphans),
+            None => {
+                self.kill();
+                ended
+            }
+        }
+    }
+
+    /// How many processes were killed after the leader.
+    pub(crate) fn killed(&self) -> u32 {
+        self.ending.as_ref().map_or(0, tree::Ending::killed)
+    }
+
+    /// Takes the status of a leader that has ended. `None` if it has not.
+    ///
+    /// # Errors
+    ///
+    /// Somebody else has taken it.
+    pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
+        raw::reap(self.pid, false)
+    }
+
+    pub(crate) fn enforced(&self) -> &Enforced {
+        &self.confinement.enforced
+    }
+}
+
+/// Becomes ready when a process has ended.
+#[derive(Debug)]
+pub(crate) struct ExitWatch(AsyncFd<Arc<OwnedFd>>);
+
+impl ExitWatch {
+    fn new(pidfd: Arc<OwnedFd>) -> io::Result<Self> {
+        #[expect(
+            deprecated,
+            reason = "its successor is unsafe, for types that may lose their descriptor; this one can't"
+        )]
+        let register = AsyncFd::with_interest;
+        Ok(Self(register(pidfd, Interest::READABLE)?))
+    }
+
+    /// Resolves when the process has ended. Cancel safe.
+    pub(crate) async fn exited(&mut self) {
+        // The only error is that the runtime is shutting down, which drops us next.
+        if self.0.readable().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// What a step that failed means for whoever wanted the process.
+fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartError {
+    let raw::Failure { step, error } = failure;
+    let program = program.to_owned();
+    match step {
+        Stage::Exec => diagnosis::diagnose(error, command, program),
+        Stage::Directory => StartError::CwdMissing {
+            directory: command.current_dir.clone().unwrap_or_default(),
+        },
+        Stage::Clone => StartError::Resource {
+            program,
+            source: error,
+        },
+        step => StartError::Setup {
+            program,
+            step: step.describe(),
+            source: error,
+        },
+    }
+}

@@ -1,0 +1,70 @@
+//! From a command to what the kernel takes: arguments, environment and limits.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::io;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::Path;
+
+use rustix::process::{Resource, getrlimit};
+
+use super::raw::Image;
+use crate::command::Command;
+use crate::limits::Limits;
+use crate::sandbox::Level;
+
+/// # Errors
+///
+/// There is a NUL byte in it.
+pub(crate) fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
+    Ok(CString::new(text.as_ref().as_bytes())?)
+}
+
+/// The program at `program` with the arguments and the environment of `command`.
+pub(crate) fn image(
+    command: &Command,
+    program: &Path,
+    temporary: Option<&Path>,
+) -> io::Result<Image> {
+    let arguments = command.args.iter().map(OsString::as_os_str);
+    let arguments = [program.as_os_str()].into_iter().chain(arguments);
+    let mut environment = command.environment();
+    if let Some(directory) = temporary {
+        environment.insert("TMPDIR".into(), directory.into());
+    }
+    let environment = environment.into_iter().map(|(name, value)| {
+        let mut variable = name.into_vec();
+        variable.push(b'=');
+        variable.extend_from_slice(value.as_bytes());
+        Ok(CString::new(variable)?)
+    });
+    Ok(Image::new(
+        arguments.map(text).collect::<io::Result<_>>()?,
+        environment.collect::<io::Result<_>>()?,
+    ))
+}
+
+/// The limits of a process, none above what this process itself is held to.
+pub(crate) fn resources(limits: &Limits, level: Level) -> Vec<(i32, u64, u64)> {
+    let seconds = limits.cpu.map(|cpu| cpu.as_secs().max(1));
+    let core = (level >= Level::Guarded).then_some(0);
+    let wanted = [
+        (libc::RLIMIT_CPU, Resource::Cpu, seconds),
+        (libc::RLIMIT_AS, Resource::As, limits.address_space),
+        (libc::RLIMIT_FSIZE, Resource::Fsize, limits.file_size),
+        (libc::RLIMIT_NOFILE, Resource::Nofile, limits.open_files),
+        (libc::RLIMIT_NPROC, Resource::Nproc, limits.processes),
+        (libc::RLIMIT_CORE, Resource::Core, core),
+    ];
+    let wanted = wanted.into_iter().filter_map(|(number, resource, wish)| {
+        let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
+        let soft = wish?.min(most);
+        // At the soft limit of processor time a program is told, a second later it is killed.
+        let hard = if resource == Resource::Cpu {
+            soft.saturating_add(1).min(most)
+        } else {
+            soft
+        };
+        Some((number as i32, soft, hard))
+    });
+    wanted.collect()
+}

@@ -1,0 +1,666 @@
+//! Making a process with vfork semantics, and the two system calls no safe library offers. All the unsafe code there is.
+//!
+//! The child runs on a stack of its own in the memory of this process, while the calling thread sleeps until the child
+//! has reached its program or has ended. So it may do nothing but system calls: it must not allocate, lock or panic. All
+//! it needs is prepared before, and all it has to say are two words in [`Report`].
+#![expect(
+    unsafe_code,
+    reason = "std can only confine a child after fork, which takes the longer the larger we are"
+)]
+
+use std::cell::RefCell;
+use std::convert::Infallible;
+use std::ffi::{CStr, CString};
+use std::io;
+use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::ExitStatus;
+use std::ptr::{null, null_mut};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::time::Duration;
+
+use libc::{c_char, c_int, c_long, c_void, sock_filter};
+use rustix::process::Pid;
+
+use super::fault;
+use crate::outcome::Usage;
+use crate::sandbox::RunAs;
+
+/// Room for the child's few stack frames.
+const STACK: usize = 64 * 1024;
+/// The last standard signal and the real-time signals after it.
+const SIGNALS: c_int = 64;
+
+/// A program with its arguments and environment, as the kernel takes them.
+#[derive(Debug)]
+pub(crate) struct Image {
+    /// Owns what the pointers point to.
+    _strings: Vec<CString>,
+    argv: Vec<*const c_char>,
+    envp: Vec<*const c_char>,
+}
+
+impl Image {
+    /// The first argument is the path of the program.
+    pub(crate) fn new(arguments: Vec<CString>, environment: Vec<CString>) -> Self {
+        let terminated = |strings: &[CString]| {
+            let pointers = strings.iter().map(|text| text.as_ptr());
+            pointers.chain([null()]).collect()
+        };
+        let (argv, envp) = (terminated(&arguments), terminated(&environment));
+        let mut strings = arguments;
+        strings.extend(environment);
+        Self {
+            _strings: strings,
+            argv,
+            envp,
+        }
+    }
+}
+
+/// What the child does on its way to the program, in the order of the fields.
+#[derive(Debug)]
+pub(crate) struct Plan<'a> {
+    /// Namespaces of its own, and what has to be done in them.
+    pub(crate) namespaces: Option<&'a Namespaces<'a>>,
+    /// Standard input, output and error. Numbers above [`Plan::RESERVED`].
+    pub(crate) stdio: [BorrowedFd<'a>; 3],
+    /// `RLIMIT_*`, soft and hard.
+    pub(crate) limits: &'a [(c_int, u64, u64)],
+    /// The `cgroup.procs` of the group to join, open for writing.
+    pub(crate) cgroup: Option<BorrowedFd<'a>>,
+    /// The value that makes it and all its descendants known, and the word that allows setting it.
+    pub(crate) mark: Option<(u64, u64)>,
+    pub(crate) run_as: Option<RunAs>,
+    pub(crate) directory: Option<&'a CStr>,
+    /// Neither it nor any program it runs gets privileges, not even root's.
+    pub(crate) unprivileged: bool,
+    /// A Landlock ruleset to enter.
+    pub(crate) ruleset: Option<BorrowedFd<'a>>,
+    /// Filters to add to those of the calling thread.
+    pub(crate) filters: &'a [Vec<sock_filter>],
+    pub(crate) image: &'a Image,
+}
+
+impl Plan<'_> {
+    /// Descriptors up to this one are given new meanings on the way.
+    pub(crate) const RESERVED: RawFd = 3;
+}
+
+/// Namespaces for one process, and their furnishing.
+#[derive(Debug)]
+pub(crate) struct Namespaces<'a> {
+    /// `CLONE_NEW*`.
+    pub(crate) flags: c_int,
+    pub(crate) steps: Vec<Step>,
+    /// The program that runs as the first process of the namespace, and starts the real one.
+    pub(crate) init: BorrowedFd<'a>,
+    /// Where that program reports, as its descriptor 3.
+    pub(crate) status: BorrowedFd<'a>,
+}
+
+/// One step of furnishing namespaces.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Writes a text to a file.
+    Write { path: CString, text: CString },
+    /// Mounts a file system, or changes the propagation of mounts.
+    Mount {
+        source: CString,
+        target: CString,
+        kind: CString,
+        flags: u64,
+        data: CString,
+    },
+    /// Takes a copy of the tree at a path, to be attached later.
+    Take { path: CString, slot: usize },
+    /// Makes a directory, which may exist.
+    Directory { path: CString },
+    /// Makes an empty file, which may exist.
+    File { path: CString },
+    /// Attaches the tree of a slot.
+    Attach { slot: usize, path: CString },
+    /// Changes attributes of the mount at a path, or of all below too.
+    Attributes {
+        path: CString,
+        set: u64,
+        clear: u64,
+        below: bool,
+    },
+}
+
+/// How many trees one plan may take.
+pub(crate) const SLOTS: usize = 32;
+
+/// A process that has reached its program.
+#[derive(Debug)]
+pub(crate) struct Spawned {
+    pub(crate) pid: Pid,
+    pub(crate) pidfd: OwnedFd,
+}
+
+/// Which step failed, and how.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) step: Stage,
+    pub(crate) error: io::Error,
+}
+
+/// What a child was doing when it failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Stage {
+    Clone,
+    Namespaces,
+    Session,
+    Stdio,
+    Descriptors,
+    Limits,
+    Cgroup,
+    Mark,
+    User,
+    Directory,
+    Privileges,
+    Landlock,
+    Signals,
+    Seccomp,
+    Exec,
+}
+
+const STAGES: [Stage; 15] = [
+    Stage::Clone,
+    Stage::Namespaces,
+    Stage::Session,
+    Stage::Stdio,
+    Stage::Descriptors,
+    Stage::Limits,
+    Stage::Cgroup,
+    Stage::Mark,
+    Stage::User,
+    Stage::Directory,
+    Stage::Privileges,
+    Stage::Landlock,
+    Stage::Signals,
+    Stage::Seccomp,
+    Stage::Exec,
+];
+
+impl Stage {
+    /// Reads after "failed to".
+    pub(crate) fn describe(self) -> &'static str {
+        match self {
+            Self::Clone => "create a process",
+            Self::Namespaces => "set up namespaces",
+            Self::Session => "start a session",
+            Self::Stdio => "connect its pipes",
+            Self::Descriptors => "keep descriptors from it",
+            Self::Limits => "set its limits",
+            Self::Cgroup => "put it into its control group",
+            Self::Mark => "mark it",
+            Self::User => "change its user",
+            Self::Directory => "enter its directory",
+            Self::Privileges => "drop its privileges",
+            Self::Landlock => "enter its Landlock ruleset",
+            Self::Signals => "reset its signals",
+            Self::Seccomp => "install its system call filter",
+            Self::Exec => "execute it",
+        }
+    }
+}
+
+/// What the child says before it gives up: 0 as long as all is well.
+#[derive(Debug, Default)]
+struct Report {
+    stage: AtomicU32,
+    errno: AtomicI32,
+}
+
+struct Job<'a> {
+    plan: &'a Plan<'a>,
+    report: Report,
+}
+
+thread_local! {
+    static STACK_MEMORY: RefCell<Vec<u128>> = RefCell::new(vec![0; STACK / size_of::<u128>()]);
+}
+
+/// Makes a process and waits until it has reached its program.
+///
+/// # Errors
+///
+/// What the child could not do. It is gone then.
+pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
+    let mut job = Job {
+        plan,
+        report: Report::default(),
+    };
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
+    let flags = flags | plan.namespaces.map_or(0, |namespaces| namespaces.flags);
+    let mut pidfd: RawFd = -1;
+    let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
+        let job: *mut Job<'_> = &raw mut job;
+        let _quiet = Quiet::new();
+        // SAFETY: the stack is this thread's alone, aligned, and unused until the child is done with it, since CLONE_VFORK
+        // makes this thread sleep meanwhile; `job` lives longer than that, and `child` does what CLONE_VM allows.
+        unsafe {
+            let top = stack.as_mut_ptr_range().end.cast::<c_void>();
+            checked(|| libc::clone(child, top, flags, job.cast(), &raw mut pidfd) as c_long)
+        }
+    });
+    let pid = cloned.map_err(|error| Failure {
+        step: Stage::Clone,
+        error,
+    })?;
+    let failed = job.report.errno.load(Relaxed);
+    let (Some(pid), true) = (Pid::from_raw(pid as i32), pidfd >= 0) else {
+        return Err(Failure {
+            step: Stage::Clone,
+            error: io::Error::other("the kernel gave no pidfd"),
+        });
+    };
+    // SAFETY: CLONE_PIDFD has made it for us.
+    let pidfd = unsafe { OwnedFd::from_raw_fd(pidfd) };
+    if failed == 0 {
+        return Ok(Spawned { pid, pidfd });
+    }
+    // It has ended, or is about to.
+    reap(pid, true).ok();
+    Err(Failure {
+        step: STAGES[job.report.stage.load(Relaxed) as usize],
+        error: io::Error::from_raw_os_error(failed),
+    })
+}
+
+/// No signal reaches this thread while it lives: a handler would run in the child, on our memory.
+struct Quiet(libc::sigset_t);
+
+impl Quiet {
+    fn new() -> Self {
+        // SAFETY: both sets are valid, and written before they are read.
+        unsafe {
+            let (mut all, mut before) = std::mem::zeroed();
+            libc::sigfillset(&raw mut all);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const all, &raw mut before);
+            Self(before)
+        }
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        // SAFETY: the set was filled in by the kernel.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.0, null_mut()) };
+    }
+}
+
+fn errno() -> c_int {
+    // SAFETY: it points to this thread's errno; the child has borrowed the thread's.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Runs a system call, unless a test wants it to fail.
+fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
+    if let Some(error) = fault::here() {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    match call() {
+        result if result < 0 => Err(io::Error::from_raw_os_error(errno())),
+        result => Ok(result),
+    }
+}
+
+/// The child. Nothing but system calls from here on.
+extern "C" fn child(job: *mut c_void) -> c_int {
+    // SAFETY: `spawn` passes a `Job` and sleeps until we are gone.
+    let job = unsafe { &*job.cast::<Job<'_>>() };
+    // SAFETY: this is the child.
+    let Err((stage, errno)) = unsafe { become_program(job.plan) };
+    job.report.stage.store(stage as u32, Relaxed);
+    job.report.errno.store(errno, Relaxed);
+    // SAFETY: ends the child without running anything of this process's.
+    unsafe { libc::_exit(127) }
+}
+
+/// A step that failed, with the number the kernel gave.
+type Stopped = (Stage, c_int);
+
+/// Runs a system call in the child.
+fn must(stage: Stage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> {
+    if let Some(error) = fault::here() {
+        return Err((stage, error));
+    }
+    match call() {
+        result if result < 0 => Err((stage, errno())),
+        result => Ok(result),
+    }
+}
+
+/// # Safety
+///
+/// Only for a child made by [`spawn`], as everything below.
+unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
+    // SAFETY: this is the child.
+    unsafe {
+        if let Some(namespaces) = plan.namespaces {
+            furnish(namespaces)?;
+        }
+        must(Stage::Session, || c_long::from(libc::setsid()))?;
+        connect(plan)?;
+        limit(plan)?;
+        if let Some(run_as) = plan.run_as {
+            change_user(run_as)?;
+        }
+        if let Some(directory) = plan.directory {
+            must(Stage::Directory, || {
+                c_long::from(libc::chdir(directory.as_ptr()))
+            })?;
+        }
+        if plan.unprivileged {
+            drop_privileges()?;
+        }
+        if let Some(ruleset) = plan.ruleset {
+            must(Stage::Landlock, || {
+                libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
+            })?;
+        }
+        reset_signals()?;
+        for filter in plan.filters {
+            let program = libc::sock_fprog {
+                len: filter.len() as u16,
+                filter: filter.as_ptr().cast_mut(),
+            };
+            must(Stage::Seccomp, || {
+                let mode = libc::SECCOMP_SET_MODE_FILTER;
+                libc::syscall(libc::SYS_seccomp, mode, 0, &raw const program)
+            })?;
+        }
+        execute(plan)
+    }
+}
+
+/// Everything by which the kernel counts what the run uses, and tells it from others.
+unsafe fn limit(plan: &Plan<'_>) -> Result<(), Stopped> {
+    let pair = |soft, hard| libc::rlimit64 {
+        rlim_cur: soft,
+        rlim_max: hard,
+    };
+    for &(resource, soft, hard) in plan.limits {
+        let new = pair(soft, hard);
+        // SAFETY: a live limit is set, none is asked for.
+        must(Stage::Limits, || unsafe {
+            let nothing = null::<c_void>();
+            libc::syscall(libc::SYS_prlimit64, 0, resource, &raw const new, nothing)
+        })?;
+    }
+    if let Some(cgroup) = plan.cgroup {
+        // SAFETY: writes from a live string. "0" is whoever writes it.
+        must(Stage::Cgroup, || unsafe {
+            libc::write(cgroup.as_raw_fd(), c"0".as_ptr().cast(), 1) as c_long
+        })?;
+    }
+    if let Some((mark, word)) = plan.mark {
+        let mark = pair(mark, mark);
+        // SAFETY: the limit is live. The kernel does not look at the third argument; the filter on this thread does.
+        must(Stage::Mark, || unsafe {
+            let resource = libc::RLIMIT_LOCKS;
+            libc::syscall(libc::SYS_setrlimit, resource, &raw const mark, word)
+        })?;
+    }
+    Ok(())
+}
+
+unsafe fn execute(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
+    let (argv, envp) = (plan.image.argv.as_ptr(), plan.image.envp.as_ptr());
+    let failed = must(Stage::Exec, || {
+        // SAFETY: both arrays end with a null pointer, as do the strings, and `argv` is not empty.
+        unsafe {
+            match plan.namespaces {
+                Some(namespaces) => {
+                    let init = namespaces.init.as_raw_fd();
+                    let flags = libc::AT_EMPTY_PATH;
+                    libc::syscall(libc::SYS_execveat, init, c"".as_ptr(), argv, envp, flags)
+                }
+                None => c_long::from(libc::execve(*argv, argv, envp)),
+            }
+        }
+    });
+    // It only returns if it failed.
+    Err(failed.err().unwrap_or((Stage::Exec, libc::EINVAL)))
+}
+
+/// Pipes to 0, 1 and 2, the report of the first process to 3, and nothing else.
+unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
+    const CLOEXEC: c_int = 4;
+    for (target, source) in plan.stdio.iter().enumerate() {
+        // SAFETY: the descriptors are the caller's.
+        must(Stage::Stdio, || unsafe {
+            c_long::from(libc::dup2(source.as_raw_fd(), target as c_int))
+        })?;
+    }
+    let mut first = Plan::RESERVED;
+    if let Some(namespaces) = plan.namespaces {
+        // SAFETY: as above.
+        must(Stage::Stdio, || unsafe {
+            c_long::from(libc::dup2(namespaces.status.as_raw_fd(), first))
+        })?;
+        first += 1;
+    }
+    // SAFETY: only marks descriptors of the child's own table.
+    let marked = must(Stage::Descriptors, || unsafe {
+        libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOEXEC)
+    });
+    match marked {
+        // Before Linux 5.11: what was not made for us to keep may pass.
+        Err((_, libc::ENOSYS | libc::EINVAL)) => Ok(()),
+        other => other.map(drop),
+    }
+}
+
+/// By the system calls themselves: libc's functions would change the user of all our threads.
+unsafe fn change_user(run_as: RunAs) -> Result<(), Stopped> {
+    let (user, group) = (run_as.user, run_as.group);
+    // SAFETY: no pointers but a null one with length 0.
+    unsafe {
+        must(Stage::User, || {
+            libc::syscall(libc::SYS_setgroups, 0, null::<c_void>())
+        })?;
+        must(Stage::User, || {
+            libc::syscall(libc::SYS_setresgid, group, group, group)
+        })?;
+        must(Stage::User, || {
+            libc::syscall(libc::SYS_setresuid, user, user, user)
+        })?;
+    }
+    Ok(())
+}
+
+/// Also keeps root from getting its capabilities back with the next program.
+unsafe fn drop_privileges() -> Result<(), Stopped> {
+    /// Root is nobody special, and stays so: SECBIT_NOROOT and SECBIT_NO_SETUID_FIXUP, both locked.
+    const NOBODY_SPECIAL: c_long = 0b1111;
+    const VERSION_3: u32 = 0x2008_0522;
+    let header = [VERSION_3, 0];
+    let none = [0_u32; 6];
+    // SAFETY: the two arrays have the layout of the kernel's structures.
+    unsafe {
+        must(Stage::Privileges, || {
+            c_long::from(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+        })?;
+        // Whoever has no capabilities may not do this, and need not.
+        let special = must(Stage::Privileges, || {
+            c_long::from(libc::prctl(
+                libc::PR_SET_SECUREBITS,
+                NOBODY_SPECIAL,
+                0,
+                0,
+                0,
+            ))
+        });
+        if !matches!(special, Ok(_) | Err((_, libc::EPERM))) {
+            return special.map(drop);
+        }
+        must(Stage::Privileges, || {
+            libc::syscall(libc::SYS_capset, header.as_ptr(), none.as_ptr())
+        })?;
+    }
+    Ok(())
+}
+
+/// All signals do what they do by default, and none is held back. In this order: one that is pending would run our handler.
+unsafe fn reset_signals() -> Result<(), Stopped> {
+    // SAFETY: an all-zero action is the default one, an all-zero set is empty.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        for signal in 1..=SIGNALS {
+            // Refused for KILL, STOP and those libc keeps to itself, which it never ignores.
+            libc::sigaction(signal, &raw const default, null_mut());
+        }
+        let empty: libc::sigset_t = std::mem::zeroed();
+        must(Stage::Signals, || {
+            let set = libc::SIG_SETMASK;
+            c_long::from(libc::sigprocmask(set, &raw const empty, null_mut()))
+        })?;
+    }
+    Ok(())
+}
+
+unsafe fn furnish(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
+    let mut taken: [c_long; SLOTS] = [-1; SLOTS];
+    for step in &namespaces.steps {
+        // SAFETY: the strings of the step are live.
+        must(Stage::Namespaces, || unsafe { perform(step, &mut taken) })?;
+    }
+    Ok(())
+}
+
+unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
+    const OPEN_TREE_CLONE: c_int = 1;
+    const AT_RECURSIVE: c_int = 0x8000;
+    const MOVE_MOUNT_F_EMPTY_PATH: c_int = 4;
+    let here = libc::AT_FDCWD;
+    // SAFETY: all pointers are to strings of the step.
+    unsafe {
+        match step {
+            Step::Write { path, text } => write(path, text),
+            Step::Mount {
+                source,
+                target,
+                kind,
+                flags,
+                data,
+            } => {
+                let (source, target) = (source.as_ptr(), target.as_ptr());
+                let data = data.as_ptr().cast();
+                c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
+            }
+            Step::Take { path, slot } => {
+                let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE;
+                taken[*slot] = libc::syscall(libc::SYS_open_tree, here, path.as_ptr(), flags);
+                taken[*slot]
+            }
+            Step::Directory { path } => existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755))),
+            Step::File { path } => {
+                let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
+                existing(c_long::from(libc::open(path.as_ptr(), flags, 0o644)))
+            }
+            Step::Attach { slot, path } => {
+                let (tree, flags) = (taken[*slot], MOVE_MOUNT_F_EMPTY_PATH);
+                let (itself, path) = (c"".as_ptr(), path.as_ptr());
+                libc::syscall(libc::SYS_move_mount, tree, itself, here, path, flags)
+            }
+            Step::Attributes {
+                path,
+                set,
+                clear,
+                below,
+            } => {
+                let attributes = [*set, *clear, 0, 0];
+                let flags = if *below { AT_RECURSIVE } else { 0 };
+                let (path, size) = (path.as_ptr(), size_of_val(&attributes));
+                let attributes = attributes.as_ptr();
+                libc::syscall(libc::SYS_mount_setattr, here, path, flags, attributes, size)
+            }
+        }
+    }
+}
+
+/// What is there already need not be made.
+fn existing(result: c_long) -> c_long {
+    if result < 0 && errno() == libc::EEXIST {
+        0
+    } else {
+        result
+    }
+}
+
+unsafe fn write(path: &CStr, text: &CStr) -> c_long {
+    // SAFETY: both strings are live.
+    unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        if file < 0 {
+            return -1;
+        }
+        // The child's table of descriptors goes with the child, should this fail.
+        let written = libc::write(file, text.as_ptr().cast(), text.to_bytes().len());
+        if written >= 0 {
+            libc::close(file);
+        }
+        written as c_long
+    }
+}
+
+/// Takes the status of a child that has ended, with what it used; waits for its end if told so.
+///
+/// # Errors
+///
+/// It is no child of this process (any more).
+pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage)>> {
+    let mut status: c_int = 0;
+    let options = if wait { 0 } else { libc::WNOHANG };
+    loop {
+        // SAFETY: an all-zero rusage is valid, and both pointers are to live values.
+        let (reaped, usage) = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            let pid = pid.as_raw_nonzero().get();
+            let reaped = libc::wait4(pid, &raw mut status, options, &raw mut usage);
+            (reaped, usage)
+        };
+        match reaped {
+            0 => return Ok(None),
+            1.. => return Ok(Some((ExitStatus::from_raw(status), used(&usage)))),
+            _ => {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+    }
+}
+
+fn used(usage: &libc::rusage) -> Usage {
+    let time = |time: libc::timeval| {
+        Duration::new(
+            time.tv_sec.unsigned_abs(),
+            time.tv_usec.unsigned_abs() as u32 * 1000,
+        )
+    };
+    Usage {
+        user: time(usage.ru_utime),
+        system: time(usage.ru_stime),
+        // In KiB.
+        peak_memory: Some(usage.ru_maxrss.unsigned_abs() * 1024),
+    }
+}
+
+/// The hard limit another process is held to. `None` if there is no such process, or it is none of our business.
+pub(crate) fn hard_limit_of(pid: Pid, resource: c_int) -> Option<u64> {
+    // SAFETY: an all-zero rlimit is valid; nothing is set.
+    unsafe {
+        let mut limit: libc::rlimit64 = std::mem::zeroed();
+        let pid = pid.as_raw_nonzero().get();
+        let nothing = null::<c_void>();
+        let result = libc::syscall(libc::SYS_prlimit64, pid, resource, nothing, &raw mut limit);
+        (result == 0).then_some(limit.rlim_max)
+    }
+}

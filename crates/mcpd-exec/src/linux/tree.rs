@@ -1,0 +1,283 @@
+//! Finding and ending every process of a run.
+//!
+//! Every process of a run carries a mark that is inherited and that a confined process can't change: the hard limit
+//! `RLIMIT_LOCKS`, which Linux stores and reports and does nothing with. If this process is also the reaper of its
+//! orphans, it can prove that nothing of a run is left: a living process of the run hangs on a chain of living parents
+//! that ends at the run's leader or, once that has ended, at a child of our main thread, and those the kernel lists.
+
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::FileExt as _;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{io, str};
+
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, getpid, getrlimit,
+    kill_process_group, pidfd_open, pidfd_send_signal, set_child_subreaper, waitid,
+};
+
+use super::raw;
+
+/// What all processes of one run carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Mark(u64);
+
+impl Mark {
+    /// The mark of another run.
+    pub(crate) fn next() -> Self {
+        static RUNS: AtomicU32 = AtomicU32::new(1);
+        Self(u64::from(nonce()) << 32 | u64::from(RUNS.fetch_add(1, Relaxed)))
+    }
+
+    pub(crate) fn value(self) -> u64 {
+        self.0
+    }
+
+    fn of(pid: Pid) -> Option<Self> {
+        raw::hard_limit_of(pid, libc::RLIMIT_LOCKS as i32).map(Self)
+    }
+
+    fn is_on(self, pid: Pid) -> bool {
+        Self::of(pid) == Some(self)
+    }
+}
+
+/// What all marks of this process begin with.
+pub(crate) fn nonce() -> u32 {
+    static NONCE: OnceLock<u32> = OnceLock::new();
+    // Never the half of "no limit".
+    *NONCE.get_or_init(|| random() as u32 >> 1 | 1)
+}
+
+/// A number nobody can guess.
+pub(crate) fn random() -> u64 {
+    use std::hash::{BuildHasher as _, RandomState};
+    // Its keys come from the system, and are others each time.
+    RandomState::new().hash_one(std::process::id())
+}
+
+/// Whether processes can be marked: not by one that is marked itself, as it can't change its own mark.
+pub(crate) fn can_mark() -> bool {
+    getrlimit(Resource::Locks).maximum.is_none()
+}
+
+/// The children of the main thread, to which orphans fall.
+#[derive(Debug)]
+pub(crate) struct Orphans {
+    /// The kernel's list of them.
+    children: File,
+    /// While one reads the list nobody reaps, or some who are not reaped would be missing from it.
+    reaping: Mutex<()>,
+}
+
+impl Orphans {
+    /// Makes this process the reaper of its orphans, for as long as it lives.
+    ///
+    /// # Errors
+    ///
+    /// The kernel can't do that, or can't list children.
+    pub(crate) fn adopt() -> io::Result<&'static Self> {
+        static ORPHANS: OnceLock<io::Result<Orphans>> = OnceLock::new();
+        let adopted = ORPHANS.get_or_init(|| {
+            let pid = getpid();
+            let path = format!("/proc/self/task/{pid}/children", pid = pid.as_raw_nonzero());
+            let children = File::open(path)?;
+            set_child_subreaper(Some(pid))?;
+            Ok(Self {
+                children,
+                reaping: Mutex::default(),
+            })
+        });
+        adopted
+            .as_ref()
+            .map_err(|error| io::Error::new(error.kind(), error.to_string()))
+    }
+
+    /// Whether there is any orphan with this mark, dead or alive. If not, and the leader has ended, its whole run has.
+    pub(crate) fn has(&self, mark: Mark) -> bool {
+        let held = self.hold();
+        !self.list(&held, Some(mark)).is_empty()
+    }
+
+    /// How many orphans with this mark are alive, about now.
+    pub(crate) fn alive(&self, mark: Mark) -> u32 {
+        let held = self.hold();
+        let list = self.list(&held, Some(mark));
+        drop(held);
+        list.into_iter().filter(|pid| is_alive(*pid)).count() as u32
+    }
+
+    /// Reaps the dead among the orphans with a mark of this process, and says how many are alive.
+    pub(crate) fn reap(&self) -> usize {
+        let held = self.hold();
+        let list = self.list(&held, None);
+        let alive = list.iter().filter(|pid| !reap_orphan(**pid)).count();
+        drop(held);
+        alive
+    }
+
+    fn hold(&self) -> MutexGuard<'_, ()> {
+        self.reaping.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The orphans with this mark, dead or alive; with `None`, with any mark of this process.
+    ///
+    /// Marks are read under the lock too: whoever is reaped in between may have left a child that came too late for the list.
+    fn list(&self, _held: &MutexGuard<'_, ()>, mark: Option<Mark>) -> Vec<Pid> {
+        let mut marked = self.children();
+        marked.retain(|pid| match (Mark::of(*pid), mark) {
+            (Some(found), Some(mark)) => found == mark,
+            (Some(found), None) => found.0 >> 32 == u64::from(nonce()),
+            (None, _) => false,
+        });
+        marked
+    }
+
+    fn children(&self) -> Vec<Pid> {
+        const CHUNK: usize = 4096;
+        let mut text = Vec::new();
+        let mut chunk = [0; CHUNK];
+        // It takes no seeking backwards, so it is read in one go, from the start.
+        while let Ok(read @ 1..) = self.children.read_at(&mut chunk, text.len() as u64) {
+            text.extend_from_slice(&chunk[..read]);
+            // An entry is never cut in two, so a page may not be quite full.
+            if read < CHUNK - 16 {
+                break;
+            }
+        }
+        let numbers = text.split(|byte| *byte == b' ');
+        numbers
+            .filter_map(|number| Pid::from_raw(str::from_utf8(number).ok()?.parse().ok()?))
+            .collect()
+    }
+}
+
+/// True if it was dead.
+fn reap_orphan(pid: Pid) -> bool {
+    let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+    !matches!(waitid(WaitId::Pid(pid), options), Ok(None))
+}
+
+/// Ends what is left of a run, a bit at a time: nobody knows how often it has to be tried.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    mark: Mark,
+    rounds: u32,
+    /// How often nothing was found in a row, without a proof.
+    quiet: u32,
+    /// A process is found again until it is dead.
+    killed: BTreeSet<i32>,
+}
+
+impl Ending {
+    pub(crate) fn new(mark: Mark) -> Self {
+        Self {
+            mark,
+            rounds: 0,
+            quiet: 0,
+            killed: BTreeSet::new(),
+        }
+    }
+
+    /// How many processes it has killed.
+    pub(crate) fn killed(&self) -> u32 {
+        self.killed.len() as u32
+    }
+
+    /// One round. True if nothing but the leader is left. The leader must have been killed or have ended, but not
+    /// have been reaped: until then its number is nobody else's.
+    pub(crate) fn round(
+        &mut self,
+        leader: Pid,
+        leader_ended: bool,
+        orphans: Option<&Orphans>,
+    ) -> bool {
+        /// A deep tree of living parents would take as many rounds as it is deep, without.
+        const SEARCH_EVERY: u32 = 16;
+        let search =
+            orphans.is_none() || !leader_ended || self.rounds % SEARCH_EVERY == SEARCH_EVERY - 1;
+        self.rounds += 1;
+        let found = if search { self.search(leader) } else { 0 };
+        let none_left = match orphans {
+            Some(orphans) => self.kill_orphans(orphans),
+            None => {
+                self.quiet = if found == 0 { self.quiet + 1 } else { 0 };
+                self.quiet >= 2
+            }
+        };
+        if self.rounds == 1 {
+            // The fastest way, but what it has killed can't be counted. Fails if nobody is left in it.
+            kill_process_group(leader, Signal::KILL).ok();
+        }
+        none_left && leader_ended
+    }
+
+    /// True if there are none.
+    fn kill_orphans(&mut self, orphans: &Orphans) -> bool {
+        let held = orphans.hold();
+        let list = orphans.list(&held, Some(self.mark));
+        // The newest first: it is the one that runs.
+        for pid in list.iter().rev() {
+            self.kill(*pid);
+        }
+        let none = list.is_empty();
+        for pid in list {
+            reap_orphan(pid);
+        }
+        drop(held);
+        none
+    }
+
+    /// Kills all others with the mark that can be found, and says how many those were.
+    fn search(&mut self, leader: Pid) -> usize {
+        let others = processes().filter(|pid| *pid != leader);
+        others.filter(|pid| self.kill(*pid)).count()
+    }
+
+    /// Kills `pid` if it is alive, and the very process that has the mark.
+    fn kill(&mut self, pid: Pid) -> bool {
+        if !self.mark.is_on(pid) {
+            return false;
+        }
+        let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
+            return false;
+        };
+        let killed = self.mark.is_on(pid)
+            && is_alive(pid)
+            && pidfd_send_signal(pidfd.as_fd(), Signal::KILL).is_ok();
+        if killed {
+            self.killed.insert(pid.as_raw_nonzero().get());
+        }
+        killed
+    }
+}
+
+/// All processes there are.
+fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+}
+
+/// Neither dead nor a zombie.
+fn is_alive(pid: Pid) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
+    // The state follows the name, which is in parentheses and may hold anything.
+    stat.is_ok_and(|stat| {
+        let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
+        !matches!(state, None | Some(b'Z' | b'X'))
+    })
+}
+
+/// Ends every process whose mark begins with `nonce`, in whatever run of whatever process.
+pub(crate) fn end_all(nonce: u32) {
+    let mut quiet = 0;
+    while quiet < 2 {
+        let found = processes().filter(|pid| {
+            let mark = Mark::of(*pid).filter(|mark| mark.0 >> 32 == u64::from(nonce));
+            mark.is_some_and(|mark| Ending::new(mark).kill(*pid))
+        });
+        quiet = if found.count() == 0 { quiet + 1 } else { 0 };
+    }
+}

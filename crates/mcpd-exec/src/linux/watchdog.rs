@@ -1,0 +1,109 @@
+//! A second process that ends what runs have left behind when this one is killed: nobody can tidy up after a SIGKILL
+//! but somebody else. At an orderly end it does nothing.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs, thread};
+
+use super::tree;
+
+/// The first argument of the second process.
+const ARGUMENT: &str = "__mcpd-exec-watchdog";
+/// Said before an orderly end.
+const ALL_IS_WELL: &[u8] = b".";
+
+/// The lifeline to the second process: it tears when this one dies, whatever kills it.
+#[derive(Debug)]
+pub(crate) struct Watchdog(Arc<Mutex<Option<ChildStdin>>>);
+
+impl Watchdog {
+    /// Starts the second process, and again should it end: a thread waits for that.
+    ///
+    /// # Errors
+    ///
+    /// This program can't be started again, or the thread can't be started.
+    pub(crate) fn start(temporary: &Path) -> io::Result<Self> {
+        let mut child = second_process(temporary)?;
+        let lifeline = Arc::new(Mutex::new(child.stdin.take()));
+        let held = Arc::clone(&lifeline);
+        let temporary = temporary.to_owned();
+        thread::Builder::new()
+            .name("mcpd-exec-watch".to_owned())
+            .spawn(move || keep_alive(child, &held, &temporary))?;
+        Ok(Self(lifeline))
+    }
+}
+
+impl Drop for Watchdog {
+    fn drop(&mut self) {
+        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mut lifeline) = held.take() {
+            // If it is gone already, there is nobody to reassure.
+            lifeline.write_all(ALL_IS_WELL).ok();
+        }
+    }
+}
+
+fn keep_alive(mut child: Child, lifeline: &Mutex<Option<ChildStdin>>, temporary: &Path) {
+    /// One that ends as soon as it has started would keep us busy.
+    const ENOUGH: Duration = Duration::from_secs(1);
+    loop {
+        let begun = Instant::now();
+        child.wait().ok();
+        if begun.elapsed() < ENOUGH {
+            thread::sleep(ENOUGH);
+        }
+        let mut held = lifeline.lock().unwrap_or_else(PoisonError::into_inner);
+        if held.is_none() {
+            return;
+        }
+        match second_process(temporary) {
+            Ok(next) => child = next,
+            Err(_) => return,
+        }
+        *held = child.stdin.take();
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it has to outlive every executor"
+)]
+fn second_process(temporary: &Path) -> io::Result<Child> {
+    Command::new("/proc/self/exe")
+        .args([ARGUMENT, &tree::nonce().to_string()])
+        .arg(temporary)
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        // What a terminal or a supervisor sends to the host's group is not meant for it.
+        .process_group(0)
+        .spawn()
+}
+
+/// Does the work of the second process, if this is to be it.
+pub(crate) fn run() -> bool {
+    let arguments: Vec<OsString> = env::args_os().skip(1).collect();
+    let [first, nonce, temporary] = arguments.as_slice() else {
+        return false;
+    };
+    let Some(nonce) = nonce.to_str().and_then(|nonce| nonce.parse().ok()) else {
+        return false;
+    };
+    if first != ARGUMENT {
+        return false;
+    }
+    let mut last_words = Vec::new();
+    io::stdin().read_to_end(&mut last_words).ok();
+    if last_words != ALL_IS_WELL {
+        tree::end_all(nonce);
+        fs::remove_dir_all(PathBuf::from(temporary)).ok();
+    }
+    true
+}

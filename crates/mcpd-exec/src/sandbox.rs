@@ -1,0 +1,311 @@
+//! How far a process is confined: what is asked for, as plain data.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+/// How far a process is confined. Each level holds all that the one before it does.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Level {
+    /// Hygiene only: a session of its own, no inherited descriptors, limits.
+    #[default]
+    None,
+    /// No new privileges, writing only where it is allowed, no secrets to read, no signal to other processes,
+    /// a deny-list of system calls, and no descendant that survives the run.
+    Guarded,
+    /// Its own user, mount, process, IPC and host name namespaces on a read-only system, without a network.
+    Strict,
+}
+
+impl Level {
+    /// As it is written in configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Guarded => "guarded",
+            Self::Strict => "strict",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A name that is no level.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` is no sandbox level; it is one of none, guarded, strict")]
+pub struct UnknownLevel(String);
+
+impl FromStr for Level {
+    type Err = UnknownLevel;
+
+    fn from_str(name: &str) -> Result<Self, UnknownLevel> {
+        [Self::None, Self::Guarded, Self::Strict]
+            .into_iter()
+            .find(|level| level.as_str() == name)
+            .ok_or_else(|| UnknownLevel(name.to_owned()))
+    }
+}
+
+/// Whether a process may use the network.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Network {
+    /// As the host may.
+    #[default]
+    Host,
+    /// No socket of any family, not even to a local service; connected pairs of sockets stay.
+    Off,
+}
+
+/// What happens if the system lacks a mechanism that a level is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Missing {
+    /// The process runs without it, and the outcome says so.
+    Report,
+    /// Nothing is run.
+    Refuse,
+}
+
+/// The user and group a process runs as, by number. Only root can start a process as somebody else.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct RunAs {
+    /// The user's number.
+    pub user: u32,
+    /// The group's number; supplementary groups are dropped.
+    pub group: u32,
+}
+
+impl RunAs {
+    /// The user with the number `user`, in no group but `group`.
+    pub fn new(user: u32, group: u32) -> Self {
+        Self { user, group }
+    }
+}
+
+/// How one process is confined.
+///
+/// ```
+/// use mcpd_exec::{Network, Sandbox};
+///
+/// let sandbox = Sandbox::guarded().write("/srv/reports").network(Network::Off);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub struct Sandbox {
+    /// How far the process is confined. What follows has no effect at level `none`, but for `run_as`.
+    pub level: Level,
+    /// Files and directories it may write, and everything below, besides its temporary directory.
+    pub write: Vec<PathBuf>,
+    /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
+    pub hidden: Vec<PathBuf>,
+    /// Whether it may use the network.
+    pub network: Network,
+    /// Whom it runs as, if not as the caller. At every level.
+    pub run_as: Option<RunAs>,
+    /// What happens if the system can't do all of this.
+    pub missing: Missing,
+}
+
+impl Default for Sandbox {
+    fn default() -> Self {
+        Self::none()
+    }
+}
+
+impl Sandbox {
+    /// Not confined.
+    pub fn none() -> Self {
+        Self {
+            level: Level::None,
+            write: Vec::new(),
+            hidden: Vec::new(),
+            network: Network::Host,
+            run_as: None,
+            missing: Missing::Report,
+        }
+    }
+
+    /// Confined for code that nobody has read: see [`Level::Guarded`].
+    pub fn guarded() -> Self {
+        Self {
+            level: Level::Guarded,
+            hidden: Self::secrets(),
+            ..Self::none()
+        }
+    }
+
+    /// Confined as far as the system can: see [`Level::Strict`].
+    pub fn strict() -> Self {
+        Self {
+            level: Level::Strict,
+            network: Network::Off,
+            missing: Missing::Refuse,
+            ..Self::guarded()
+        }
+    }
+
+    /// As [`none`](Self::none), [`guarded`](Self::guarded) or [`strict`](Self::strict).
+    pub fn at(level: Level) -> Self {
+        match level {
+            Level::None => Self::none(),
+            Level::Guarded => Self::guarded(),
+            Level::Strict => Self::strict(),
+        }
+    }
+
+    /// Lets the process write a file or directory, and everything below.
+    #[must_use]
+    pub fn write(mut self, path: impl AsRef<Path>) -> Self {
+        self.write.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Keeps the process from reading a file or directory, and everything below.
+    #[must_use]
+    pub fn hide(mut self, path: impl AsRef<Path>) -> Self {
+        self.hidden.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Sets whether the process may use the network.
+    #[must_use]
+    pub fn network(mut self, network: Network) -> Self {
+        self.network = network;
+        self
+    }
+
+    /// Runs the process as somebody else.
+    #[must_use]
+    pub fn run_as(mut self, run_as: RunAs) -> Self {
+        self.run_as = Some(run_as);
+        self
+    }
+
+    /// Sets what happens if the system can't do all of this.
+    #[must_use]
+    pub fn missing(mut self, missing: Missing) -> Self {
+        self.missing = missing;
+        self
+    }
+
+    /// This, and what `wish` adds to it: a wish can forbid, never allow.
+    ///
+    /// What `wish` may write counts as far as this allows it too.
+    #[must_use]
+    pub fn tightened(mut self, wish: &Self) -> Self {
+        let base = Self::at(wish.level);
+        if self.level == Level::None {
+            self.write.clone_from(&wish.write);
+        } else if wish.level != Level::None {
+            let allowed = |path: &&PathBuf| self.write.iter().any(|own| path.starts_with(own));
+            self.write = wish.write.iter().filter(allowed).cloned().collect();
+        }
+        for path in base.hidden.iter().chain(&wish.hidden) {
+            if !self.hidden.contains(path) {
+                self.hidden.push(path.clone());
+            }
+        }
+        self.level = self.level.max(wish.level);
+        self.network = self.network.max(wish.network);
+        self.missing = self.missing.max(wish.missing);
+        self
+    }
+
+    /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
+    ///
+    /// Paths below the home directory of the caller, and those of the system.
+    pub fn secrets() -> Vec<PathBuf> {
+        const HOME: &[&str] = &[
+            ".ssh",
+            ".gnupg",
+            ".aws",
+            ".azure",
+            ".config/gcloud",
+            ".config/gh",
+            ".config/mcpd",
+            ".kube",
+            ".docker",
+            ".netrc",
+            ".git-credentials",
+            ".npmrc",
+            ".pypirc",
+            ".cargo/credentials",
+            ".cargo/credentials.toml",
+            ".password-store",
+            ".local/share/keyrings",
+            ".local/state/mcpd",
+            ".mozilla",
+            ".config/google-chrome",
+            ".config/chromium",
+        ];
+        const SYSTEM: &[&str] = &[
+            "/etc/shadow",
+            "/etc/gshadow",
+            "/etc/ssl/private",
+            "/run/docker.sock",
+            "/run/containerd",
+            "/run/user",
+            "/run/secrets",
+        ];
+        let home = std::env::home_dir();
+        let below_home = home
+            .iter()
+            .flat_map(|home| HOME.iter().map(|path| home.join(path)));
+        below_home.chain(SYSTEM.iter().map(PathBuf::from)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_and_named() {
+        assert!(Level::None < Level::Guarded && Level::Guarded < Level::Strict);
+        for level in [Level::None, Level::Guarded, Level::Strict] {
+            assert_eq!(level.to_string().parse(), Ok(level));
+        }
+        let error = "paranoid".parse::<Level>().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "`paranoid` is no sandbox level; it is one of none, guarded, strict"
+        );
+    }
+
+    #[test]
+    fn a_wish_confines_what_was_not() {
+        let wish = Sandbox::guarded().write("/srv/data");
+        assert_eq!(Sandbox::none().tightened(&wish), wish);
+    }
+
+    #[test]
+    fn a_wish_loosens_nothing() {
+        let floor = Sandbox::strict().write("/srv").hide("/opt/key");
+        assert_eq!(
+            floor.clone().tightened(&Sandbox::none()),
+            floor,
+            "no wish changes nothing"
+        );
+        let wish = Sandbox::guarded().write("/srv/data").write("/etc");
+        let both = floor.clone().tightened(&wish);
+        assert_eq!(both.level, Level::Strict);
+        assert_eq!(both.write, [PathBuf::from("/srv/data")]);
+        assert_eq!(both.hidden, floor.hidden);
+        assert_eq!(both.network, Network::Off);
+        assert_eq!(both.missing, Missing::Refuse);
+    }
+
+    #[test]
+    fn a_wish_adds_what_is_hidden() {
+        let both = Sandbox::guarded().tightened(&Sandbox::guarded().hide("/opt/key"));
+        assert!(both.hidden.contains(&PathBuf::from("/opt/key")));
+        assert!(both.hidden.starts_with(&Sandbox::guarded().hidden));
+    }
+}

@@ -1,0 +1,94 @@
+//! At `guarded` nothing a run has started outlives it. Each attempt to get away is also made at `none`, where it succeeds.
+
+use mcpd_exec::{Containment, Ending, Level, Outcome, Sandbox};
+
+use crate::support::{World, config, eventually, within};
+
+fn world() -> World {
+    let mut config = config(8, 64);
+    config.reaper = true;
+    World::with(config)
+}
+
+/// Runs a script that leaves `left` processes behind, which hold no pipe.
+async fn check(body: &str, left: u32) {
+    for level in [Level::None, Level::Guarded] {
+        let world = world();
+        let outcome = run(&world, body, level).await;
+        assert_eq!(outcome.leftovers, Some(left), "at {level}: {body}");
+        match level {
+            Level::None => assert!(world.processes() >= left as usize, "{body}"),
+            _ => assert_eq!(world.processes(), 0, "{body}"),
+        }
+        world.end_all();
+    }
+}
+
+async fn run(world: &World, body: &str, level: Level) -> Outcome {
+    let command = world.sh(body).sandbox(Sandbox::at(level));
+    let outcome = within(world.executor.run(command)).await.unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(0), "{outcome:?}");
+    outcome
+}
+
+#[tokio::test]
+async fn nothing_is_left_of_an_ordinary_run() {
+    check("true", 0).await;
+    check("sleep 0.01; (true; true) | cat", 0).await;
+}
+
+#[tokio::test]
+async fn background_jobs_end_with_the_run() {
+    check("sleep 300 >/dev/null 2>&1 &", 1).await;
+}
+
+#[tokio::test]
+async fn daemons_end_with_the_run() {
+    check("setsid sleep 300 >/dev/null 2>&1 & sleep 0.2", 1).await;
+    check("setsid -f sleep 300 >/dev/null 2>&1; sleep 0.2", 1).await;
+    check("nohup sleep 300 >/dev/null 2>&1 &", 1).await;
+}
+
+#[tokio::test]
+async fn a_daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
+    let world = world();
+    let outcome = run(
+        &world,
+        "setsid sleep 300 & echo done; sleep 0.2",
+        Level::Guarded,
+    )
+    .await;
+    assert!(!outcome.pipes_held);
+    assert_eq!(outcome.leftovers, Some(1));
+    assert_eq!(outcome.enforced.containment, Containment::Proven);
+    assert!(outcome.enforced.seccomp);
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn orphans_that_end_meanwhile_are_reaped() {
+    let world = world();
+    let outcome = run(
+        &world,
+        "for i in 1 2 3 4 5 6 7 8 9; do (sleep 0.01 &) ; done; sleep 0.5",
+        Level::None,
+    )
+    .await;
+    assert_eq!(outcome.leftovers, Some(0));
+    eventually("no zombie left", || zombies() == 0);
+}
+
+/// Dead children of this process that nobody has reaped.
+fn zombies() -> usize {
+    let own = std::process::id().to_string();
+    let stats = std::fs::read_dir("/proc")
+        .unwrap()
+        .filter_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("stat")).ok());
+    let zombies = stats.filter(|stat| {
+        let fields = stat
+            .rsplit_once(") ")
+            .map(|(_, rest)| rest.split(' ').collect::<Vec<_>>());
+        fields.is_some_and(|fields| fields[0] == "Z" && fields[1] == own)
+    });
+    zombies.count()
+}
