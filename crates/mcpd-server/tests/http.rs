@@ -184,6 +184,10 @@ fn shown(response: &str) -> String {
         "mcp-session-id",
         "cache-control",
         "x-accel-buffering",
+        "access-control-allow-origin",
+        "access-control-allow-methods",
+        "access-control-allow-headers",
+        "access-control-expose-headers",
     ] {
         if let Some(value) = header(response, name) {
             shown.push_str(&format!("< {name}: {value}\n"));

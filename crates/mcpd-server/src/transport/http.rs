@@ -17,6 +17,7 @@ use tokio::sync::Semaphore;
 use crate::catalog::ToolNames;
 use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
+mod cors;
 mod events;
 mod guard;
 mod headers;

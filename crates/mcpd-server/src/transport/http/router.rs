@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 
 use hyper::body::Incoming;
+use hyper::header::ORIGIN;
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::Options;
+use super::cors;
 use super::guard::Guard;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
@@ -42,6 +44,18 @@ impl Router {
         if let Err(refusal) = self.guard.check_source(&request) {
             return reply::refused(refusal);
         }
+        let origin = request.headers().get(ORIGIN).cloned();
+        let mut response = match cors::preflight(&request) {
+            Some(response) => response,
+            None => self.admitted(request).await,
+        };
+        if let Some(origin) = origin {
+            cors::allow(&mut response, origin);
+        }
+        response
+    }
+
+    async fn admitted(&self, request: Request<Incoming>) -> Response<Body> {
         if request.uri().path() == "/health" {
             return self.health(request.method());
         }
