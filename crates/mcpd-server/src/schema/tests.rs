@@ -65,6 +65,12 @@ fn the_dialect_is_that_of_the_schema() {
 }
 
 #[test]
+fn a_format_says_what_a_text_is_and_checks_nothing() {
+    let date = json!({"type": "string", "format": "date"});
+    check(&date, &json!("tomorrow"), &[]);
+}
+
+#[test]
 fn a_pattern_is_matched_in_linear_time() {
     check_unusable(&json!({"pattern": "(a)\\1"}), "");
     check_unusable(&json!({"pattern": "(?=a)"}), "");

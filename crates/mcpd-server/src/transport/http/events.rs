@@ -111,3 +111,23 @@ impl fmt::Debug for Events {
         f.debug_struct("Events").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_quiet_stream_shows_that_it_is_alive() {
+        let (_outbox, notifications) = mpsc::channel(1);
+        let mut events = Events::new(None, notifications, Box::pin(std::future::pending()));
+        let opened = Instant::now();
+        for seconds in [15, 30] {
+            let frame = events.frame().await.expect("open").expect("infallible");
+            assert_eq!(frame.into_data().expect("data"), ":\r\n\r\n");
+            assert_eq!(opened.elapsed(), Duration::from_secs(seconds));
+        }
+    }
+}

@@ -102,3 +102,32 @@ impl Sessions {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::ProtocolVersion;
+
+    use super::*;
+    use crate::session::Introduction;
+    use crate::subscribers::Subscribers;
+
+    #[test]
+    fn of_too_many_the_longest_unused_gives_way() {
+        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let open = || {
+            let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
+            let session = Session::new(introduction, &subscribers);
+            sessions.insert(session).expect("randomness")
+        };
+        let (first, second) = (open(), open());
+        for _ in 2..MAX_SESSIONS {
+            open();
+        }
+        let used = sessions.get(&first).expect("it is not full yet");
+        let unused = Arc::clone(&lock(&sessions.by_id)[&second].1);
+        let last = open();
+        assert!(sessions.get(&first).is_some() && sessions.get(&last).is_some());
+        assert!(sessions.get(&second).is_none());
+        assert!(unused.session.ended().is_cancelled() && !used.session.ended().is_cancelled());
+    }
+}
