@@ -172,12 +172,6 @@ impl ProtocolVersion {
     pub fn has_icons(self) -> bool {
         self >= Self::V2025_11_25
     }
-
-    /// Whether an error response may leave out an `id` that could not be read.
-    #[must_use]
-    pub fn has_errors_without_id(self) -> bool {
-        self >= Self::V2025_11_25
-    }
 }
 
 impl fmt::Display for ProtocolVersion {
