@@ -191,6 +191,37 @@ fn each_crate_refuses_what_it_says_it_refuses() {
 }
 
 /// The place of whoever wrote this is nobody's business, and no help on any other machine.
+/// What stands between backticks in the last column of each table.
+fn last_column(page: &str) -> impl Iterator<Item = &str> {
+    page.lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "))
+        .flat_map(|(_, cell)| cell.split('`').skip(1).step_by(2))
+}
+
+#[test]
+fn the_protocol_page_names_every_conversation_and_nothing_else() {
+    let page = fs::read_to_string(root().join("docs/protocol.md")).expect("UTF-8");
+    let (page, _) = page
+        .split_once("## What does not apply")
+        .expect("the part about tests ends");
+    let named: Vec<_> = last_column(page)
+        .filter(|cell| cell.contains('/') || cell.ends_with(".rs"))
+        .collect();
+    let server = root().join("crates/mcpd-server");
+    for file in &named {
+        let places = [server.join("tests"), server.join("src"), root()];
+        let exists = places.iter().any(|place| place.join(file).exists());
+        assert!(exists, "`{file}` is no test");
+    }
+    for kind in ["wire", "http"] {
+        for topic in fs::read_dir(server.join("tests").join(kind)).expect("conversations") {
+            let topic = topic.expect("an entry").file_name();
+            let topic = format!("{kind}/{}", topic.to_string_lossy());
+            assert!(page.contains(&topic), "nothing is said about {topic}");
+        }
+    }
+}
+
 #[test]
 fn no_file_names_the_machine_it_was_written_on() {
     let home = std::env::var("HOME").expect("a home");
