@@ -9,6 +9,8 @@ mod lane;
 mod pipe;
 mod raw;
 mod temporary;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod watchdog;
 
@@ -32,6 +34,7 @@ use crate::enforced::Enforced;
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::os::{Birth, Remains};
+use crate::process::Progress;
 use crate::sandbox::{Level, Missing};
 
 pub(crate) use self::lane::{Entered, Lane};
@@ -217,14 +220,14 @@ impl Child {
         Some(orphans.alive(mark))
     }
 
-    /// One round of ending whatever is left. True if nothing is, but the leader's own remains.
-    pub(crate) fn end_round(&mut self) -> bool {
+    /// One round of ending whatever is left beside the leader's own remains.
+    pub(crate) fn end_round(&mut self) -> Progress {
         let ended = self.has_exited();
         match &mut self.ending {
             Some(ending) => ending.round(self.pid, ended, self.orphans),
             None => {
                 self.kill();
-                ended
+                Progress::until(ended)
             }
         }
     }

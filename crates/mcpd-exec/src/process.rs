@@ -43,6 +43,23 @@ pub(crate) struct Remains {
     pub(crate) leftovers: Option<u32>,
 }
 
+/// How far the ending of a run has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Progress {
+    /// Nothing but the leader's remains is left.
+    Over,
+    /// There were some to kill. What they may have started meanwhile must not be given time.
+    Killing,
+    /// Those that were killed have to die.
+    Waiting,
+}
+
+impl Progress {
+    pub(crate) fn until(over: bool) -> Self {
+        if over { Self::Over } else { Self::Waiting }
+    }
+}
+
 /// How the end of a run goes.
 #[derive(Debug)]
 pub(crate) enum End {
@@ -183,17 +200,17 @@ struct Dying {
 }
 
 impl Dying {
-    /// One attempt. True if it is over.
-    fn attempt(&mut self) -> bool {
-        if !self.live.child.end_round() {
-            return false;
+    fn attempt(&mut self) -> Progress {
+        let progress = self.live.child.end_round();
+        if progress != Progress::Over {
+            return progress;
         }
         let remains = self.live.reap();
         if let Some(reply) = self.reply.take() {
             // Nobody listens any more when the run was dropped.
             reply.send(remains).ok();
         }
-        true
+        progress
     }
 }
 
@@ -237,43 +254,79 @@ impl Reaper {
 }
 
 /// A killed process takes anything from microseconds to for ever (asleep in a dead file system), and one must not
-/// keep the others waiting: so they are all asked in turn, less and less often. And orphans are reaped while there are any,
-/// or while something runs that may leave some.
+/// keep the others waiting: so they are all asked in turn, in the end less and less often. And orphans are reaped while
+/// there are any, or while something runs that may leave some.
 fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUsize) {
-    const FIRST_PAUSE: Duration = Duration::from_micros(50);
-    const LAST_PAUSE: Duration = Duration::from_secs(1);
-    /// Often enough for a process that leaves a thousand orphans a second.
-    const LASTING_PAUSE: Duration = Duration::from_millis(100);
     let mut dying: Vec<Box<Dying>> = Vec::new();
-    let mut pause = FIRST_PAUSE;
+    let mut pace = Pace::default();
     let mut orphans = 0;
     let mut closed = false;
     loop {
         let patience = match (dying.is_empty(), lasting.load(Ordering::Relaxed), orphans) {
-            (false, ..) => Some(pause),
+            (false, ..) => Some(pace.pause),
             _ if closed => return,
-            (true, 1.., _) => Some(LASTING_PAUSE),
-            (true, 0, 1..) => Some(LAST_PAUSE),
+            (true, 1.., _) => Some(Pace::LASTING),
+            (true, 0, 1..) => Some(Pace::LAST),
             (true, 0, 0) => None,
         };
-        let next = match patience {
-            None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
-            Some(pause) if closed => {
-                thread::sleep(pause);
-                Err(RecvTimeoutError::Timeout)
-            }
-            Some(pause) => receiver.recv_timeout(pause),
-        };
-        match next {
+        match next(receiver, patience, closed) {
             Ok(Task::End(run)) => {
                 dying.push(run);
-                pause = FIRST_PAUSE;
+                pace = Pace::default();
             }
-            Ok(Task::Look) => {}
-            Err(RecvTimeoutError::Timeout) => pause = LAST_PAUSE.min(pause * 5 / 4),
+            Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => closed = true,
         }
-        dying.retain_mut(|run| !run.attempt());
+        let mut killing = false;
+        dying.retain_mut(|run| {
+            let progress = run.attempt();
+            killing |= progress == Progress::Killing;
+            progress != Progress::Over
+        });
+        pace.go_on(killing);
         orphans = system.reap_orphans();
+    }
+}
+
+/// The next task, as long as there may be some; `None` has all the time in the world.
+fn next(
+    receiver: &mpsc::Receiver<Task>,
+    patience: Option<Duration>,
+    closed: bool,
+) -> Result<Task, RecvTimeoutError> {
+    match patience {
+        None => receiver.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        Some(pause) if closed => {
+            thread::sleep(pause);
+            Err(RecvTimeoutError::Timeout)
+        }
+        Some(pause) => receiver.recv_timeout(pause),
+    }
+}
+
+/// How often one looks at what is dying.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Before the next look.
+    pause: Duration,
+    looks: u32,
+}
+
+impl Pace {
+    const FIRST: Duration = Duration::from_micros(100);
+    const LAST: Duration = Duration::from_secs(1);
+    /// Often enough for a process that leaves a thousand orphans a second.
+    const LASTING: Duration = Duration::from_millis(100);
+    /// So many looks without a pause, while there is something to kill: whoever sleeps among a hundred that keep forking
+    /// comes back when it is too late.
+    const EAGER: u32 = 1000;
+
+    fn go_on(&mut self, killing: bool) {
+        self.looks += 1;
+        self.pause = match (killing, self.looks) {
+            (true, ..Self::EAGER) => Duration::ZERO,
+            (_, ..Self::EAGER) => Self::FIRST,
+            _ => Self::LAST.min(self.pause.max(Self::FIRST) * 5 / 4),
+        };
     }
 }

@@ -653,14 +653,20 @@ fn used(usage: &libc::rusage) -> Usage {
     }
 }
 
-/// The hard limit another process is held to. `None` if there is no such process, or it is none of our business.
-pub(crate) fn hard_limit_of(pid: Pid, resource: c_int) -> Option<u64> {
+/// The hard limit another process is held to.
+///
+/// # Errors
+///
+/// There is no such process, or it has another user and this one lacks `CAP_SYS_RESOURCE`.
+pub(crate) fn hard_limit_of(pid: Pid, resource: c_int) -> io::Result<u64> {
     // SAFETY: an all-zero rlimit is valid; nothing is set.
     unsafe {
         let mut limit: libc::rlimit64 = std::mem::zeroed();
         let pid = pid.as_raw_nonzero().get();
         let nothing = null::<c_void>();
-        let result = libc::syscall(libc::SYS_prlimit64, pid, resource, nothing, &raw mut limit);
-        (result == 0).then_some(limit.rlim_max)
+        match libc::syscall(libc::SYS_prlimit64, pid, resource, nothing, &raw mut limit) {
+            0 => Ok(limit.rlim_max),
+            _ => Err(io::Error::last_os_error()),
+        }
     }
 }

@@ -19,6 +19,7 @@ use rustix::process::{
 };
 
 use super::raw;
+use crate::process::Progress;
 
 /// What all processes of one run carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,21 @@ impl Mark {
     }
 
     fn of(pid: Pid) -> Option<Self> {
-        raw::hard_limit_of(pid, libc::RLIMIT_LOCKS as i32).map(Self)
+        match raw::hard_limit_of(pid, libc::RLIMIT_LOCKS as i32) {
+            Ok(limit) => Some(Self(limit)),
+            // Even root may lack the right to look at others that way. The file is slower, and readable to all.
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Self::in_proc(pid),
+            Err(_) => None,
+        }
+    }
+
+    fn in_proc(pid: Pid) -> Option<Self> {
+        let limits = format!("/proc/{pid}/limits", pid = pid.as_raw_nonzero());
+        let limits = fs::read_to_string(limits).ok()?;
+        let locks = limits
+            .lines()
+            .find_map(|line| line.strip_prefix("Max file locks"))?;
+        locks.split_whitespace().nth(1)?.parse().ok().map(Self)
     }
 
     fn is_on(self, pid: Pid) -> bool {
@@ -181,62 +196,64 @@ impl Ending {
         }
     }
 
-    /// How many processes it has killed.
+    /// How many processes there were to kill at first.
     pub(crate) fn killed(&self) -> u32 {
         self.killed.len() as u32
     }
 
-    /// One round. True if nothing but the leader is left. The leader must have been killed or have ended, but not
-    /// have been reaped: until then its number is nobody else's.
+    /// One round. The leader must have been killed or have ended, but not have been reaped: until then its number is
+    /// nobody else's.
     pub(crate) fn round(
         &mut self,
         leader: Pid,
         leader_ended: bool,
         orphans: Option<&Orphans>,
-    ) -> bool {
-        /// A deep tree of living parents would take as many rounds as it is deep, without.
-        const SEARCH_EVERY: u32 = 16;
-        let search =
-            orphans.is_none() || !leader_ended || self.rounds % SEARCH_EVERY == SEARCH_EVERY - 1;
+    ) -> Progress {
         self.rounds += 1;
-        let found = if search { self.search(leader) } else { 0 };
-        let none_left = match orphans {
-            Some(orphans) => self.kill_orphans(orphans),
-            None => {
-                self.quiet = if found == 0 { self.quiet + 1 } else { 0 };
-                self.quiet >= 2
-            }
+        let listed = orphans.map(|orphans| self.kill_orphans(orphans));
+        // A deep tree of living parents would take as many rounds as it is deep, if only orphans were killed.
+        let found = match listed {
+            Some(0) if leader_ended => return Progress::Over,
+            _ => self.search(leader, orphans.is_none()),
         };
         if self.rounds == 1 {
             // The fastest way, but what it has killed can't be counted. Fails if nobody is left in it.
             kill_process_group(leader, Signal::KILL).ok();
         }
-        none_left && leader_ended
+        self.quiet = if found == 0 { self.quiet + 1 } else { 0 };
+        let over_without_proof = orphans.is_none() && leader_ended && self.quiet >= 2;
+        match (over_without_proof, found) {
+            (true, _) => Progress::Over,
+            (false, 0) => Progress::Waiting,
+            (false, _) => Progress::Killing,
+        }
     }
 
-    /// True if there are none.
-    fn kill_orphans(&mut self, orphans: &Orphans) -> bool {
+    /// Says how many there were, dead or alive.
+    fn kill_orphans(&mut self, orphans: &Orphans) -> usize {
         let held = orphans.hold();
         let list = orphans.list(&held, Some(self.mark));
         // The newest first: it is the one that runs.
         for pid in list.iter().rev() {
             self.kill(*pid);
         }
-        let none = list.is_empty();
-        for pid in list {
-            reap_orphan(pid);
+        for pid in &list {
+            reap_orphan(*pid);
         }
         drop(held);
-        none
+        list.len()
     }
 
-    /// Kills all others with the mark that can be found, and says how many those were.
-    fn search(&mut self, leader: Pid) -> usize {
+    /// Kills all others with the mark that can be found, and says how many those were; `alive` if the dead shall not
+    /// count, who may stay if nobody reaps them. To tell them apart takes time.
+    fn search(&mut self, leader: Pid, alive: bool) -> usize {
         let others = processes().filter(|pid| *pid != leader);
-        others.filter(|pid| self.kill(*pid)).count()
+        others
+            .filter(|pid| self.kill(*pid) && (!alive || is_alive(*pid)))
+            .count()
     }
 
-    /// Kills `pid` if it is alive, and the very process that has the mark.
+    /// Kills `pid` if it is the very process that has the mark.
     fn kill(&mut self, pid: Pid) -> bool {
         if !self.mark.is_on(pid) {
             return false;
@@ -244,13 +261,11 @@ impl Ending {
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
             return false;
         };
-        let killed = self.mark.is_on(pid)
-            && is_alive(pid)
-            && pidfd_send_signal(pidfd.as_fd(), Signal::KILL).is_ok();
-        if killed {
+        // What comes later was not there when the run ended, and counting takes time in which it may go on.
+        if self.rounds == 1 && is_alive(pid) {
             self.killed.insert(pid.as_raw_nonzero().get());
         }
-        killed
+        self.mark.is_on(pid) && pidfd_send_signal(pidfd.as_fd(), Signal::KILL).is_ok()
     }
 }
 
@@ -276,7 +291,7 @@ pub(crate) fn end_all(nonce: u32) {
     while quiet < 2 {
         let found = processes().filter(|pid| {
             let mark = Mark::of(*pid).filter(|mark| mark.0 >> 32 == u64::from(nonce));
-            mark.is_some_and(|mark| Ending::new(mark).kill(*pid))
+            mark.is_some_and(|mark| Ending::new(mark).kill(*pid) && is_alive(*pid))
         });
         quiet = if found.count() == 0 { quiet + 1 } else { 0 };
     }

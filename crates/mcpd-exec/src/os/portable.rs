@@ -20,6 +20,7 @@ use crate::enforced::{Enforced, MissingMechanism};
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::outcome::Usage;
+use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network, Sandbox};
 
 pub(crate) use group::ExitWatch;
@@ -164,9 +165,9 @@ impl Child {
         None
     }
 
-    pub(crate) fn end_round(&mut self) -> bool {
+    pub(crate) fn end_round(&mut self) -> Progress {
         self.kill();
-        self.has_exited()
+        Progress::until(self.has_exited())
     }
 
     pub(crate) fn killed(&self) -> u32 {

@@ -11,6 +11,7 @@ mod input;
 mod leftover;
 mod output;
 mod queue;
+mod races;
 mod shutdown;
 mod start;
 mod support;

@@ -1,0 +1,409 @@
+//! What a process at level `strict` sees of the system: its namespaces, and the steps that furnish them. It only plans;
+//! the child does it, as [`raw`](super::raw) says.
+//!
+//! The system is there and can only be read. Laid over it are mounts, each at its path, and the one deepest in the tree
+//! counts: private directories in memory, empty ones over what is hidden, and the parts that can be written or that
+//! have to be seen although something above them is covered.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::io;
+use std::ops::Bound::{Excluded, Unbounded};
+use std::path::{Path, PathBuf, absolute};
+
+use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, c_int};
+use rustix::process::{getegid, geteuid};
+
+use super::image::text;
+use super::raw::{SLOTS, Step};
+use crate::sandbox::{Network, RunAs, Sandbox};
+
+/// What is to be seen.
+#[derive(Debug)]
+pub(crate) struct View<'a> {
+    pub(crate) sandbox: &'a Sandbox,
+    /// Can be read even if the directory it is in is covered; a covered directory itself stays so. The program, its
+    /// directory, the working directory, and other files of the run. What does not exist is left to who will miss it.
+    pub(crate) visible: &'a [&'a Path],
+}
+
+/// What is at `/proc`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proc {
+    /// The processes of the run, and the system's figures.
+    Own,
+    /// Nothing. The kernel refuses anything else, by EPERM, if parts of our own `/proc` are covered, as in containers.
+    Empty,
+}
+
+/// Private, in memory, and writable.
+const PRIVATE: &[&str] = &["/tmp", "/var/tmp", "/dev/shm"];
+/// Each file takes a page, so more names than that are of no use.
+const PRIVATE_SIZE: &str = "size=64m,nr_inodes=32k,mode=1777";
+/// Sockets and queues of the host's services.
+const HIDDEN: &[&str] = &["/run", "/dev/mqueue"];
+/// The only ones that can be used. A disk can be written on a read-only file system, by whoever may open it.
+const DEVICES: &[&str] = &[
+    "/dev/full",
+    "/dev/null",
+    "/dev/random",
+    "/dev/tty",
+    "/dev/urandom",
+    "/dev/zero",
+];
+/// Often a link into `/run`.
+const RESOLVER: &str = "/etc/resolv.conf";
+
+const RDONLY: u64 = libc::MOUNT_ATTR_RDONLY;
+const READ_ONLY: u64 = RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV;
+
+/// The namespaces for a process that runs as `run_as`.
+///
+/// No network namespace, which would be the dearest of them: whoever has to do without a network may not have a socket.
+pub(crate) fn flags(run_as: Option<RunAs>) -> c_int {
+    let always = libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
+    if has_own_users(run_as) {
+        always | libc::CLONE_NEWUSER
+    } else {
+        always
+    }
+}
+
+/// In a user namespace of one user there is nobody to change to; and root, who can, needs none to mount.
+fn has_own_users(run_as: Option<RunAs>) -> bool {
+    run_as.is_none()
+}
+
+/// The steps to what is to be seen. The child has to enter its working directory after them, by its path.
+///
+/// # Errors
+///
+/// What is to be written does not exist, is too much, or is all there is; or something can't be looked at.
+pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
+    let mounts = Mounts::of(view, proc)?;
+    let mut layout = Layout::default();
+    layout.place(&mounts)?;
+    let mut steps = Vec::new();
+    if has_own_users(view.sandbox.run_as) {
+        steps.extend(users()?);
+    }
+    // Nothing is to pass between the host's mounts and these.
+    steps.push(mount("none", Path::new("/"), "", MS_REC | MS_PRIVATE, "")?);
+    // A copy that is taken now stays as it is, and one that is taken after the next step can't be written.
+    steps.append(&mut layout.writable);
+    steps.push(attributes(Path::new("/"), READ_ONLY, true)?);
+    steps.append(&mut layout.readable);
+    steps.append(&mut layout.mounts);
+    steps.append(&mut layout.closing);
+    Ok(steps)
+}
+
+/// It is the same user inside, and nobody else exists.
+fn users() -> io::Result<[Step; 3]> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let write = |path: &str, text: String| {
+        let (path, text) = (CString::new(path)?, CString::new(text)?);
+        io::Result::Ok(Step::Write { path, text })
+    };
+    Ok([
+        write("/proc/self/setgroups", "deny".to_owned())?,
+        write("/proc/self/uid_map", format!("{user} {user} 1"))?,
+        write("/proc/self/gid_map", format!("{group} {group} 1"))?,
+    ])
+}
+
+/// Something that is laid over the system.
+#[derive(Debug, PartialEq, Eq)]
+enum Mount {
+    /// A directory in memory.
+    Private,
+    /// A directory without anything, but for what is mounted in it.
+    Empty,
+    /// A file without anything.
+    Null,
+    /// The processes of the run.
+    Processes,
+    /// The terminals of the run: those of the host are open to whoever works at them.
+    Terminals,
+    /// The part of the system that is at this path.
+    Tree { writable: bool },
+    /// A symbolic link.
+    Link { target: PathBuf },
+}
+
+impl Mount {
+    /// Whether it does nothing but hide.
+    fn hides(&self) -> bool {
+        matches!(self, Self::Empty | Self::Null)
+    }
+}
+
+/// By their paths, so that one that lies in another comes after it.
+#[derive(Debug)]
+struct Mounts(BTreeMap<PathBuf, Mount>);
+
+impl Mounts {
+    /// Later ones replace earlier ones at the same path.
+    fn of(view: &View<'_>, proc: Proc) -> io::Result<Self> {
+        let mut mounts = Self(BTreeMap::new());
+        let resolver = match view.sandbox.network {
+            Network::Host => Some(Path::new(RESOLVER)),
+            Network::Off => None,
+        };
+        for path in view.visible.iter().copied().chain(resolver) {
+            mounts.tree(path, false)?;
+        }
+        let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
+        for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
+            mounts.put(path, |path| {
+                if path.is_dir() {
+                    Mount::Empty
+                } else {
+                    Mount::Null
+                }
+            })?;
+        }
+        for path in PRIVATE {
+            mounts.put(Path::new(path), |_| Mount::Private)?;
+        }
+        mounts.put(Path::new("/dev/pts"), |_| Mount::Terminals)?;
+        mounts.put(Path::new("/proc"), |_| match proc {
+            Proc::Own => Mount::Processes,
+            Proc::Empty => Mount::Empty,
+        })?;
+        let devices = DEVICES.iter().map(Path::new);
+        for path in devices.chain(view.sandbox.write.iter().map(PathBuf::as_path)) {
+            mounts.tree(path, true)?;
+        }
+        Ok(mounts)
+    }
+
+    /// Where the path leads to, if it exists.
+    fn put(&mut self, path: &Path, mount: impl FnOnce(&Path) -> Mount) -> io::Result<()> {
+        if let Some(path) = existing(path)? {
+            let mount = mount(&path);
+            self.0.insert(path, mount);
+        }
+        Ok(())
+    }
+
+    /// Where the path leads to, and a link if that is elsewhere.
+    fn tree(&mut self, path: &Path, writable: bool) -> io::Result<()> {
+        let Some(target) = existing(path)? else {
+            return Ok(());
+        };
+        let path = absolute(path)?;
+        if path != target {
+            let target = target.clone();
+            self.0.insert(path, Mount::Link { target });
+        }
+        self.0.insert(target, Mount::Tree { writable });
+        Ok(())
+    }
+
+    /// Whether an empty directory has to hold anything.
+    fn holds_any(&self, directory: &Path) -> bool {
+        let after = self.0.range::<Path, _>((Excluded(directory), Unbounded));
+        let mut below = after.take_while(|(path, _)| path.starts_with(directory));
+        below.any(|(_, mount)| !mount.hides())
+    }
+}
+
+/// The path without links. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
+fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+    match path.canonicalize() {
+        Ok(path) => Ok(Some(path)),
+        Err(error) => match error.kind() {
+            NotFound | NotADirectory | PermissionDenied => Ok(None),
+            kind => Err(io::Error::new(
+                kind,
+                format!("`{}`: {error}", path.display()),
+            )),
+        },
+    }
+}
+
+/// What a mount would be laid upon.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// All that is there, to be read.
+    ReadOnly,
+    /// All that is there, to be written.
+    Writable,
+    /// Nothing that it could be mounted on.
+    Memory,
+}
+
+/// The steps by when they are due.
+#[derive(Debug, Default)]
+struct Layout {
+    writable: Vec<Step>,
+    readable: Vec<Step>,
+    mounts: Vec<Step>,
+    closing: Vec<Step>,
+    slots: usize,
+}
+
+impl Layout {
+    fn place(&mut self, mounts: &Mounts) -> io::Result<()> {
+        let mut above: Vec<(&Path, Ground)> = Vec::new();
+        for (path, mount) in &mounts.0 {
+            while above
+                .last()
+                .is_some_and(|(above, _)| !path.starts_with(above))
+            {
+                above.pop();
+            }
+            let (base, ground) = above
+                .last()
+                .copied()
+                .unwrap_or((Path::new("/"), Ground::ReadOnly));
+            if !is_needed(mount, ground) {
+                continue;
+            }
+            if path == Path::new("/") {
+                let reason = "`/` can be neither written nor hidden as a whole";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+            }
+            if ground == Ground::Memory {
+                self.make_place(base, path, mount)?;
+            }
+            let ground = self.lay(path, mount, mounts)?;
+            above.push((path, ground));
+        }
+        Ok(())
+    }
+
+    /// Makes what something in `memory` is mounted on, and all that is missing above it.
+    fn make_place(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
+        let between = path
+            .ancestors()
+            .skip(1)
+            .take_while(|above| *above != memory);
+        let mut missing: Vec<&Path> = between.collect();
+        missing.reverse();
+        for above in missing {
+            self.mounts.push(Step::Directory { path: text(above)? });
+        }
+        let path_text = text(path)?;
+        self.mounts.push(match mount {
+            Mount::Link { target } => Step::Link {
+                path: path_text,
+                target: text(target)?,
+            },
+            Mount::Tree { .. } if !path.is_dir() => Step::File { path: path_text },
+            _ => Step::Directory { path: path_text },
+        });
+        Ok(())
+    }
+
+    fn lay(&mut self, path: &Path, mount: &Mount, mounts: &Mounts) -> io::Result<Ground> {
+        match mount {
+            Mount::Private => {
+                let flags = MS_NOSUID | MS_NODEV;
+                self.mounts
+                    .push(self::mount("tmpfs", path, "tmpfs", flags, PRIVATE_SIZE)?);
+                Ok(Ground::Memory)
+            }
+            Mount::Empty => {
+                let mut flags = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+                if mounts.holds_any(path) {
+                    self.closing.push(attributes(path, RDONLY, false)?);
+                } else {
+                    flags |= MS_RDONLY;
+                }
+                self.mounts
+                    .push(self::mount("tmpfs", path, "tmpfs", flags, "mode=755")?);
+                Ok(Ground::Memory)
+            }
+            Mount::Null => {
+                self.closing
+                    .push(self::mount("/dev/null", path, "", MS_BIND, "")?);
+                Ok(Ground::ReadOnly)
+            }
+            Mount::Processes => {
+                // Root could change the system's settings in it.
+                let flags = MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
+                self.mounts
+                    .push(self::mount("proc", path, "proc", flags, "")?);
+                Ok(Ground::ReadOnly)
+            }
+            Mount::Terminals => {
+                let (flags, data) = (MS_NOSUID | MS_NOEXEC, "newinstance,ptmxmode=0666,mode=0620");
+                let ptmx = Path::new("/dev/ptmx");
+                self.mounts
+                    .push(self::mount("devpts", path, "devpts", flags, data)?);
+                self.mounts
+                    .push(self::mount("/dev/pts/ptmx", ptmx, "", MS_BIND, "")?);
+                Ok(Ground::ReadOnly)
+            }
+            Mount::Tree { writable } => self.tree(path, *writable),
+            // It has been made.
+            Mount::Link { .. } => Ok(Ground::ReadOnly),
+        }
+    }
+
+    fn tree(&mut self, path: &Path, writable: bool) -> io::Result<Ground> {
+        let slot = self.slots;
+        if slot == SLOTS {
+            let reason = format!("more than {SLOTS} paths to be written or seen");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
+        }
+        self.slots += 1;
+        let take = Step::Take {
+            path: text(path)?,
+            slot,
+        };
+        self.mounts.push(Step::Attach {
+            slot,
+            path: text(path)?,
+        });
+        if writable {
+            self.writable.push(take);
+            Ok(Ground::Writable)
+        } else {
+            self.readable.push(take);
+            Ok(Ground::ReadOnly)
+        }
+    }
+}
+
+/// Whether it changes anything on this ground.
+fn is_needed(mount: &Mount, ground: Ground) -> bool {
+    match mount {
+        Mount::Private | Mount::Processes | Mount::Terminals => true,
+        // Where nothing is there is nothing to hide.
+        Mount::Empty | Mount::Null => ground != Ground::Memory,
+        Mount::Tree { writable } => match ground {
+            Ground::Memory => true,
+            Ground::ReadOnly => *writable,
+            Ground::Writable => false,
+        },
+        Mount::Link { .. } => ground == Ground::Memory,
+    }
+}
+
+fn mount(source: &str, target: &Path, kind: &str, flags: u64, data: &str) -> io::Result<Step> {
+    Ok(Step::Mount {
+        source: CString::new(source)?,
+        target: text(target)?,
+        kind: CString::new(kind)?,
+        flags,
+        data: CString::new(data)?,
+    })
+}
+
+fn attributes(path: &Path, set: u64, below: bool) -> io::Result<Step> {
+    let path = text(path)?;
+    let clear = 0;
+    Ok(Step::Attributes {
+        path,
+        set,
+        clear,
+        below,
+    })
+}

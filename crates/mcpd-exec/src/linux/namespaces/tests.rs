@@ -1,0 +1,321 @@
+//! The plan, by what it says about a few directories.
+
+use std::ffi::CStr;
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use tempfile::TempDir;
+
+use super::{HIDDEN, PRIVATE, Proc, SLOTS, Step, View, flags, steps};
+use crate::sandbox::{Network, RunAs, Sandbox};
+
+/// Directories below `/tmp`, which is covered.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        let place = Self(tempfile::tempdir_in("/tmp").unwrap());
+        fs::create_dir_all(place.at("work/secret/open")).unwrap();
+        fs::write(place.at("work/script"), "").unwrap();
+        symlink(place.at("work"), place.at("link")).unwrap();
+        place
+    }
+
+    fn at(&self, path: &str) -> std::path::PathBuf {
+        self.0.path().join(path)
+    }
+
+    /// The steps that concern what is in here, one a line.
+    fn steps(&self, sandbox: &Sandbox, visible: &[&str]) -> Vec<String> {
+        let visible: Vec<_> = visible.iter().map(|path| self.at(path)).collect();
+        let visible: Vec<_> = visible.iter().map(|path| path.as_path()).collect();
+        let view = View {
+            sandbox,
+            visible: &visible,
+        };
+        let here = self.0.path().to_str().unwrap();
+        let all = steps(&view, Proc::Own)
+            .unwrap()
+            .iter()
+            .map(describe)
+            .collect::<Vec<_>>();
+        let mentioned = all.iter().filter(|step| step.contains(here));
+        mentioned.map(|step| step.replace(here, "@")).collect()
+    }
+}
+
+/// Nothing hidden but by the level itself.
+fn strict() -> Sandbox {
+    let mut sandbox = Sandbox::strict();
+    sandbox.hidden.clear();
+    sandbox
+}
+
+fn describe(step: &Step) -> String {
+    let t = |text: &CStr| text.to_str().unwrap().to_owned();
+    match step {
+        Step::Write { path, text } => format!("write {} {}", t(path), t(text)),
+        Step::Mount {
+            source,
+            target,
+            kind,
+            flags,
+            ..
+        } => {
+            let read_only = if flags & libc::MS_RDONLY == 0 {
+                ""
+            } else {
+                " ro"
+            };
+            format!(
+                "mount {} {}{read_only}",
+                t(if kind.is_empty() { source } else { kind }),
+                t(target)
+            )
+        }
+        Step::Take { path, .. } => format!("take {}", t(path)),
+        Step::Directory { path } => format!("directory {}", t(path)),
+        Step::File { path } => format!("file {}", t(path)),
+        Step::Link { path, target } => format!("link {} {}", t(path), t(target)),
+        Step::Attach { path, .. } => format!("attach {}", t(path)),
+        Step::Attributes { path, clear: 0, .. } => format!("protect {}", t(path)),
+        Step::Attributes { path, .. } => format!("open {}", t(path)),
+    }
+}
+
+#[track_caller]
+fn check(sandbox: impl FnOnce(&Place) -> Sandbox, visible: &[&str], expected: &[&str]) {
+    let place = Place::new();
+    assert_eq!(place.steps(&sandbox(&place), visible), expected);
+}
+
+fn all(sandbox: &Sandbox, proc: Proc) -> Vec<String> {
+    let view = View {
+        sandbox,
+        visible: &[],
+    };
+    steps(&view, proc).unwrap().iter().map(describe).collect()
+}
+
+#[track_caller]
+fn position(steps: &[String], step: &str) -> usize {
+    let found = steps.iter().position(|other| other == step);
+    found.unwrap_or_else(|| panic!("no `{step}` in {steps:#?}"))
+}
+
+#[test]
+fn users_are_mapped_only_where_nobody_is_changed_to() {
+    let somebody = RunAs::new(1000, 1000);
+    assert_ne!(flags(None) & libc::CLONE_NEWUSER, 0);
+    assert_eq!(flags(Some(somebody)) & libc::CLONE_NEWUSER, 0);
+    assert_eq!(flags(None) & libc::CLONE_NEWNET, 0);
+    assert_eq!(
+        all(&strict(), Proc::Own)[0],
+        "write /proc/self/setgroups deny"
+    );
+    assert_eq!(
+        all(&strict().run_as(somebody), Proc::Own)[0],
+        "mount none /"
+    );
+}
+
+#[test]
+fn nothing_is_made_writable_again() {
+    let steps = all(&Sandbox::strict(), Proc::Own);
+    assert!(
+        !steps.iter().any(|step| step.starts_with("open")),
+        "{steps:#?}"
+    );
+    let [private, devices, protected, mounted] = [
+        "mount none /",
+        "take /dev/null",
+        "protect /",
+        "attach /dev/null",
+    ]
+    .map(|step| position(&steps, step));
+    assert!(private < devices && devices < protected && protected < mounted);
+    for path in PRIVATE {
+        assert!(position(&steps, &format!("mount tmpfs {path}")) > protected);
+    }
+    for path in HIDDEN.iter().filter(|path| fs::exists(path).unwrap()) {
+        position(&steps, &format!("mount tmpfs {path} ro"));
+    }
+    position(&steps, "mount proc /proc ro");
+}
+
+#[test]
+fn a_refused_proc_is_empty() {
+    let steps = all(&strict(), Proc::Empty);
+    position(&steps, "mount tmpfs /proc ro");
+    assert!(
+        !steps.iter().any(|step| step.starts_with("mount proc")),
+        "{steps:#?}"
+    );
+}
+
+#[test]
+fn what_is_not_wanted_is_not_there() {
+    check(|_| strict(), &[], &[]);
+}
+
+#[test]
+fn what_is_visible_is_copied_when_it_can_not_be_written_any_more() {
+    check(
+        |_| strict(),
+        &["work/script"],
+        &[
+            "take @/work/script",
+            "directory @",
+            "directory @/work",
+            "file @/work/script",
+            "attach @/work/script",
+        ],
+    );
+}
+
+#[test]
+fn what_lies_in_something_visible_is_visible() {
+    check(
+        |_| strict(),
+        &["work", "work/script", "work/missing"],
+        &[
+            "take @/work",
+            "directory @",
+            "directory @/work",
+            "attach @/work",
+        ],
+    );
+}
+
+#[test]
+fn what_is_written_is_copied_while_it_can_be_and_lies_in_what_is_visible() {
+    check(
+        |place| {
+            strict()
+                .write(place.at("work/secret"))
+                .write(place.at("work/secret/open"))
+        },
+        &["work"],
+        &[
+            "take @/work/secret",
+            "take @/work",
+            "directory @",
+            "directory @/work",
+            "attach @/work",
+            "attach @/work/secret",
+        ],
+    );
+}
+
+#[test]
+fn what_is_hidden_is_covered_but_for_what_is_written_in_it() {
+    check(
+        |place| {
+            let sandbox = strict()
+                .hide(place.at("work/secret"))
+                .hide(place.at("work/script"));
+            sandbox.write(place.at("work/secret/open"))
+        },
+        &["work"],
+        &[
+            "take @/work/secret/open",
+            "take @/work",
+            "directory @",
+            "directory @/work",
+            "attach @/work",
+            "mount tmpfs @/work/secret",
+            "directory @/work/secret/open",
+            "attach @/work/secret/open",
+            "mount /dev/null @/work/script",
+            "protect @/work/secret",
+        ],
+    );
+}
+
+#[test]
+fn of_equals_the_written_one_counts() {
+    check(
+        |place| strict().hide(place.at("work")).write(place.at("work")),
+        &["work"],
+        &[
+            "take @/work",
+            "directory @",
+            "directory @/work",
+            "attach @/work",
+        ],
+    );
+}
+
+#[test]
+fn what_is_covered_anyway_is_not_hidden_again() {
+    check(|place| strict().hide(place.at("work")), &[], &[]);
+    check(|place| strict().hide(place.at("work")), &["work"], &[]);
+}
+
+#[test]
+fn a_link_stays_a_link() {
+    check(
+        |_| strict(),
+        &["link"],
+        &[
+            "take @/work",
+            "directory @",
+            "link @/link @/work",
+            "directory @",
+            "directory @/work",
+            "attach @/work",
+        ],
+    );
+}
+
+#[test]
+fn the_resolver_is_visible_with_a_network_only() {
+    let resolver = |network| {
+        let steps = all(&strict().network(network), Proc::Own);
+        steps.iter().any(|step| step.ends_with("resolv.conf"))
+    };
+    assert!(!resolver(Network::Off));
+    let target = fs::canonicalize("/etc/resolv.conf").unwrap_or_default();
+    assert_eq!(resolver(Network::Host), target.starts_with("/run"));
+}
+
+#[test]
+fn not_everything_can_be_written_or_hidden() {
+    for sandbox in [strict().write("/"), strict().hide("/")] {
+        let error = steps(
+            &View {
+                sandbox: &sandbox,
+                visible: &[],
+            },
+            Proc::Own,
+        )
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "`/` can be neither written nor hidden as a whole"
+        );
+    }
+}
+
+#[test]
+fn there_are_only_so_many_places() {
+    let place = Place::new();
+    let mut sandbox = strict();
+    for number in 0..SLOTS {
+        let path = place.at(&number.to_string());
+        fs::create_dir(&path).unwrap();
+        sandbox = sandbox.write(path);
+    }
+    let error = steps(
+        &View {
+            sandbox: &sandbox,
+            visible: &[],
+        },
+        Proc::Own,
+    )
+    .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "more than 32 paths to be written or seen"
+    );
+}

@@ -1,0 +1,113 @@
+//! Trees that fork faster than anybody can look are ended all the same: 200 rounds of each, no survivor.
+//!
+//! They run inside a limit of processes and give up by themselves, lest a failure takes the machine along.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use mcpd_exec::{Command, Ending, RunAs, Sandbox};
+
+use crate::support::{World, config, limits, ms, timed_out, within};
+
+const ROUNDS: usize = 200;
+/// Room for the tree beside whatever else the user runs.
+const PROCESSES: u64 = 150;
+/// Nobody's number, as far as anybody knows.
+const STRANGER: u32 = 23_456;
+
+/// Hops: each process forks and ends, its child takes a new session and group.
+const RABBIT: &str = r"
+    use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
+    for (2 .. $ARGV[0]) { last unless fork }
+    while (time - $^T < 15) { my $p = fork; exit if $p; if (defined $p) { setsid; setpgrp } }";
+
+/// Every process forks on and on, each child in a session of its own.
+const STORM: &str = r"
+    use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
+    while (time - $^T < 15) { my $p = fork; if (defined $p and !$p) { setsid; setpgrp } select undef, undef, undef, 0.002 }";
+
+/// Runs `code` until its time is up, over and over, and looks for survivors each time.
+async fn check(code: &str, rabbits: &str) {
+    let mut config = config(1, 1);
+    config.reaper = true;
+    let world = World::with(config);
+    for round in 0..ROUNDS {
+        let limits = limits(|limits| {
+            limits.wall = ms(20);
+            limits.grace = ms(0);
+            limits.drain = ms(10_000);
+            limits.processes = Some(own_processes() + PROCESSES);
+        });
+        let command = world.command("perl").args(["-e", code, rabbits]);
+        let command = command.current_dir("/").limits(limits).sandbox(stranger());
+        let outcome = within(world.executor.run(command)).await.unwrap();
+        // One that hops is gone at once; what it leaves goes on.
+        let cut_short = timed_out(&outcome) || outcome.ending == Ending::Exited(0);
+        assert!(cut_short, "round {round}: {outcome:?}");
+        for _ in 0..8 {
+            // Who hops from process to process may slip through one look.
+            assert_eq!(world.processes(), 0, "round {round}: {outcome:?}");
+        }
+    }
+    world.nothing_left();
+}
+
+/// Whom the kernel counts the processes of: root's it does not.
+fn stranger() -> Sandbox {
+    let sandbox = Sandbox::guarded();
+    if rustix::process::geteuid().is_root() {
+        sandbox.run_as(RunAs::new(STRANGER, STRANGER))
+    } else {
+        sandbox
+    }
+}
+
+/// How many threads the user has already, who will run the tree.
+fn own_processes() -> u64 {
+    let user = match rustix::process::geteuid() {
+        root if root.is_root() => STRANGER,
+        user => user.as_raw(),
+    };
+    let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
+    let own = processes.filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user));
+    own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, |tasks| tasks.count() as u64))
+        .sum()
+}
+
+/// All of this is for nothing without it.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "no executor is needed to look")]
+fn perl_is_installed() {
+    let version = std::process::Command::new("perl").arg("-v").output();
+    assert!(version.is_ok_and(|output| output.status.success()));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_that_hops_is_caught() {
+    check(RABBIT, "1").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn eight_that_hop_are_caught() {
+    check(RABBIT, "8").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_storm_is_calmed() {
+    check(STORM, "").await;
+}
+
+/// The same without hopping is over when its leader is, and leaves nothing to look for.
+#[tokio::test]
+async fn a_wide_tree_ends_with_its_leader() {
+    let mut config = config(1, 1);
+    config.reaper = true;
+    let world = World::with(config);
+    let code = "use POSIX; for (1 .. 100) { unless (fork) { setsid; sleep 300 } }";
+    let command: Command = world.command("perl").args(["-e", code]);
+    let command = command.current_dir("/").sandbox(Sandbox::guarded());
+    let outcome = within(world.executor.run(command)).await.unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(0));
+    assert_eq!(outcome.leftovers, Some(100));
+    world.nothing_left();
+}
