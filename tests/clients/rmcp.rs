@@ -1,20 +1,35 @@
 //! rmcp, the official Rust SDK.
 
+#![expect(
+    deprecated,
+    reason = "rmcp marks so what 2026-07-28 has no longer, and logs"
+)]
+
+mod listener;
+
 use std::time::Duration;
 
 use mcpd_tests::{Daemon, Sandbox};
 use rmcp::model::{
-    CallToolRequestParams, CallToolResult, JsonObject, ProtocolVersion, ReadResourceRequestParams,
+    CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject, LoggingLevel,
+    ProtocolVersion, ReadResourceRequestParams, RequestMetaObject, ServerNotification,
+    SetLevelRequestParams, SubscribeRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{ClientInitializeError, RunningService};
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
+use rustix::process::{Pid, test_kill_process};
 use serde_json::{Value, json};
 
+use self::listener::{Arrivals, Listener};
 use crate::roots;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// For a script to end whose call was cancelled; by itself it takes longer.
+const GRACE: Duration = Duration::from_secs(20);
+
 const HOSTILE_NAME: &str = "O'Brien \"x\" $(id) \\ `id` é\u{2028} \n";
 
 /// Keeps a text between calls.
@@ -29,45 +44,63 @@ if [ "$1" = --state ]; then
 fi
 printf %s "$MCPD_OPT_text" >text
 "#;
+const STATE: &str = "mcpd://remember/state";
 
-type Client = RunningService<RoleClient, ()>;
+type Client = RunningService<RoleClient, Listener>;
 
-/// One way to begin a conversation, and the revision it must come to.
-type Beginning = (ClientLifecycleMode, ProtocolVersion);
-
-/// With a handshake.
-fn stateful() -> Beginning {
-    (
-        ClientLifecycleMode::Initialize,
-        ProtocolVersion::V_2025_11_25,
-    )
+/// The two ways MCP is spoken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Wire {
+    /// With a handshake.
+    Stateful,
+    /// With `server/discover`, and everything else in every request.
+    Stateless,
 }
 
-/// With `server/discover`, and everything else in every request.
-fn stateless() -> Beginning {
-    let revision = ProtocolVersion::V_2026_07_28;
-    let preferred_versions = vec![revision.clone()];
-    (
-        ClientLifecycleMode::Discover { preferred_versions },
-        revision,
-    )
+impl Wire {
+    fn revision(self) -> ProtocolVersion {
+        match self {
+            Self::Stateful => ProtocolVersion::V_2025_11_25,
+            Self::Stateless => ProtocolVersion::V_2026_07_28,
+        }
+    }
+
+    fn lifecycle(self) -> ClientLifecycleMode {
+        match self {
+            Self::Stateful => ClientLifecycleMode::Initialize,
+            Self::Stateless => ClientLifecycleMode::Discover {
+                preferred_versions: vec![self.revision()],
+            },
+        }
+    }
 }
 
-async fn over_stdio((lifecycle, revision): Beginning) {
+/// A client with a server, and what came from there.
+struct Session {
+    wire: Wire,
+    client: Client,
+    arrivals: Arrivals,
+}
+
+async fn over_stdio(wire: Wire) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
     let [examples, scripts] = roots();
     let command = sandbox.command(&["stdio", "scripts", &examples, &scripts]);
     let transport = TokioChildProcess::new(tokio::process::Command::from(command)).unwrap();
-    check(().serve_with_lifecycle(transport, lifecycle), revision).await;
+    let (listener, arrivals) = Listener::new();
+    let client = listener.serve_with_lifecycle(transport, wire.lifecycle());
+    check(wire, client, arrivals).await;
 }
 
-async fn over_http((lifecycle, revision): Beginning) {
+async fn over_http(wire: Wire) {
     let sandbox = Sandbox::new().with_script("remember", REMEMBER);
     let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
     let config = StreamableHttpClientTransportConfig::with_uri(daemon.url())
         .auth_header(daemon.token().unwrap());
     let transport = StreamableHttpClientTransport::from_config(config);
-    check(().serve_with_lifecycle(transport, lifecycle), revision).await;
+    let (listener, arrivals) = Listener::new();
+    let client = listener.serve_with_lifecycle(transport, wire.lifecycle());
+    check(wire, client, arrivals).await;
 }
 
 async fn within<T>(future: impl Future<Output = T>) -> T {
@@ -76,53 +109,163 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
         .expect("an answer before the deadline")
 }
 
-/// Lists, calls, reads state and provokes errors.
+/// Does everything that a client can do.
 async fn check(
+    wire: Wire,
     client: impl Future<Output = Result<Client, ClientInitializeError>>,
-    revision: ProtocolVersion,
+    arrivals: Arrivals,
 ) {
     let client = within(client).await.expect("the server agrees");
     let server = client
         .peer_info()
         .expect("the server has introduced itself");
-    assert_eq!(server.protocol_version, revision);
-
-    let tools = within(client.list_all_tools()).await.expect("a list");
-    assert!(
-        tools.iter().any(|tool| tool.name == "math_calc"),
-        "{tools:?}"
-    );
-
-    let greeting = call(&client, "greet", json!({"name": HOSTILE_NAME})).await;
-    assert_eq!(text(&greeting), format!("Hello, {HOSTILE_NAME}!"));
-    assert_ne!(greeting.is_error, Some(true));
-
-    call(&client, "remember", json!({"text": "a note"})).await;
-    let read = client.read_resource(ReadResourceRequestParams::new("mcpd://remember/state"));
-    let state = serde_json::to_value(within(read).await.expect("a state")).unwrap();
-    assert_eq!(state["contents"][0]["text"], "a note");
-
-    let failed = call(&client, "files_read", json!({"path": "/nonexistent/file"})).await;
-    assert_eq!(failed.is_error, Some(true));
-    let meta = failed.meta.as_ref().expect("it says how the script ended");
-    assert_eq!(meta.0["mcpd/exit"]["code"], 4);
-
-    let refused = call(
-        &client,
-        "math_calc",
-        json!({"operation": "power", "a": 1, "b": 2}),
-    )
-    .await;
-    assert_eq!(refused.is_error, Some(true));
-    assert!(text(&refused).contains("operation"), "{refused:?}");
-
-    within(client.cancel()).await.expect("the end");
+    assert_eq!(server.protocol_version, wire.revision());
+    let mut session = Session {
+        wire,
+        client,
+        arrivals,
+    };
+    session.calls().await;
+    session.errors().await;
+    session.reports().await;
+    session.state().await;
+    session.question().await;
+    session.prompt().await;
+    session.cancellation().await;
+    within(session.client.cancel()).await.expect("the end");
 }
 
-async fn call(client: &Client, tool: &'static str, arguments: Value) -> CallToolResult {
-    let arguments: JsonObject = serde_json::from_value(arguments).unwrap();
-    let params = CallToolRequestParams::new(tool).with_arguments(arguments);
-    within(client.call_tool(params)).await.expect("a result")
+impl Session {
+    async fn calls(&self) {
+        let tools = within(self.client.list_all_tools()).await.expect("a list");
+        assert!(
+            tools.iter().any(|tool| tool.name == "math_calc"),
+            "{tools:?}"
+        );
+        let greeting = self.call("greet", json!({"name": HOSTILE_NAME})).await;
+        assert_eq!(text(&greeting), format!("Hello, {HOSTILE_NAME}!"));
+        assert_ne!(greeting.is_error, Some(true));
+    }
+
+    async fn errors(&self) {
+        let arguments = json!({"path": "/nonexistent/file"});
+        let failed = self.call("files_read", arguments).await;
+        assert_eq!(failed.is_error, Some(true));
+        let meta = failed.meta.as_ref().expect("it says how the script ended");
+        assert_eq!(meta.0["mcpd/exit"]["code"], 4);
+
+        let arguments = json!({"operation": "power", "a": 1, "b": 2});
+        let refused = self.call("math_calc", arguments).await;
+        assert_eq!(refused.is_error, Some(true));
+        assert!(text(&refused).contains("operation"), "{refused:?}");
+    }
+
+    /// Progress and logs.
+    async fn reports(&mut self) {
+        if self.wire == Wire::Stateful {
+            let level = SetLevelRequestParams::new(LoggingLevel::Debug);
+            within(self.client.set_level(level)).await.expect("consent");
+        }
+        let worked = self.call("work", json!({})).await;
+        assert_eq!(text(&worked), "Worked.");
+        for arrival in [
+            json!({"progress": [1.0, 2.0, "begun"]}),
+            json!({"progress": [2.0, 2.0, "done"]}),
+            json!({"log": ["warning", "it takes two steps"]}),
+        ] {
+            within(self.arrivals.expect(arrival)).await;
+        }
+    }
+
+    /// A resource that is read, subscribed to and changed.
+    async fn state(&mut self) {
+        self.call("remember", json!({"text": "a note"})).await;
+        let read = self
+            .client
+            .read_resource(ReadResourceRequestParams::new(STATE));
+        let state = json!(within(read).await.expect("a state"));
+        assert_eq!(state["contents"][0]["text"], "a note");
+
+        match self.wire {
+            Wire::Stateful => {
+                let subscribed = self.client.subscribe(SubscribeRequestParams::new(STATE));
+                within(subscribed).await.expect("consent");
+                self.call("remember", json!({"text": "another"})).await;
+                within(self.arrivals.expect(json!({"updated": STATE}))).await;
+            }
+            Wire::Stateless => {
+                let filter = SubscriptionFilter::builder().resource_subscription(STATE);
+                let listening = self.client.listen(filter.build());
+                let mut updates = within(listening).await.expect("a subscription");
+                self.call("remember", json!({"text": "another"})).await;
+                let update = within(updates.next()).await.expect("an update");
+                let Some(ServerNotification::ResourceUpdatedNotification(update)) = update else {
+                    panic!("{update:?}")
+                };
+                assert_eq!(update.params.uri, STATE);
+            }
+        }
+    }
+
+    /// A script that asks, and the person who answers.
+    async fn question(&self) {
+        let booked = self.call("book", json!({})).await;
+        assert_eq!(text(&booked), "Booked for Ada.");
+    }
+
+    /// A prompt that is listed, completed and got.
+    async fn prompt(&self) {
+        let prompts = within(self.client.list_all_prompts())
+            .await
+            .expect("a list");
+        assert_eq!(prompts[0].name, "review");
+        let completion = self.client.complete_prompt_simple("review", "tone", "f");
+        let tones = within(completion).await.expect("a completion");
+        assert_eq!(tones, ["friendly", "formal"]);
+        let params =
+            GetPromptRequestParams::new("review").with_arguments(object(json!({"tone": "formal"})));
+        let prompt = json!(within(self.client.get_prompt(params)).await.expect("it"));
+        let content = &prompt["messages"][0]["content"];
+        assert_eq!(content["text"], "Write a formal review.");
+    }
+
+    /// A call that nobody waits for any more, whose script ends with it.
+    async fn cancellation(&mut self) {
+        let number = |arrival: &Value| arrival["log"][1].as_str()?.parse().ok();
+        let number = tokio::select! {
+            result = self.client.call_tool(self.params("linger", json!({}))) => panic!("{result:?}"),
+            number = within(self.arrivals.first(number)) => number,
+        };
+        let process = Pid::from_raw(number).expect("a number");
+        let end = async {
+            while test_kill_process(process).is_ok() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let end = tokio::time::timeout(GRACE, end).await;
+        end.expect("the script has ended before its time");
+    }
+
+    async fn call(&self, tool: &'static str, arguments: Value) -> CallToolResult {
+        let params = self.params(tool, arguments);
+        let result = within(self.client.call_tool(params)).await;
+        result.expect("a result")
+    }
+
+    fn params(&self, tool: &'static str, arguments: Value) -> CallToolRequestParams {
+        let mut params = CallToolRequestParams::new(tool).with_arguments(object(arguments));
+        if self.wire == Wire::Stateless {
+            // A stateless request asks for its own logs.
+            let mut meta = RequestMetaObject::default();
+            meta.set_log_level(LoggingLevel::Debug);
+            params.meta = Some(meta);
+        }
+        params
+    }
+}
+
+fn object(value: Value) -> JsonObject {
+    serde_json::from_value(value).expect("it is an object")
 }
 
 fn text(result: &CallToolResult) -> &str {
@@ -131,20 +274,20 @@ fn text(result: &CallToolResult) -> &str {
 
 #[tokio::test]
 async fn the_stateful_wire_over_stdio() {
-    over_stdio(stateful()).await;
+    over_stdio(Wire::Stateful).await;
 }
 
 #[tokio::test]
 async fn the_stateful_wire_over_http() {
-    over_http(stateful()).await;
+    over_http(Wire::Stateful).await;
 }
 
 #[tokio::test]
 async fn the_stateless_wire_over_stdio() {
-    over_stdio(stateless()).await;
+    over_stdio(Wire::Stateless).await;
 }
 
 #[tokio::test]
 async fn the_stateless_wire_over_http() {
-    over_http(stateless()).await;
+    over_http(Wire::Stateless).await;
 }
