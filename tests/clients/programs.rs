@@ -1,19 +1,44 @@
-//! Programs on the official SDKs, as `setup` beside this file installs and lists them.
+//! Programs on the official SDKs and the Inspector, as `setup` beside this file installs and lists them.
 
 use std::io::Write as _;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
+use std::time::Duration;
 
-use mcpd_tests::{Daemon, Sandbox, binary, output, repository};
+use mcpd_tests::{Daemon, Sandbox, binary, output_within, repository};
 use serde_json::{Value, json};
 
 use crate::roots;
 
-/// How many programs there are of each SDK: the versions times the revisions.
-const PROGRAMS: usize = 3;
+/// Every program has a deadline of its own, which is earlier, and cleans up after itself.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+/// Clients that are there or absent together.
+#[derive(Clone, Copy)]
+struct Family {
+    name: &'static str,
+    /// How many there are: the versions times the revisions.
+    size: usize,
+}
+
+const PYTHON: Family = Family {
+    name: "Python",
+    size: 3,
+};
+
+const TYPESCRIPT: Family = Family {
+    name: "TypeScript",
+    size: 3,
+};
+
+const INSPECTOR: Family = Family {
+    name: "Inspector",
+    size: 4,
+};
 
 /// A client as `setup` lists it.
 struct Program {
+    family: String,
     revision: String,
     interpreter: String,
     file: String,
@@ -25,18 +50,18 @@ enum Transport {
     Http,
 }
 
-/// Runs every program of an SDK.
+/// Runs every program of a family.
 #[track_caller]
-fn check(sdk: &str, extension: &str, transport: Transport) {
-    match installed(sdk, extension) {
+fn check(family: Family, transport: Transport) {
+    match installed(family) {
         Ok(programs) => programs.iter().for_each(|program| run(program, transport)),
-        Err(reason) => skip(sdk, &reason),
+        Err(reason) => skip(family, &reason),
     }
 }
 
-/// The programs of an SDK, told by their extension; or why there are none, which `setup` must say.
+/// The programs of a family; or why there are none, which `setup` must say.
 #[track_caller]
-fn installed(sdk: &str, extension: &str) -> Result<Vec<Program>, String> {
+fn installed(family: Family) -> Result<Vec<Program>, String> {
     let setup = setup();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&setup.stdout), text(&setup.stderr));
@@ -45,15 +70,17 @@ fn installed(sdk: &str, extension: &str) -> Result<Vec<Program>, String> {
         assert!(std::env::var_os("CI").is_none(), "setup failed:\n{stderr}");
         return Err(format!("setup failed:\n{stderr}"));
     }
-    let absence = format!("the {sdk} clients need");
-    if let Some(reason) = stderr.lines().find(|line| line.contains(&absence)) {
+    let mut reasons = stderr
+        .lines()
+        .filter(|line| line.contains("CLIENT TESTS SKIPPED"));
+    if let Some(reason) = reasons.find(|line| line.contains(family.name)) {
         return Err(reason.to_owned());
     }
     let programs = stdout.lines().map(program);
     let programs: Vec<_> = programs
-        .filter(|program| program.file.ends_with(extension))
+        .filter(|program| program.family == family.name)
         .collect();
-    assert_eq!(programs.len(), PROGRAMS, "setup lists\n{stdout}");
+    assert_eq!(programs.len(), family.size, "setup lists\n{stdout}");
     Ok(programs)
 }
 
@@ -70,7 +97,7 @@ fn run(program: &Program, transport: Transport) {
                 .arg(binary())
                 .arg("stdio")
                 .args(roots());
-            output(command, b"")
+            output_within(PATIENCE, command, b"")
         }
         Transport::Http => {
             let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
@@ -79,7 +106,7 @@ fn run(program: &Program, transport: Transport) {
                 &daemon.url(),
                 daemon.token().expect("it has a token"),
             ]);
-            output(command, b"")
+            output_within(PATIENCE, command, b"")
         }
     };
     assert!(output.status.success(), "{}", sandbox.transcript(&output));
@@ -93,6 +120,17 @@ fn cannot(client: &Value) -> Value {
     match client.as_str() {
         // It forgets a cancelled call and does not tell the server.
         Some("python mcp 1.30.0") => json!(["cancel"]),
+        // Each of its processes asks for one thing, and shows the result.
+        Some("@modelcontextprotocol/inspector --cli") => json!([
+            "progress",
+            "logs",
+            "elicitation",
+            "updates",
+            "completion",
+            "cancel"
+        ]),
+        // It asks for no progress, and a command that is interrupted leaves its call alone.
+        Some("@modelcontextprotocol/inspector mcpdo") => json!(["progress", "cancel"]),
         _ => json!([]),
     }
 }
@@ -111,11 +149,13 @@ fn setup() -> &'static Output {
 }
 
 fn program(line: &str) -> Program {
-    let [revision, interpreter, file] = line.split('\t').collect::<Vec<_>>()[..] else {
+    let [family, revision, interpreter, file] = line.split('\t').collect::<Vec<_>>()[..] else {
         panic!("setup lists `{line}`")
     };
-    let [revision, interpreter, file] = [revision, interpreter, file].map(str::to_owned);
+    let [family, revision, interpreter, file] =
+        [family, revision, interpreter, file].map(str::to_owned);
     Program {
+        family,
         revision,
         interpreter,
         file,
@@ -123,27 +163,37 @@ fn program(line: &str) -> Program {
 }
 
 /// Says so where the test harness does not swallow it.
-fn skip(sdk: &str, reason: &str) {
+fn skip(Family { name, size }: Family, reason: &str) {
     let mut stderr = std::io::stderr().lock();
-    writeln!(stderr, "\n*** SKIPPED {PROGRAMS} {sdk} clients: {reason}\n").ok();
+    writeln!(stderr, "\n*** SKIPPED {size} {name} clients: {reason}\n").ok();
 }
 
 #[test]
 fn python_over_stdio() {
-    check("Python", ".py", Transport::Stdio);
+    check(PYTHON, Transport::Stdio);
 }
 
 #[test]
 fn python_over_http() {
-    check("Python", ".py", Transport::Http);
+    check(PYTHON, Transport::Http);
 }
 
 #[test]
 fn typescript_over_stdio() {
-    check("TypeScript", ".mjs", Transport::Stdio);
+    check(TYPESCRIPT, Transport::Stdio);
 }
 
 #[test]
 fn typescript_over_http() {
-    check("TypeScript", ".mjs", Transport::Http);
+    check(TYPESCRIPT, Transport::Http);
+}
+
+#[test]
+fn the_inspector_over_stdio() {
+    check(INSPECTOR, Transport::Stdio);
+}
+
+#[test]
+fn the_inspector_over_http() {
+    check(INSPECTOR, Transport::Http);
 }

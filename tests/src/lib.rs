@@ -18,5 +18,5 @@ pub use daemon::Daemon;
 pub use pipes::Pipes;
 #[cfg(target_os = "linux")]
 pub use processes::{peak_memory, processes_of};
-pub use sandbox::{Sandbox, output};
+pub use sandbox::{Sandbox, output, output_within};
 pub use wait::{assert_group_ends, eventually};

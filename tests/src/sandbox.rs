@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -165,32 +166,43 @@ impl Default for Sandbox {
 /// When it does not end within a minute.
 #[must_use]
 #[track_caller]
-pub fn output(mut command: Command, stdin: &[u8]) -> Output {
+pub fn output(command: Command, stdin: &[u8]) -> Output {
+    output_within(PATIENCE, command, stdin)
+}
+
+/// Runs a command to its end.
+///
+/// # Panics
+///
+/// When it does not end in time.
+#[must_use]
+#[track_caller]
+pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> Output {
     command
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    let mut child = command.spawn().expect("mcpd starts");
+    let mut child = command.spawn().expect("it starts");
     let mut pipe = child.stdin.take().expect("it is piped");
     let stdin = stdin.to_owned();
     // Whoever is not interested in stdin may close it at any time.
     thread::spawn(move || pipe.write_all(&stdin).ok());
-    wait(child)
+    wait(patience, child)
 }
 
 /// Waits for the end of `child` and gives all that it wrote.
 ///
 /// # Panics
 ///
-/// When it does not end within a minute.
+/// When it does not end in time.
 #[track_caller]
-fn wait(child: Child) -> Output {
+fn wait(patience: Duration, child: Child) -> Output {
     let pid = Pid::from_child(&child);
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || sender.send(child.wait_with_output()));
-    if let Ok(output) = receiver.recv_timeout(PATIENCE) {
+    if let Ok(output) = receiver.recv_timeout(patience) {
         return output.expect("its pipes can be read");
     }
     kill_process(pid, Signal::KILL).ok();
-    panic!("mcpd does not end");
+    panic!("it does not end");
 }
