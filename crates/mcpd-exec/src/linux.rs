@@ -4,8 +4,10 @@ mod confine;
 mod fault;
 mod filter;
 mod image;
+mod isolate;
 mod landlock;
 mod lane;
+mod namespaces;
 mod pipe;
 mod raw;
 mod temporary;
@@ -18,24 +20,28 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use self::confine::Confinement;
+use self::filter::Filter;
 use self::image::{image, resources, text};
+use self::isolate::Isolation;
+use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
-use self::temporary::{Directories, Lease};
+use self::temporary::Directories;
 use self::tree::Orphans;
 use crate::command::Command;
-use crate::enforced::Enforced;
+use crate::enforced::{Enforced, MissingMechanism};
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
 use crate::os::{Birth, Remains};
 use crate::process::Progress;
-use crate::sandbox::{Level, Missing};
+use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::lane::{Entered, Lane};
 pub(crate) use self::watchdog::run as run_watchdog;
@@ -50,6 +56,10 @@ pub(crate) struct System {
     secret: u64,
     null: OwnedFd,
     directories: Arc<Directories>,
+    /// For runs that get their filter on the way, by whether they have a network.
+    strict_filters: [OnceLock<Result<Filter, String>>; 2],
+    /// The kernel refuses a `/proc` in namespaces.
+    no_proc: AtomicBool,
     /// `None` if none was wanted. Dropped before the directories, so that it does not mind their removal.
     watchdog: Option<watchdog::Watchdog>,
 }
@@ -70,6 +80,8 @@ impl System {
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
             directories: Arc::new(directories),
+            strict_filters: Default::default(),
+            no_proc: AtomicBool::new(false),
             watchdog,
         })
     }
@@ -90,49 +102,105 @@ impl System {
         program: &Path,
         lane: &Entered,
     ) -> Result<Birth, StartError> {
+        let is_last = self.proc() == Proc::Empty;
+        match self.try_start(command, program, lane) {
+            // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
+            Err(StartError::Setup { step, source, .. })
+                if !is_last
+                    && step == Stage::Namespaces.describe()
+                    && source.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                self.no_proc.store(true, Relaxed);
+                self.try_start(command, program, lane)
+            }
+            result => result,
+        }
+    }
+
+    fn proc(&self) -> Proc {
+        if self.no_proc.load(Relaxed) {
+            Proc::Empty
+        } else {
+            Proc::Own
+        }
+    }
+
+    fn strict_filter(&self, network: Network) -> Result<&Filter, &str> {
+        let index = usize::from(network == Network::Off);
+        let make = || Filter::new(network, None).map_err(|error| error.to_string());
+        let filter = self.strict_filters[index].get_or_init(make);
+        filter.as_ref().map_err(String::as_str)
+    }
+
+    fn try_start(
+        &self,
+        command: &Command,
+        program: &Path,
+        lane: &Entered,
+    ) -> Result<Birth, StartError> {
         let failed = |source| StartError::Io {
             program: program.to_owned(),
             source,
         };
+        let exhausted = |source| StartError::Resource {
+            program: program.to_owned(),
+            source,
+        };
         let level = command.sandbox.level;
-        let limits = command.limits.at(level);
-        let mut confinement = Confinement::prepare(command, &limits, self, lane).map_err(failed)?;
-        refuse_missing(&confinement.enforced, command, program, lane)?;
-        let pipes =
-            pipe::Pipes::new(command.stdin.is_some()).map_err(|source| StartError::Resource {
+        let directory = match &command.current_dir {
+            Some(directory) => directory.clone(),
+            None => std::env::current_dir().map_err(failed)?,
+        };
+        let mut confinement = Confinement::prepare(command, program, &directory, self, lane)
+            .map_err(|source| StartError::Setup {
                 program: program.to_owned(),
+                step: "prepare its confinement",
                 source,
             })?;
-        let temporary = confinement.temporary.as_ref().map(Lease::path);
-        let image = image(command, program, temporary).map_err(failed)?;
-        let directory = command.current_dir.as_ref().map(text);
-        let directory = directory.transpose().map_err(failed)?;
-        let resources = resources(&limits, level);
+        refuse_missing(&confinement.enforced, command, program, lane)?;
+        let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
+        let image = image(command, program, confinement.temporary()).map_err(failed)?;
+        let resources = resources(&command.limits.at(level), level);
+        let isolation = confinement.isolation.as_ref();
+        let namespaces = isolation.map(Isolation::namespaces).transpose();
+        let namespaces = namespaces.map_err(failed)?.flatten();
+        let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
+        let directory = text(directory).map_err(failed)?;
         let plan = Plan {
-            namespaces: None,
+            namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
             limits: &resources,
             cgroup: None,
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
-            directory: directory.as_deref(),
+            directory: Some(&directory),
             unprivileged: level >= Level::Guarded,
             ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
-            filters: &[],
+            filter: filter.map(Filter::program),
             image: &image,
         };
         let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
         confinement.ruleset = None;
-        let child = Child {
-            pid: spawned.pid,
-            pidfd: Arc::new(spawned.pidfd),
-            ending: confinement.ending(),
-            orphans: self.orphans,
-            confinement,
-        };
+        if let Some(isolation) = &mut confinement.isolation
+            && let Err(error) = isolation.started()
+        {
+            raw::reap(spawned.pid, true).ok();
+            return Err(diagnosis::diagnose(error, command, program.to_owned()));
+        }
+        if level == Level::Strict && self.proc() == Proc::Empty {
+            let reason = "the kernel refuses one of its own here, so it is empty";
+            let missing = MissingMechanism::new("/proc", reason);
+            confinement.enforced.missing.push(missing);
+        }
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(Birth {
-            child,
+            child: Child {
+                pid: spawned.pid,
+                pidfd: Arc::new(spawned.pidfd),
+                ending: confinement.ending(),
+                orphans: self.orphans,
+                confinement,
+            },
             stdin,
             stdout,
             stderr,
@@ -208,6 +276,10 @@ impl Child {
 
     /// Whether it is certain that nothing of the run is left beside its leader, which has ended.
     pub(crate) fn was_alone(&self) -> bool {
+        if self.confinement.isolation.is_some() {
+            // With the first process of their namespace all others have ended.
+            return true;
+        }
         match (self.orphans, self.confinement.mark) {
             (Some(orphans), Some(mark)) => !orphans.has(mark),
             _ => false,
@@ -216,6 +288,9 @@ impl Child {
 
     /// How many processes of the run are left beside its leader, which has ended, if that can be known.
     pub(crate) fn left(&self) -> Option<u32> {
+        if self.confinement.isolation.is_some() {
+            return None;
+        }
         let (orphans, mark) = (self.orphans?, self.confinement.mark?);
         Some(orphans.alive(mark))
     }
@@ -243,7 +318,10 @@ impl Child {
     ///
     /// Somebody else has taken it.
     pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
-        raw::reap(self.pid, false)
+        let remains = raw::reap(self.pid, false)?;
+        // The first process of a namespace says what its program has ended with, unless it was killed.
+        let isolation = remains.and_then(|_| self.confinement.isolation.take());
+        Ok(isolation.and_then(Isolation::ended).or(remains))
     }
 
     pub(crate) fn enforced(&self) -> &Enforced {
@@ -283,6 +361,16 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
         Stage::Directory => StartError::CwdMissing {
             directory: command.current_dir.clone().unwrap_or_default(),
         },
+        Stage::Clone if command.sandbox.level == Level::Strict && !is_exhausted(&error) => {
+            let reason = format!(
+                "the kernel refuses them ({error}); a container's seccomp profile, `user.max_user_namespaces`, \
+                 `kernel.unprivileged_userns_clone` or AppArmor may forbid them"
+            );
+            StartError::Unenforceable {
+                program,
+                missing: vec![MissingMechanism::new("namespaces", reason)],
+            }
+        }
         Stage::Clone => StartError::Resource {
             program,
             source: error,
@@ -293,4 +381,8 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
             source: error,
         },
     }
+}
+
+fn is_exhausted(error: &io::Error) -> bool {
+    crate::os::fault(error) == crate::os::Fault::Exhausted
 }

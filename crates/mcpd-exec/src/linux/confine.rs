@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
 use super::temporary::Lease;
@@ -11,7 +12,6 @@ use super::tree::Mark;
 use super::{System, tree};
 use crate::command::Command;
 use crate::enforced::{Containment, Enforced, MissingMechanism};
-use crate::limits::Limits;
 use crate::sandbox::{Level, Sandbox};
 
 /// What holds one run in.
@@ -20,18 +20,22 @@ pub(crate) struct Confinement {
     pub(crate) mark: Option<Mark>,
     pub(crate) temporary: Option<Lease>,
     pub(crate) ruleset: Option<Arc<Ruleset>>,
+    /// At level `strict`.
+    pub(crate) isolation: Option<Isolation>,
     pub(crate) enforced: Enforced,
 }
 
 impl Confinement {
-    /// Prepares the confinement of `command`, and says what of it is missing.
+    /// Prepares the confinement of `command`, whose program is at `program` and which starts in `directory`, and says
+    /// what of it is missing.
     ///
     /// # Errors
     ///
-    /// A temporary directory can't be had.
+    /// A temporary directory or a descriptor can't be had, or what is to be written can't be arranged.
     pub(crate) fn prepare(
         command: &Command,
-        limits: &Limits,
+        program: &Path,
+        directory: &Path,
         system: &System,
         lane: &Entered,
     ) -> io::Result<Self> {
@@ -41,16 +45,41 @@ impl Confinement {
             ..Self::default()
         };
         confinement.enforced.level = sandbox.level;
-        if sandbox.level >= Level::Guarded {
-            confinement.contain(system);
-            confinement.filter(lane);
-            confinement.rule(sandbox, system)?;
-            if limits.memory.is_some() {
-                let reason = "the memory of a whole run can only be limited in a control group";
-                confinement.misses("cgroup", reason);
+        match sandbox.level {
+            Level::None => {}
+            Level::Guarded => {
+                confinement.contain(system);
+                confinement.filter(lane.fault.as_deref());
+                confinement.rule(sandbox, system)?;
+            }
+            Level::Strict => {
+                let proc = system.proc();
+                let isolation = Isolation::plan(command, program, directory, proc)?;
+                confinement.isolation = Some(isolation);
+                confinement.enforced.namespaces = true;
+                confinement.enforced.containment = Containment::Proven;
+                let filter = system.strict_filter(sandbox.network);
+                confinement.filter(filter.err());
+                match Ruleset::scopes(sandbox.network) {
+                    Ok(ruleset) => confinement.enter(Arc::new(ruleset)),
+                    Err(missing) => confinement.enforced.missing.push(missing),
+                }
             }
         }
+        if sandbox.level >= Level::Guarded && command.limits.memory.is_some() {
+            let reason = "the memory of a whole run can only be limited in a control group";
+            confinement.misses("cgroup", reason);
+        }
         Ok(confinement)
+    }
+
+    /// Where the program finds its temporary files.
+    pub(crate) fn temporary(&self) -> Option<&Path> {
+        match (&self.temporary, &self.isolation) {
+            (Some(lease), _) => Some(lease.path()),
+            (None, Some(_)) => Some(Path::new("/tmp")),
+            (None, None) => None,
+        }
     }
 
     fn misses(&mut self, mechanism: &'static str, reason: impl Into<String>) {
@@ -81,11 +110,16 @@ impl Confinement {
         }
     }
 
-    fn filter(&mut self, lane: &Entered) {
-        self.enforced.seccomp = lane.fault.is_none();
-        if let Some(reason) = &lane.fault {
+    fn filter(&mut self, fault: Option<&str>) {
+        self.enforced.seccomp = fault.is_none();
+        if let Some(reason) = fault {
             self.misses("seccomp", reason);
         }
+    }
+
+    fn enter(&mut self, ruleset: Arc<Ruleset>) {
+        self.enforced.landlock = Some(ruleset.abi());
+        self.ruleset = Some(ruleset);
     }
 
     fn rule(&mut self, sandbox: &Sandbox, system: &System) -> io::Result<()> {
@@ -96,19 +130,26 @@ impl Confinement {
             Ruleset::new(&write, &sandbox.hidden, sandbox.network)
         };
         match temporary.ruleset(sandbox, make) {
-            Ok(ruleset) => {
-                self.enforced.landlock = ruleset.as_ref().map(|ruleset| ruleset.abi());
-                self.ruleset = ruleset;
+            Ok(Some(ruleset)) => {
+                for path in ruleset.skipped() {
+                    let reason = format!(
+                        "`{}` does not exist, so it can't be written",
+                        path.display()
+                    );
+                    self.misses("write", reason);
+                }
+                self.enter(ruleset);
             }
+            Ok(None) => {}
             Err(missing) => self.enforced.missing.push(missing),
         }
         self.temporary = Some(temporary);
         Ok(())
     }
 
-    /// For a run of which nothing may be left.
+    /// For a run of which nothing may be left, and whose processes have to be found.
     pub(crate) fn ending(&self) -> Option<tree::Ending> {
-        let is_confined = self.enforced.level >= Level::Guarded;
-        self.mark.filter(|_| is_confined).map(tree::Ending::new)
+        let is_guarded = self.enforced.level == Level::Guarded;
+        self.mark.filter(|_| is_guarded).map(tree::Ending::new)
     }
 }

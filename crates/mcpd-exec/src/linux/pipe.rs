@@ -54,7 +54,8 @@ impl Pipes {
     }
 }
 
-fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
+/// Both ends of a pipe: to read, and to write.
+pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     if let Some(error) = fault::here() {
         return Err(io::Error::from_raw_os_error(error));
     }

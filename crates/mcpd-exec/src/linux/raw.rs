@@ -8,6 +8,8 @@
     reason = "std can only confine a child after fork, which takes the longer the larger we are"
 )]
 
+pub(crate) mod init;
+
 use std::cell::RefCell;
 use std::convert::Infallible;
 use std::ffi::{CStr, CString};
@@ -19,8 +21,9 @@ use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
 use std::time::Duration;
 
-use libc::{c_char, c_int, c_long, c_void, sock_filter};
+use libc::{c_char, c_int, c_long, c_void};
 use rustix::process::Pid;
+use seccompiler::BpfProgramRef;
 
 use super::fault;
 use crate::outcome::Usage;
@@ -77,8 +80,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) unprivileged: bool,
     /// A Landlock ruleset to enter.
     pub(crate) ruleset: Option<BorrowedFd<'a>>,
-    /// Filters to add to those of the calling thread.
-    pub(crate) filters: &'a [Vec<sock_filter>],
+    /// A filter to add to that of the calling thread.
+    pub(crate) filter: Option<BpfProgramRef<'a>>,
     pub(crate) image: &'a Image,
 }
 
@@ -92,7 +95,7 @@ impl Plan<'_> {
 pub(crate) struct Namespaces<'a> {
     /// `CLONE_NEW*`.
     pub(crate) flags: c_int,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: &'a [Step],
     /// The program that runs as the first process of the namespace, and starts the real one.
     pub(crate) init: BorrowedFd<'a>,
     /// Where that program reports, as its descriptor 3.
@@ -118,6 +121,8 @@ pub(crate) enum Step {
     Directory { path: CString },
     /// Makes an empty file, which may exist.
     File { path: CString },
+    /// Makes a symbolic link, unless there is something of that name.
+    Link { path: CString, target: CString },
     /// Attaches the tree of a slot.
     Attach { slot: usize, path: CString },
     /// Changes attributes of the mount at a path, or of all below too.
@@ -161,13 +166,14 @@ pub(crate) enum Stage {
     User,
     Directory,
     Privileges,
+    Lifeline,
     Landlock,
     Signals,
     Seccomp,
     Exec,
 }
 
-const STAGES: [Stage; 15] = [
+const STAGES: [Stage; 16] = [
     Stage::Clone,
     Stage::Namespaces,
     Stage::Session,
@@ -179,6 +185,7 @@ const STAGES: [Stage; 15] = [
     Stage::User,
     Stage::Directory,
     Stage::Privileges,
+    Stage::Lifeline,
     Stage::Landlock,
     Stage::Signals,
     Stage::Seccomp,
@@ -200,6 +207,7 @@ impl Stage {
             Self::User => "change its user",
             Self::Directory => "enter its directory",
             Self::Privileges => "drop its privileges",
+            Self::Lifeline => "tie it to this process",
             Self::Landlock => "enter its Landlock ruleset",
             Self::Signals => "reset its signals",
             Self::Seccomp => "install its system call filter",
@@ -358,16 +366,24 @@ unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
         if plan.unprivileged {
             drop_privileges()?;
         }
+        if plan.namespaces.is_some() {
+            // When the thread that starts it ends, so does this first process and with it all others. Those threads
+            // live as long as their executor, or until the whole host is killed.
+            must(Stage::Lifeline, || {
+                let signal = libc::SIGKILL;
+                c_long::from(libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0))
+            })?;
+        }
         if let Some(ruleset) = plan.ruleset {
             must(Stage::Landlock, || {
                 libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0)
             })?;
         }
         reset_signals()?;
-        for filter in plan.filters {
+        if let Some(filter) = plan.filter {
             let program = libc::sock_fprog {
                 len: filter.len() as u16,
-                filter: filter.as_ptr().cast_mut(),
+                filter: filter.as_ptr().cast_mut().cast(),
             };
             must(Stage::Seccomp, || {
                 let mode = libc::SECCOMP_SET_MODE_FILTER;
@@ -526,10 +542,15 @@ unsafe fn reset_signals() -> Result<(), Stopped> {
 
 unsafe fn furnish(namespaces: &Namespaces<'_>) -> Result<(), Stopped> {
     let mut taken: [c_long; SLOTS] = [-1; SLOTS];
-    for step in &namespaces.steps {
+    // What is made on the way is for whoever runs there. The child's mask is its own.
+    // SAFETY: no pointers.
+    let mask = unsafe { libc::umask(0o022) };
+    for step in namespaces.steps {
         // SAFETY: the strings of the step are live.
         must(Stage::Namespaces, || unsafe { perform(step, &mut taken) })?;
     }
+    // SAFETY: no pointers.
+    unsafe { libc::umask(mask) };
     Ok(())
 }
 
@@ -562,6 +583,9 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
             Step::File { path } => {
                 let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
                 existing(c_long::from(libc::open(path.as_ptr(), flags, 0o644)))
+            }
+            Step::Link { path, target } => {
+                existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))
             }
             Step::Attach { slot, path } => {
                 let (tree, flags) = (taken[*slot], MOVE_MOUNT_F_EMPTY_PATH);

@@ -76,10 +76,16 @@ fn a_failed_call_on_the_way_to_a_confined_program_leaves_nothing() {
 }
 
 #[test]
+fn a_failed_call_on_the_way_to_an_isolated_program_leaves_nothing() {
+    assert!(check(&Sandbox::strict()) > 30, "every step is a call");
+}
+
+#[test]
 fn failures_leak_no_descriptor() {
     let before = descriptors();
     for _ in 0..5 {
         check(&Sandbox::guarded());
+        check(&Sandbox::strict());
     }
     // Other tests have some open at any time; one leaked by each failure would be far more.
     let after = descriptors();

@@ -1,0 +1,86 @@
+//! A run at level `strict`: namespaces of its own, and a first process in them that reports how the program ended.
+
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::path::Path;
+use std::process::ExitStatus;
+
+use super::namespaces::{self, Proc, View};
+use super::raw::init::{self, Report};
+use super::raw::{Namespaces, Step};
+use crate::command::Command;
+use crate::outcome::Usage;
+
+/// What such a run needs: plans before it starts, a report when it has ended.
+#[derive(Debug)]
+pub(crate) struct Isolation {
+    flags: i32,
+    steps: Vec<Step>,
+    report: Report,
+    /// The other end of the report, until the program has started.
+    theirs: Option<OwnedFd>,
+}
+
+impl Isolation {
+    /// Plans the isolation of `command`, whose program is at `program`, and which starts in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is to be had, or what it is to see can't be arranged.
+    pub(crate) fn plan(
+        command: &Command,
+        program: &Path,
+        directory: &Path,
+        proc: Proc,
+    ) -> io::Result<Self> {
+        let files = command.visible.iter().map(AsRef::as_ref);
+        let visible: Vec<&Path> = [program, directory]
+            .into_iter()
+            .chain(program.parent())
+            .chain(files)
+            .collect();
+        let view = View {
+            sandbox: &command.sandbox,
+            visible: &visible,
+        };
+        let (report, theirs) = Report::new()?;
+        Ok(Self {
+            flags: namespaces::flags(command.sandbox.run_as),
+            steps: namespaces::steps(&view, proc)?,
+            report,
+            theirs: Some(theirs),
+        })
+    }
+
+    /// # Errors
+    ///
+    /// The first process can't be had on this system.
+    pub(crate) fn namespaces(&self) -> io::Result<Option<Namespaces<'_>>> {
+        let Some(theirs) = &self.theirs else {
+            return Ok(None);
+        };
+        Ok(Some(Namespaces {
+            flags: self.flags,
+            steps: &self.steps,
+            init: init::image()?,
+            status: theirs.as_fd(),
+        }))
+    }
+
+    /// Waits until the program has started.
+    ///
+    /// # Errors
+    ///
+    /// Why it can't be executed.
+    pub(crate) fn started(&mut self) -> io::Result<()> {
+        match self.theirs.take() {
+            Some(theirs) => self.report.started(theirs),
+            None => Ok(()),
+        }
+    }
+
+    /// How the program ended. `None` if the first process was killed before.
+    pub(crate) fn ended(self) -> Option<(ExitStatus, Usage)> {
+        self.report.ended()
+    }
+}
