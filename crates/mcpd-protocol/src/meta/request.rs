@@ -14,6 +14,10 @@ use crate::json;
 use crate::jsonrpc::ErrorObject;
 use crate::method::LoggingLevel;
 
+/// What a log level must be, in the words of an error.
+const LEVELS: &str =
+    "`debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency`";
+
 /// The reserved members of a request's `_meta`, borrowed from its `params`.
 ///
 /// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type.
@@ -131,7 +135,7 @@ impl<'a> RequestMeta<'a> {
     /// # Errors
     /// `-32602` when it is not one of the eight levels.
     pub fn log_level(&self) -> Result<Option<LoggingLevel>, ErrorObject> {
-        read(LOG_LEVEL, "a logging level", self.log_level)
+        read(LOG_LEVEL, LEVELS, self.log_level)
     }
 
     /// What progress notifications shall carry; none are wanted without it.
@@ -187,11 +191,12 @@ fn read_object<T: DeserializeOwned>(
         .map_err(|e| ErrorObject::invalid_params(format!("`{key}`: {}", json::fault(&e))))
 }
 
+/// Says what kind of value came, unless that is right and only the text is wrong.
 fn wrong_type(key: &str, expected: &str, raw: &RawValue) -> ErrorObject {
-    ErrorObject::invalid_params(format!(
-        "`{key}` must be {expected}, not {}",
-        json::kind(raw)
-    ))
+    ErrorObject::invalid_params(match json::kind(raw) {
+        "a string" => format!("`{key}` must be {expected}"),
+        kind => format!("`{key}` must be {expected}, not {kind}"),
+    })
 }
 
 #[cfg(test)]
@@ -247,7 +252,7 @@ mod tests {
         check(
             r#"{"_meta":{"io.modelcontextprotocol/logLevel":"loud"}}"#,
             |meta| meta.log_level(),
-            "`io.modelcontextprotocol/logLevel` must be a logging level, not a string (-32602)",
+            "`io.modelcontextprotocol/logLevel` must be `debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency` (-32602)",
         );
         check(
             r#"{"_meta":{"progressToken":1.5}}"#,
