@@ -6,7 +6,6 @@
 
 use bytes::Bytes;
 use divan::{Bencher, black_box};
-use futures_util::FutureExt as _;
 use mcpd_exec::{Config, Executor};
 use mcpd_scriptspec::{HelpOutput, ScriptSpec, parse};
 use mcpd_server::{CallContext, Connection, Reply, Server, ToolNames};
@@ -70,11 +69,11 @@ impl World {
     }
 }
 
-/// The answer to `message`, which must be one that is there without waiting.
-fn answer(connection: &Connection, message: &str) -> Bytes {
+/// The answer to `message`.
+fn answer(runtime: &Runtime, connection: &Connection, message: &str) -> Bytes {
     match connection.receive(message.as_bytes()) {
         Reply::Ready(answer) => answer,
-        Reply::Pending(answer) => answer.now_or_never().unwrap().unwrap(),
+        Reply::Pending(answer) => runtime.block_on(answer).unwrap(),
         Reply::Nothing => panic!("no answer to {message}"),
     }
 }
@@ -85,7 +84,7 @@ fn list(bencher: Bencher<'_, '_>, tools: usize) {
     let world = World::new();
     let connection = world.connection(tools);
     let _runtime = world.runtime.enter();
-    bencher.bench_local(|| answer(&connection, black_box(LIST)));
+    bencher.bench_local(|| answer(&world.runtime, &connection, black_box(LIST)));
 }
 
 /// `tools/list` as the first client after a change gets it.
@@ -95,7 +94,7 @@ fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
     let _runtime = world.runtime.enter();
     bencher
         .with_inputs(|| world.connection(tools))
-        .bench_local_refs(|connection| answer(connection, black_box(LIST)));
+        .bench_local_refs(|connection| answer(&world.runtime, connection, black_box(LIST)));
 }
 
 /// A call of a tool that is a function.
@@ -103,8 +102,10 @@ fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
 fn native_call(bencher: Bencher<'_, '_>) {
     let world = World::new();
     let connection = world.connection(3);
-    let _runtime = world.runtime.enter();
-    bencher.bench_local(|| answer(&connection, black_box(CALL)));
+    bencher.bench_local(|| {
+        let _runtime = world.runtime.enter();
+        answer(&world.runtime, &connection, black_box(CALL))
+    });
 }
 
 /// From the arguments of a call to stdin and environment of its script.

@@ -1,9 +1,11 @@
 //! One request, exactly one answer. Which method belongs to which wire is written here and nowhere else.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
 use serde_json::value::RawValue;
@@ -28,7 +30,8 @@ pub(crate) enum Handled {
 impl Handled {
     /// A result that takes a while.
     pub(crate) fn later(result: impl Future<Output = MethodResult> + Send + 'static) -> Self {
-        Self::Later(Box::pin(result))
+        let result = AssertUnwindSafe(result).catch_unwind();
+        Self::Later(Box::pin(result.map(unless_panicked)))
     }
 }
 
@@ -37,7 +40,21 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         return wait_for_catalog(server.clone(), request, context);
     }
-    handle(server, request, context).unwrap_or_else(|error| Handled::Now(Err(error)))
+    let handled = catch_unwind(AssertUnwindSafe(|| handle(server, request, context)));
+    unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)))
+}
+
+/// A handler that panics fails its own request and no other: nothing it shared is left half changed,
+/// for locks are never held across what can panic.
+fn unless_panicked<T>(
+    handled: std::thread::Result<Result<T, ErrorObject>>,
+) -> Result<T, ErrorObject> {
+    // What it said is on stderr, by the panic hook.
+    handled.unwrap_or_else(|_| {
+        Err(ErrorObject::internal_error(
+            "the request failed inside of the server",
+        ))
+    })
 }
 
 /// Answers `request`; one that takes a while can be cancelled through `inflight`.

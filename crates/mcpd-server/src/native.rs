@@ -2,15 +2,18 @@
 //! reaches the function has been checked against it.
 
 use std::fmt;
+use std::panic::resume_unwind;
+use std::sync::Arc;
 
-use mcpd_protocol::CallToolResult;
-use mcpd_protocol::LoggingLevel;
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolResult, Interactive, LoggingLevel};
 use mcpd_scriptspec::ScriptPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use tokio_util::task::AbortOnDropHandle;
 
 use crate::call::invalid_arguments;
 use crate::context::{Context, SideStream};
@@ -99,7 +102,7 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 /// A function of the program, and what its arguments must look like.
 pub(crate) struct NativeTool {
     schema: Schema,
-    function: Box<dyn Fn(Value, CallContext) -> Run + Send + Sync>,
+    start: Box<dyn Fn(Value, CallContext) -> Run + Send + Sync>,
 }
 
 impl NativeTool {
@@ -110,7 +113,7 @@ impl NativeTool {
     /// When the type's schema describes no object, or is no valid schema.
     pub(crate) fn new<A, F, R, O>(function: F) -> Result<(Self, Value), String>
     where
-        A: DeserializeOwned + JsonSchema,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(A, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = O> + Send + 'static,
         O: IntoToolResult,
@@ -120,11 +123,13 @@ impl NativeTool {
             return Err("its arguments must be a struct with named fields".to_owned());
         }
         let compiled = Schema::compile(&schema)?;
-        let function = Box::new(
+        let function = Arc::new(function);
+        let start = Box::new(
             move |value, context| match serde_json::from_value::<A>(value) {
                 Ok(arguments) => {
-                    let result = function(arguments, context);
-                    Box::pin(async move { Ok(result.await.into_tool_result().into()) }) as Run
+                    let function = Arc::clone(&function);
+                    let call = async move { function(arguments, context).await.into_tool_result() };
+                    Box::pin(run(call)) as Run
                 }
                 Err(error) => refused(&error.to_string()),
             },
@@ -132,7 +137,7 @@ impl NativeTool {
         Ok((
             Self {
                 schema: compiled,
-                function,
+                start,
             },
             schema,
         ))
@@ -141,7 +146,7 @@ impl NativeTool {
     /// Checks the arguments and, if they are right, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         match self.schema.check_arguments(arguments) {
-            Ok(value) => (self.function)(value, context),
+            Ok(value) => (self.start)(value, context),
             Err(faults) => refused(&faults),
         }
     }
@@ -150,6 +155,20 @@ impl NativeTool {
 impl fmt::Debug for NativeTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NativeTool").finish_non_exhaustive()
+    }
+}
+
+/// Runs a call in a task of its own: whatever it does before it first waits, messages are read and
+/// answered meanwhile.
+async fn run(
+    call: impl Future<Output = CallToolResult> + Send + 'static,
+) -> Result<Interactive<CallToolResult>, ErrorObject> {
+    match AbortOnDropHandle::new(tokio::spawn(call)).await {
+        Ok(result) => Ok(result.into()),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(ErrorObject::internal_error("the server is shutting down")),
+        },
     }
 }
 

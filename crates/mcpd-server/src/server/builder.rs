@@ -89,6 +89,8 @@ impl ServerBuilder {
     /// Serves `function` as the tool `name`, which may be a path such as `kit/show`.
     ///
     /// The input schema is that of the argument type; arguments that don't fit never reach the function.
+    /// Each call is a task of the runtime: one that computes for long belongs into
+    /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its caller alone.
     pub fn tool<A, F, R, O>(
         mut self,
         name: impl Into<String>,
@@ -96,7 +98,7 @@ impl ServerBuilder {
         function: F,
     ) -> Self
     where
-        A: DeserializeOwned + JsonSchema,
+        A: DeserializeOwned + JsonSchema + Send + 'static,
         F: Fn(A, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = O> + Send + 'static,
         O: IntoToolResult,

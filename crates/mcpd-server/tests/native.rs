@@ -1,0 +1,117 @@
+//! Tools that are functions of the embedding program, and misbehave: nobody but their callers notices.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::sync::{Mutex, mpsc};
+use std::time::Duration;
+
+use mcpd_server::transport::stdio::{self, Options};
+use mcpd_server::{CallContext, Connection, Reply, Server, ToolNames};
+use serde_json::{Value, json};
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn call(tool: &str, meta: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": tool, "method": "tools/call", "params": {"name": tool, "_meta": meta}})
+}
+
+fn ping() -> Value {
+    json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"})
+}
+
+fn panic_on_purpose() {
+    panic!("on purpose");
+}
+
+/// A tool that panics is an internal error of its own request, and the next request is answered.
+#[track_caller]
+fn check_panic(tool: &str, meta: &Value) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let _runtime = runtime.enter();
+    let server = Server::builder()
+        .tool("at_once", "Panics.", |_: Nothing, _: CallContext| {
+            panic_on_purpose();
+            async { "" }
+        })
+        .tool("later", "Panics.", async |_: Nothing, _: CallContext| {
+            tokio::task::yield_now().await;
+            panic_on_purpose();
+            ""
+        })
+        .start()
+        .expect("starts");
+    let (connection, _messages) = Connection::open(&server, ToolNames::Path);
+    for _ in 0..2 {
+        let answer = match connection.receive(call(tool, meta.clone()).to_string().as_bytes()) {
+            Reply::Ready(answer) => Some(answer),
+            Reply::Pending(answer) => {
+                let answer = async { tokio::time::timeout(PATIENCE, answer).await };
+                runtime.block_on(answer).expect("an answer")
+            }
+            Reply::Nothing => None,
+        };
+        let answer: Value = serde_json::from_slice(&answer.expect("an answer")).expect("JSON");
+        assert_eq!(answer["id"], tool);
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+    }
+}
+
+#[test]
+fn a_panic_is_an_internal_error_on_both_wires() {
+    let stateless = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    for tool in ["at_once", "later"] {
+        check_panic(tool, &json!({}));
+        check_panic(tool, &stateless);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
+    let (release, released) = mpsc::channel();
+    let released = Mutex::new(released);
+    let server = Server::builder()
+        // It waits as if it computed: without giving its thread away.
+        .tool("compute", "Computes.", move |_: Nothing, _: CallContext| {
+            let released = released.lock().expect("one call");
+            let answer = released
+                .recv_timeout(PATIENCE)
+                .map_err(|error| error.to_string());
+            async move { answer }
+        })
+        .start()
+        .expect("starts");
+    let (server_input, mut input) = std::io::pipe().expect("a pipe");
+    let (output, server_output) = std::io::pipe().expect("a pipe");
+    server.catalog_ready().await;
+    let serving = tokio::spawn(async move {
+        stdio::serve(&server, server_input, server_output, Options::default()).await
+    });
+    let client = tokio::task::spawn_blocking(move || {
+        let messages = format!("{}\n{}\n", call("compute", json!({})), ping());
+        input
+            .write_all(messages.as_bytes())
+            .expect("the server reads");
+        let mut lines = BufReader::new(output).lines();
+        let mut receive = || -> Value {
+            let line = lines.next().expect("an answer").expect("readable");
+            serde_json::from_str(&line).expect("JSON")
+        };
+        assert_eq!(receive()["id"], "ping");
+        release.send("computed").expect("it waits");
+        assert_eq!(receive()["result"]["content"][0]["text"], "computed");
+    });
+    tokio::time::timeout(PATIENCE, client)
+        .await
+        .expect("both are answered")
+        .expect("no panic");
+    serving.await.expect("no panic").expect("no error");
+}
