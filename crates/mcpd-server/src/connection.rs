@@ -6,34 +6,31 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures_util::future;
-use mcpd_protocol::CancelledNotificationParams;
+use futures_util::{FutureExt as _, future};
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::jsonrpc::{
-    self, DecodeError, ErrorObject, Frame, Message, Notification, Request,
-};
+use mcpd_protocol::jsonrpc::{self, DecodeError, ErrorObject, Frame, Message, Request, RequestId};
 use mcpd_protocol::meta::RequestMeta;
 use serde_json::value::RawValue;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::DropGuard;
 
 use crate::Server;
 use crate::catalog::ToolNames;
+use crate::conversation::Conversation;
 use crate::dispatch::{self, encode};
 use crate::handler::{lifecycle, subscriptions};
-use crate::inflight::Inflight;
+use crate::inflight::{Inflight, MAX_OPEN};
+use crate::outbox::{Closed, Outbox};
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
-use crate::wire::{self, Face, StatelessEnvelope};
-
-/// How many messages may wait for a client that reads slowly.
-const OUTBOX_MESSAGES: usize = 256;
-
-/// How many messages one batch may have.
-const MAX_BATCH: usize = 50;
+use crate::wire::{Face, StatelessEnvelope};
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
+
+/// How many answers may be on their way to the outbox. A few more than requests may be open, so only
+/// answers that nobody fetches use them up.
+const PLACES: usize = MAX_OPEN + 64;
 
 /// What becomes of a message that was received.
 #[expect(
@@ -55,17 +52,19 @@ pub struct Connection {
     server: Server,
     face: Face,
     inflight: Arc<Inflight>,
-    session: Mutex<Option<Arc<Session>>>,
+    conversation: Mutex<Option<Conversation>>,
+    places: Arc<Semaphore>,
     _close_on_drop: DropGuard,
 }
 
 impl Connection {
-    /// A client of `server`, and the messages for it beside the answers: log, progress, changes.
+    /// A client of `server`, and the messages for it beside the answers: log, progress, changes. A
+    /// message that is held after it was received keeps others back.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
     pub fn open(server: &Server, names: ToolNames) -> (Self, mpsc::Receiver<Bytes>) {
-        let (outbox, messages) = mpsc::channel(OUTBOX_MESSAGES);
+        let (outbox, messages) = Outbox::new();
         let closing = server.stopping().child_token();
         let connection = Self {
             server: server.clone(),
@@ -76,19 +75,53 @@ impl Connection {
                 parameters: None,
                 closing,
             },
-            inflight: Arc::new(Inflight::default()),
-            session: Mutex::new(None),
+            inflight: Arc::default(),
+            conversation: Mutex::new(None),
+            places: Arc::new(Semaphore::new(PLACES)),
         };
         (connection, messages)
     }
 
     /// Takes one message, or one batch of them.
+    ///
+    /// Must be called on a tokio runtime.
     pub fn receive(&self, message: &[u8]) -> Reply {
         match Frame::decode(message) {
             Ok(Frame::Single(message)) => self.message(message),
             Ok(Frame::Batch(elements)) => self.batch(&elements),
-            Err(error) => refuse(&error),
+            Err(error) => Reply::refuse(&error),
         }
+    }
+
+    /// Takes a message as [`receive`](Self::receive) does; its answer joins the other messages for the
+    /// client. Waits while there is no room for that: a client that doesn't read is not read from.
+    ///
+    /// # Errors
+    ///
+    /// When nobody fetches messages any more.
+    pub(crate) async fn deliver(&self, message: &[u8]) -> Result<(), Closed> {
+        let mut answer = match self.receive(message) {
+            Reply::Ready(answer) => return self.face.outbox.send(answer).await,
+            Reply::Pending(answer) => answer,
+            Reply::Nothing => return Ok(()),
+        };
+        // Begun here, the script starts while the runtime is still waking up.
+        if let Some(answer) = (&mut answer).now_or_never() {
+            return match answer {
+                Some(answer) => self.face.outbox.send(answer).await,
+                None => Ok(()),
+            };
+        }
+        let place = Arc::clone(&self.places).acquire_owned().await;
+        // Not the connection: waiting answers must not keep it alive when its client is gone.
+        let outbox = self.face.outbox.clone();
+        tokio::spawn(async move {
+            if let Some(answer) = answer.await {
+                outbox.send(answer).await.ok();
+            }
+            drop(place);
+        });
+        Ok(())
     }
 
     /// Ends what only the client could end, such as subscriptions; requests go on.
@@ -110,24 +143,21 @@ impl Connection {
         self.inflight.empty().await;
     }
 
-    /// The sender of the messages that [`open`](Self::open) gave the receiver of.
-    pub(crate) fn outbox(&self) -> &mpsc::Sender<Bytes> {
+    /// The other end of the messages that [`open`](Self::open) gave.
+    pub(crate) fn outbox(&self) -> &Outbox {
         &self.face.outbox
     }
 
     fn message(&self, message: Message<'_>) -> Reply {
         match message {
-            Message::Request(request) => match self.request(&request) {
-                Ok(reply) => reply,
-                Err(error) => Reply::Ready(encode(&request.id, Err(error))),
-            },
+            Message::Request(request) => Reply::or_error(&request.id, self.request(&request)),
             Message::Notification(notification) => {
-                self.notification(&notification);
+                self.inflight.notified(&notification);
                 Reply::Nothing
             }
             Message::Response(response) => {
-                if let Some(session) = &*lock(&self.session) {
-                    session.questions.answered(response);
+                if let Some(conversation) = &*lock(&self.conversation) {
+                    conversation.session.questions.answered(response);
                 }
                 Reply::Nothing
             }
@@ -136,70 +166,46 @@ impl Connection {
 
     fn request(&self, request: &Request<'_>) -> Result<Reply, ErrorObject> {
         let meta = RequestMeta::of_params(request.params)?;
-        let context = if meta.is_stateless() {
-            StatelessEnvelope::new(meta)?.context(&self.server, self.face.clone())?
+        if meta.is_stateless() {
+            let context = StatelessEnvelope::new(meta)?.context(&self.server, self.face.clone())?;
+            dispatch::answer(&self.server, &self.inflight, request, context)
         } else if request.method == "initialize" {
-            return self.initialize(request).map(Reply::Ready);
+            self.initialize(request).map(Reply::Ready)
         } else {
-            wire::stateful_context(&self.server, &meta, self.session(), self.face.clone())?
-        };
-        dispatch::answer(&self.server, &self.inflight, request, context)
+            let face = self.face.clone();
+            self.conversation()
+                .request(&self.server, request, &meta, face)
+        }
     }
 
     fn initialize(&self, request: &Request<'_>) -> Result<Bytes, ErrorObject> {
         let (introduction, result) = lifecycle::initialize(&self.server, request)?;
-        self.begin_session(introduction);
+        self.begin(introduction);
         Ok(encode(&request.id, Ok(result)))
     }
 
-    /// The session of this channel; a second `initialize` replaces it.
-    fn begin_session(&self, introduction: Introduction) -> Arc<Session> {
-        let session = Arc::new(Session::new(introduction, self.server.subscribers()));
-        let forward = subscriptions::forward(&session, self.face.outbox.clone());
-        tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
-        if let Some(replaced) = lock(&self.session).replace(Arc::clone(&session)) {
-            replaced.end();
-        }
-        session
-    }
-
-    fn session(&self) -> Arc<Session> {
-        let session = lock(&self.session).clone();
-        session.unwrap_or_else(|| self.begin_session(Introduction::none(UNANNOUNCED)))
-    }
-
-    /// Notifications are never answered, and unknown ones are nobody's fault.
-    fn notification(&self, notification: &Notification<'_>) {
-        if notification.method == "notifications/cancelled"
-            && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
-        {
-            self.inflight.cancel(&params.request_id);
-        }
-    }
-
-    /// "Implementations MUST support receiving JSON-RPC batches" -- 2025-03-26/basic. No later revision
-    /// has them.
     fn batch(&self, elements: &[&RawValue]) -> Reply {
-        let version = lock(&self.session).as_ref().map(|session| session.version);
-        if let Err(error) = check_batch(version, elements) {
-            return error_without_id(&error);
+        let replies = self
+            .conversation()
+            .batch(&self.server, elements, &self.face);
+        replies.unwrap_or_else(|error| Reply::Ready(jsonrpc::error_response(None, &error).into()))
+    }
+
+    /// The conversation of this channel; a second `initialize` replaces it.
+    fn begin(&self, introduction: Introduction) -> Conversation {
+        let session = Session::new(introduction, self.server.subscribers());
+        let conversation = Conversation::new(session, Arc::clone(&self.inflight));
+        let forward = subscriptions::forward(&conversation.session, self.face.outbox.clone());
+        tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
+        if let Some(replaced) = lock(&self.conversation).replace(conversation.clone()) {
+            replaced.session.end();
         }
-        let replies =
-            elements
-                .iter()
-                .map(|element| match Message::decode(element.get().as_bytes()) {
-                    Ok(Message::Request(request)) if request.method == "initialize" => {
-                        Reply::Ready(encode(
-                            &request.id,
-                            Err(ErrorObject::invalid_request(
-                                "`initialize` must not be part of a batch",
-                            )),
-                        ))
-                    }
-                    Ok(message) => self.message(message),
-                    Err(error) => refuse(&error),
-                });
-        join(replies.collect())
+        conversation
+    }
+
+    fn conversation(&self) -> Conversation {
+        let conversation = lock(&self.conversation).clone();
+        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED)))
     }
 }
 
@@ -209,61 +215,43 @@ impl Drop for Connection {
     }
 }
 
-/// Whether `elements` may be a batch in `version`.
-///
-/// # Errors
-///
-/// `-32600` where the revision has none, or there are too many: each costs an answer.
-pub(crate) fn check_batch(
-    version: Option<ProtocolVersion>,
-    elements: &[&RawValue],
-) -> Result<(), ErrorObject> {
-    if !version.is_some_and(ProtocolVersion::has_batches) {
-        return Err(ErrorObject::invalid_request(
-            "only revisions up to 2025-03-26 have batches; send one message at a time",
-        ));
+impl Reply {
+    /// A reply to the request `id`, or the error that it is answered with.
+    pub(crate) fn or_error(id: &RequestId, reply: Result<Self, ErrorObject>) -> Self {
+        reply.unwrap_or_else(|error| Self::Ready(encode(id, Err(error))))
     }
-    if elements.len() > MAX_BATCH {
-        let refused = format!("a batch has {MAX_BATCH} messages at most; send the rest in another");
-        return Err(ErrorObject::invalid_request(refused));
-    }
-    Ok(())
-}
 
-/// One array of all answers, as soon as all are there.
-pub(crate) fn join(replies: Vec<Reply>) -> Reply {
-    let wanted: Vec<_> = replies
-        .into_iter()
-        .filter_map(|reply| match reply {
-            Reply::Ready(answer) => Some(future::Either::Left(future::ready(Some(answer)))),
-            Reply::Pending(answer) => Some(future::Either::Right(answer)),
-            Reply::Nothing => None,
-        })
-        .collect();
-    if wanted.is_empty() {
-        return Reply::Nothing;
+    /// The answer to what is no message.
+    pub(crate) fn refuse(error: &DecodeError) -> Self {
+        Self::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())
     }
-    Reply::Pending(Box::pin(async move {
-        let answers: Vec<Bytes> = future::join_all(wanted)
-            .await
+
+    /// One array of all answers, as soon as all are there.
+    pub(crate) fn all(replies: Vec<Self>) -> Self {
+        let wanted: Vec<_> = replies
             .into_iter()
-            .flatten()
+            .filter_map(|reply| match reply {
+                Self::Ready(answer) => Some(future::Either::Left(future::ready(Some(answer)))),
+                Self::Pending(answer) => Some(future::Either::Right(answer)),
+                Self::Nothing => None,
+            })
             .collect();
-        (!answers.is_empty()).then(|| {
-            [b"[", answers.join(&b","[..]).as_slice(), b"]"]
-                .concat()
-                .into()
-        })
-    }))
-}
-
-/// The answer to what is no message.
-pub(crate) fn refuse(error: &DecodeError) -> Reply {
-    Reply::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())
-}
-
-fn error_without_id(error: &ErrorObject) -> Reply {
-    Reply::Ready(jsonrpc::error_response(None, error).into())
+        if wanted.is_empty() {
+            return Self::Nothing;
+        }
+        Self::Pending(Box::pin(async move {
+            let answers: Vec<Bytes> = future::join_all(wanted)
+                .await
+                .into_iter()
+                .flatten()
+                .collect();
+            (!answers.is_empty()).then(|| {
+                [b"[", answers.join(&b","[..]).as_slice(), b"]"]
+                    .concat()
+                    .into()
+            })
+        }))
+    }
 }
 
 impl fmt::Debug for Reply {

@@ -11,17 +11,14 @@ use mcpd_protocol::{
     LoggingMessageNotificationParams, NotificationMethod, ProgressNotification,
     ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp,
 };
-use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
 use crate::mirror::ParameterHeaders;
+use crate::outbox::Outbox;
 use crate::output::Downgrade;
 use crate::session::Session;
-
-/// Where messages to one client, or to one request of it, are queued.
-pub(crate) type Outbox = mpsc::Sender<Bytes>;
 
 /// The circumstances of one request.
 #[derive(Debug, Clone)]
@@ -79,7 +76,7 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
     let Some(message) = notification::<N>(params) else {
         return;
     };
-    if outbox.try_send(message).is_err() {
+    if !outbox.try_send(message) {
         tracing::debug!(
             method = N::NAME,
             "a client does not keep up; a notification is dropped"

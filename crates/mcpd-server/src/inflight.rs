@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
+use mcpd_protocol::jsonrpc::{ErrorObject, Notification, RequestId};
+use mcpd_protocol::{CancelledNotification, CancelledNotificationParams, NotificationMethod as _};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -49,10 +50,19 @@ impl Inflight {
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
     /// Its id is free from here on: the client knows that no answer will come.
-    pub(crate) fn cancel(&self, id: &RequestId) {
+    fn cancel(&self, id: &RequestId) {
         let mut open = lock(&self.open);
         if let Some(cancelled) = open.remove(id) {
             cancelled.cancel();
+        }
+    }
+
+    /// Heeds a notification that cancels a request. Others are nobody's fault.
+    pub(crate) fn notified(&self, notification: &Notification<'_>) {
+        if notification.method == CancelledNotification::NAME
+            && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
+        {
+            self.cancel(&params.request_id);
         }
     }
 

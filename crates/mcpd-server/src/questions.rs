@@ -11,7 +11,8 @@ use mcpd_protocol::{InputRequest, JsonObject};
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use crate::context::{Outbox, notify};
+use crate::context::notify;
+use crate::outbox::Outbox;
 use crate::sync::lock;
 
 /// How long a person may think.

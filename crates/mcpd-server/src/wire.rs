@@ -11,8 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Server;
 use crate::catalog::ToolNames;
-use crate::context::{Context, Outbox, SideStream, Trace};
+use crate::context::{Context, SideStream, Trace};
 use crate::mirror::ParameterHeaders;
+use crate::outbox::Outbox;
 use crate::session::Session;
 
 /// The characters that everybody must pass on -- W3C Trace Context, 3.3.

@@ -34,12 +34,20 @@ async fn serve_scripts(scripts: &str) -> (Server, u16) {
 
 /// Serves HTTP in the background, at the port this gives.
 async fn listen(server: Server) -> u16 {
+    listen_with(server, options()).await
+}
+
+fn options() -> Options {
+    let mut options = Options::new(Auth::Token("secret".to_owned()));
+    options.max_message = 1 << 20;
+    options.http_sse = true;
+    options
+}
+
+async fn listen_with(server: Server, options: Options) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let port = listener.local_addr().expect("bound").port();
     tokio::spawn(async move {
-        let mut options = Options::new(Auth::Token("secret".to_owned()));
-        options.max_message = 1 << 20;
-        options.http_sse = true;
         http::serve(&server, listener, options)
             .await
             .expect("serves");
@@ -415,36 +423,101 @@ async fn over_http_2_a_request_is_cancelled_alone() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit() {
+async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
     let scripts = tempfile::tempdir().expect("a directory");
-    // Far more than any buffer between the script and a client that does not read.
-    let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
-    write_script(&scripts.path().join("chatty"), body);
-    let mut limits = mcpd_exec::Limits::default();
-    limits.wall = Duration::from_secs(1);
-    limits.output_hard = u64::MAX;
+    let slow = "#!/bin/sh\nwhile ! [ -e .go ]; do sleep 0.01; done\necho '{}'\n";
+    write_script(&scripts.path().join("slow"), slow);
+    std::os::unix::fs::symlink("/bin/sh", scripts.path().join("outside")).expect("linked");
     let server = Server::builder()
         .scripts(scripts.path())
-        .limits(limits)
         .watch(false)
         .start()
         .expect("starts");
     let port = listen(server.clone()).await;
+    let health = async || exchange(port, &complete("GET /health")).await;
+    let starting = health().await;
+    assert!(starting.starts_with("HTTP/1.1 503"), "{starting}");
+    assert!(starting.ends_with(r#"{"status":"starting"}"#), "{starting}");
+    std::fs::write(scripts.path().join(".go"), "").expect("written");
     server.catalog_ready().await;
-    let deaf = send(
-        port,
-        &stateless("tools/call", "chatty", "\"name\":\"chatty\""),
-    )
-    .await;
+    let ready = health().await;
+    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+    let counts = r#""tools":1,"prompts":0,"resources":0,"faulty":0,"unusable":1,"conflicts":0"#;
+    assert!(ready.contains(counts), "{ready}");
+}
+
+/// What comes after its request can't hide that a client is gone.
+#[tokio::test]
+async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
+    let (server, port) = serve().await;
+    server.catalog_ready().await;
+    let wait = stateless("tools/call", "wait", "\"name\":\"wait\"");
+    // Without events nothing is written that could fail.
+    let requests = wait
+        .replace(", text/event-stream", "")
+        .replace("Connection: close\r\n", "")
+        .repeat(3);
+    let client = send(port, &requests).await;
+    assert!(
+        until(|| server.executor().running() == 1).await,
+        "the script starts"
+    );
+    drop(client);
+    assert!(
+        until(|| server.executor().running() == 0).await,
+        "the script outlives its caller"
+    );
+}
+
+/// A server of one script, `chatty`, that says far more than any buffer between it and a client that
+/// does not read can hold.
+async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Server, u16) {
+    let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
+    write_script(&scripts.join("chatty"), body);
+    let mut limits = mcpd_exec::Limits::default();
+    limits.wall = wall;
+    limits.output_hard = u64::MAX;
+    let server = Server::builder()
+        .scripts(scripts)
+        .limits(limits)
+        .watch(false)
+        .start()
+        .expect("starts");
+    let port = listen_with(server.clone(), options).await;
+    server.catalog_ready().await;
+    (server, port)
+}
+
+/// A client that calls `chatty`, reads nothing, and sees the run end all the same.
+async fn check_deaf(server: &Server, port: u16) {
+    let call = stateless("tools/call", "chatty", "\"name\":\"chatty\"");
+    let deaf = send(port, &call).await;
     assert!(
         until(|| server.executor().running() == 1).await,
         "the script starts"
     );
     assert!(
         until(|| server.executor().running() == 0).await,
-        "the limit is not kept"
+        "the run goes on"
     );
     drop(deaf);
+}
+
+#[tokio::test]
+async fn a_client_that_does_not_read_holds_up_its_own_run_only_until_the_limit() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let wall = Duration::from_secs(1);
+    let (server, port) = serve_chatty(scripts.path(), wall, options()).await;
+    check_deaf(&server, port).await;
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_everything_unread_is_given_up() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let mut options = options();
+    options.write_timeout = Duration::from_millis(100);
+    let (server, port) = serve_chatty(scripts.path(), 2 * PATIENCE, options).await;
+    check_deaf(&server, port).await;
 }
 
 #[tokio::test]

@@ -213,3 +213,30 @@ async fn a_client_that_stops_reading_is_gone() {
         .expect("the server ends");
     ended.expect("no panic").expect("no error");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_leaves_everything_unread_is_given_up() {
+    let mut options = Options::default();
+    options.write_timeout = Duration::from_millis(100);
+    let client = Client::start(options);
+    let Client {
+        input,
+        output: _unread,
+        serving,
+        server: _server,
+    } = client;
+    let mut input = input.expect("open");
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n".repeat(100);
+    let (refused, stopped) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        while input.write_all(&ping).is_ok() {}
+        refused.send(()).ok();
+    });
+    let ended = tokio::time::timeout(PATIENCE, serving)
+        .await
+        .expect("the server gives up");
+    assert!(ended.expect("no panic").is_err());
+    stopped
+        .recv_timeout(PATIENCE)
+        .expect("the server stops reading");
+}

@@ -18,9 +18,10 @@ use mcpd_protocol::{
 };
 
 use crate::Server;
-use crate::context::{Context, Outbox, notification};
+use crate::context::{Context, notification};
 use crate::dispatch::{Handled, MethodResult};
 use crate::handler::lifecycle;
+use crate::outbox::Outbox;
 use crate::session::Session;
 use crate::subscribers::{Event, Filter};
 

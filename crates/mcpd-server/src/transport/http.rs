@@ -13,7 +13,9 @@ use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
+use tokio_io_timeout::TimeoutStream;
 
+use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
 use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
@@ -21,6 +23,7 @@ mod cors;
 mod events;
 mod guard;
 mod headers;
+mod peer;
 mod post;
 mod reply;
 mod router;
@@ -29,6 +32,7 @@ mod sse;
 
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
+use peer::Peer;
 use router::Router;
 
 /// Connections open at once; further ones wait in the system's queue.
@@ -63,6 +67,8 @@ pub struct Options {
     pub http_sse: bool,
     /// The largest request body that is read, in bytes.
     pub max_message: usize,
+    /// How long a client may leave what is written to it unread before its connection is closed.
+    pub write_timeout: Duration,
 }
 
 /// What a client must show to be served.
@@ -96,6 +102,7 @@ impl Options {
             names: None,
             http_sse: false,
             max_message: DEFAULT_MAX_MESSAGE,
+            write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
     }
 }
@@ -123,8 +130,9 @@ pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> 
             accepted = async { (place.await, listener.accept().await) } => accepted,
         };
         match accepted {
-            (place, Ok((stream, peer))) => {
-                let connection = connection(stream, peer, Arc::clone(&router), graceful.watcher());
+            (place, Ok((stream, address))) => {
+                let connection =
+                    connection(stream, address, Arc::clone(&router), graceful.watcher());
                 connections.spawn(async move {
                     let _place = place;
                     connection.await;
@@ -150,20 +158,23 @@ pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> 
 /// One client's connection, from its first byte to its end.
 async fn connection(
     stream: TcpStream,
-    peer: SocketAddr,
+    address: SocketAddr,
     router: Arc<Router>,
     watcher: hyper_util::server::graceful::Watcher,
 ) {
     // Without this, small answers wait for the other side's delayed acknowledgements.
     if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, %peer, "failed to set TCP_NODELAY");
+        tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
     }
     let Ok(Ok(())) = tokio::time::timeout(PREFACE, preface(&stream)).await else {
         return;
     };
+    let peer = Peer::new(stream);
+    let mut stream = TimeoutStream::new(peer.clone());
+    stream.set_write_timeout(Some(router.write_timeout));
     let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let router = Arc::clone(&router);
-        async move { Ok::<_, Infallible>(router.route(request).await) }
+        let (router, peer) = (Arc::clone(&router), peer.clone());
+        async move { Ok::<_, Infallible>(router.route(request, &peer).await) }
     });
     let mut builder = Builder::new(TokioExecutor::new());
     builder
@@ -175,9 +186,9 @@ async fn connection(
         .timer(TokioTimer::new())
         .max_concurrent_streams(256)
         .keep_alive_interval(HEADERS);
-    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
     if let Err(error) = watcher.watch(connection).await {
-        tracing::debug!(error, %peer, "a connection ended early");
+        tracing::debug!(error, %address, "a connection ended early");
     }
 }
 

@@ -3,18 +3,19 @@
 
 use std::io::{self, Read, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use memchr::memchr;
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
+use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
-use crate::connection::{Connection, Reply};
-use crate::inflight::MAX_OPEN;
+use crate::connection::Connection;
+use crate::outbox::Closed;
 use crate::{Error, Server};
 
 /// How much is read from or written to a pipe at once.
@@ -31,6 +32,9 @@ pub struct Options {
     /// How long requests may go on when the client has nothing more to say, so that
     /// `echo '…' | mcpd stdio DIR` gets its answer.
     pub linger: Duration,
+    /// How long a client may leave what is written to it unread before it is given up. It is noticed
+    /// at the latest after twice that time.
+    pub write_timeout: Duration,
 }
 
 impl Default for Options {
@@ -39,6 +43,7 @@ impl Default for Options {
             names: ToolNames::Portable,
             max_message: crate::DEFAULT_MAX_MESSAGE,
             linger: Duration::from_secs(2),
+            write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
     }
 }
@@ -47,12 +52,13 @@ impl Default for Options {
 ///
 /// # Errors
 ///
-/// When reading or writing fails for another reason than that the client is gone.
+/// When reading or writing fails for another reason than that the client is gone; also when it does not
+/// read.
 ///
 /// # Cancel safety
 ///
 /// Dropping the future cancels every open request. The thread that reads `input` ends with its next
-/// message, or with the process.
+/// message, or with the process; so does one that writes to a client that doesn't read.
 pub async fn serve(
     server: &Server,
     input: impl Read + Send + 'static,
@@ -63,12 +69,15 @@ pub async fn serve(
     let connection = Arc::new(connection);
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
-    let runtime = Handle::current();
     let reader = Reader {
         connection: connection.clone(),
-        runtime,
+        runtime: Handle::current(),
         max_message: options.max_message,
-        places: Arc::new(Semaphore::new(MAX_OPEN + 64)),
+    };
+    let progress = Arc::new(Progress::default());
+    let output = Watched {
+        output,
+        progress: Arc::clone(&progress),
     };
     spawn("mcpd-stdin", move || read_end.send(reader.run(input)))?;
     spawn("mcpd-stdout", move || {
@@ -93,6 +102,10 @@ pub async fn serve(
             unless_gone(ended.unwrap_or(Ok(())))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
+        () = progress.stall(options.write_timeout) => {
+            connection.outbox().close();
+            Err(Error::Transport(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        }
         () = server.stopping().cancelled() => Ok(()),
     }
 }
@@ -112,14 +125,11 @@ struct Reader {
     connection: Arc<Connection>,
     runtime: Handle,
     max_message: usize,
-    places: Arc<Semaphore>,
 }
 
 impl Reader {
     /// Reads until the input ends or nobody wants answers any more.
     fn run(self, mut input: impl Read) -> io::Result<()> {
-        // Connections start tasks of their own.
-        let _runtime = self.runtime.enter();
         let mut buffer = Vec::with_capacity(CHUNK);
         let mut skipping = false;
         loop {
@@ -152,44 +162,15 @@ impl Reader {
         if line.is_empty() {
             return Ok(());
         }
-        match self.connection.receive(line) {
-            Reply::Ready(answer) => self.answer(answer),
-            Reply::Pending(mut answer) => {
-                // Begun here, the script starts while the runtime is still waking up.
-                if let Some(answer) = (&mut answer).now_or_never() {
-                    return answer.map_or(Ok(()), |answer| self.answer(answer));
-                }
-                let outbox = self.connection.outbox().clone();
-                let place = self.place();
-                self.runtime.spawn(async move {
-                    if let Some(answer) = answer.await {
-                        // A closed outbox means the client is gone, and nobody misses the answer.
-                        outbox.send(answer).await.ok();
-                    }
-                    drop(place);
-                });
-                Ok(())
-            }
-            Reply::Nothing => Ok(()),
-        }
+        self.runtime
+            .block_on(self.connection.deliver(line))
+            .or_else(gone)
     }
 
-    /// A place for an answer that is still to come. There are a few more of them than requests may be
-    /// open, so only answers that nobody fetches make this wait.
-    fn place(&self) -> Option<OwnedSemaphorePermit> {
-        let places = Arc::clone(&self.places);
-        match places.clone().try_acquire_owned() {
-            Ok(place) => Some(place),
-            Err(_) => self.runtime.block_on(places.acquire_owned()).ok(),
-        }
-    }
-
-    /// Waits for room: a client that doesn't read its answers is not read from either.
     fn answer(&self, answer: Bytes) -> io::Result<()> {
-        self.connection
-            .outbox()
-            .blocking_send(answer)
-            .map_err(|_| io::ErrorKind::BrokenPipe.into())
+        self.runtime
+            .block_on(self.connection.outbox().send(answer))
+            .or_else(gone)
     }
 
     fn too_long(&self) -> Bytes {
@@ -233,6 +214,48 @@ fn write_all(mut messages: mpsc::Receiver<Bytes>, mut output: impl Write) -> io:
         lines.clear();
     }
     Ok(())
+}
+
+/// Whether what is written gets read: odd while a write is under way, another number after each.
+#[derive(Debug, Default)]
+struct Progress(AtomicU64);
+
+impl Progress {
+    /// Ends when one write has taken all of `timeout`.
+    async fn stall(&self, timeout: Duration) {
+        let mut before = 0;
+        loop {
+            tokio::time::sleep(timeout).await;
+            let now = self.0.load(Ordering::Relaxed);
+            if now == before && now % 2 == 1 {
+                return;
+            }
+            before = now;
+        }
+    }
+}
+
+/// An output that tells of its progress.
+struct Watched<W> {
+    output: W,
+    progress: Arc<Progress>,
+}
+
+impl<W: Write> Write for Watched<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        let written = self.output.write(bytes);
+        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        written
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
+    }
+}
+
+fn gone(_: Closed) -> io::Result<()> {
+    Err(io::ErrorKind::BrokenPipe.into())
 }
 
 /// That the client has closed its end is the ordinary way for a conversation to end.

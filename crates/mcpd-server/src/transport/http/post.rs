@@ -16,30 +16,27 @@ use mcpd_protocol::jsonrpc::{
     Response as RpcResponse,
 };
 use mcpd_protocol::meta::RequestMeta;
-use mcpd_protocol::{
-    CancelledNotification, CancelledNotificationParams, NotificationMethod as _, ProtocolVersion,
-    Wire,
-};
+use mcpd_protocol::{ProtocolVersion, Wire};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::events::{Answer, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
+use super::peer::Peer;
 use super::reply::{self, Body};
 use super::router::Router;
-use super::sessions::HttpSession;
 use crate::catalog::ToolNames;
-use crate::connection::{Reply, check_batch, join, refuse};
+use crate::connection::Reply;
+use crate::conversation::Conversation;
 use crate::dispatch::{self, Handled, MethodResult, encode};
 use crate::handler::{lifecycle, subscriptions};
+use crate::outbox::Outbox;
 use crate::session::{Introduction, Session};
-use crate::wire::{self, Face, StatelessEnvelope};
+use crate::wire::{Face, StatelessEnvelope};
 
 /// How long a body may take to arrive.
 const BODY: Duration = Duration::from_secs(30);
-/// How many notifications may wait for a client that reads slowly.
-const OUTBOX_MESSAGES: usize = 256;
 /// "the server SHOULD assume protocol version `2025-03-26`" without the header
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
@@ -55,6 +52,7 @@ struct Head<'a> {
     headers: &'a HeaderMap,
     names: ToolNames,
     wants_events: bool,
+    peer: &'a Peer,
 }
 
 impl Router {
@@ -63,6 +61,7 @@ impl Router {
         &self,
         request: HttpRequest<Incoming>,
         names: ToolNames,
+        peer: &Peer,
     ) -> Response<Body> {
         let (parts, body) = match body(request, self.max_message).await {
             Ok(read) => read,
@@ -73,6 +72,7 @@ impl Router {
             headers: &parts.headers,
             names,
             wants_events,
+            peer,
         };
         match Frame::decode(&body) {
             Ok(Frame::Single(Message::Request(request))) => self.request(&head, &request).await,
@@ -87,14 +87,14 @@ impl Router {
 
     /// The stream of what a session is told without asking.
     pub(super) fn stream(&self, headers: &HeaderMap) -> Response<Body> {
-        let session = match self.session(headers) {
-            Ok(Some(session)) => session,
+        let conversation = match self.named(headers) {
+            Ok(Some(conversation)) => conversation,
             Ok(None) => return reply::not_allowed("POST"),
             Err(response) => return *response,
         };
-        let (outbox, notifications) = mpsc::channel(OUTBOX_MESSAGES);
+        let (outbox, notifications) = Outbox::new();
         let stopping = self.server.stopping().clone();
-        let forward = subscriptions::forward(&session.session, outbox);
+        let forward = subscriptions::forward(&conversation.session, outbox);
         let forward = async move {
             stopping.run_until_cancelled(forward).await;
             None
@@ -121,7 +121,7 @@ impl Router {
         } else if request.method == "initialize" {
             self.initialize(request)
         } else {
-            self.stateful(head, request).await
+            self.stateful(head, request, &meta).await
         }
     }
 
@@ -155,7 +155,7 @@ impl Router {
             }
             Handled::Later(result) => {
                 let answer = async move { stateless_answer(&id, result.await) };
-                respond(head, notifications, attached(answer)).await
+                respond(head, notifications, attached(answer, head.peer)).await
             }
         }
     }
@@ -180,23 +180,39 @@ impl Router {
 
     /// A request within a session, or of a client that never opened one. "Disconnection SHOULD NOT be
     /// interpreted as the client cancelling its request" -- 2025-11-25/basic/transports#sending-messages-to-the-server
-    async fn stateful(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
-        let session = match self.session_or_none(head.headers) {
-            Ok(session) => session,
+    async fn stateful(
+        &self,
+        head: &Head<'_>,
+        request: &Request<'_>,
+        meta: &RequestMeta<'_>,
+    ) -> Response<Body> {
+        let conversation = match self.conversation(head.headers) {
+            Ok(conversation) => conversation,
             Err(response) => return *response,
         };
         let (face, notifications) = self.face(head);
-        match self.answer(&session, request, face) {
-            Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
-            Reply::Pending(answer) => respond(head, notifications, detached(answer, session)).await,
-            Reply::Nothing => reply::accepted(),
+        let reply = conversation.request(&self.server, request, meta, face);
+        let reply = Reply::or_error(&request.id, reply);
+        detached(head, reply, notifications, conversation).await
+    }
+
+    /// A batch of 2025-03-26.
+    async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
+        let conversation = match self.conversation(head.headers) {
+            Ok(conversation) => conversation,
+            Err(response) => return *response,
+        };
+        let (face, notifications) = self.face(head);
+        match conversation.batch(&self.server, elements, &face) {
+            Ok(reply) => detached(head, reply, notifications, conversation).await,
+            Err(error) => reply::error(StatusCode::BAD_REQUEST, None, &error),
         }
     }
 
     fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
-        match self.session_or_none(head.headers) {
-            Ok(session) => {
-                cancel(&session, notification);
+        match self.conversation(head.headers) {
+            Ok(conversation) => {
+                conversation.inflight.notified(notification);
                 reply::accepted()
             }
             Err(response) => *response,
@@ -205,9 +221,9 @@ impl Router {
 
     /// The answer to a question that was asked on the stream of another request.
     fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
-        match self.session(head.headers) {
-            Ok(Some(session)) => {
-                session.session.questions.answered(response);
+        match self.named(head.headers) {
+            Ok(Some(conversation)) => {
+                conversation.session.questions.answered(response);
                 reply::accepted()
             }
             Ok(None) => reply::error(
@@ -221,65 +237,23 @@ impl Router {
         }
     }
 
-    /// A batch of 2025-03-26; its answers are one array.
-    async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
-        let session = match self.session_or_none(head.headers) {
-            Ok(session) => session,
-            Err(response) => return *response,
-        };
-        if let Err(error) = check_batch(Some(session.session.version), elements) {
-            return reply::error(StatusCode::BAD_REQUEST, None, &error);
-        }
-        let (face, notifications) = self.face(head);
-        let replies =
-            elements
-                .iter()
-                .map(|element| match Message::decode(element.get().as_bytes()) {
-                    Ok(Message::Request(request)) => self.answer(&session, &request, face.clone()),
-                    Ok(Message::Notification(notification)) => {
-                        cancel(&session, &notification);
-                        Reply::Nothing
-                    }
-                    Ok(Message::Response(response)) => {
-                        session.session.questions.answered(response);
-                        Reply::Nothing
-                    }
-                    Err(error) => refuse(&error),
-                });
-        match join(replies.collect()) {
-            Reply::Ready(answer) => reply::json(StatusCode::OK, answer),
-            Reply::Pending(answer) => respond(head, notifications, detached(answer, session)).await,
-            Reply::Nothing => reply::accepted(),
-        }
-    }
-
-    fn answer(&self, session: &HttpSession, request: &Request<'_>, face: Face) -> Reply {
-        let answer = || {
-            let meta = RequestMeta::of_params(request.params)?;
-            let context =
-                wire::stateful_context(&self.server, &meta, Arc::clone(&session.session), face)?;
-            dispatch::answer(&self.server, &session.inflight, request, context)
-        };
-        answer().unwrap_or_else(|error| Reply::Ready(encode(&request.id, Err(error))))
-    }
-
-    /// The session a request names.
+    /// The conversation whose session a request names.
     ///
     /// # Errors
     ///
     /// The response for one that is unknown or in another revision than the header says.
-    fn session(&self, headers: &HeaderMap) -> Result<Option<Arc<HttpSession>>, Refused> {
+    fn named(&self, headers: &HeaderMap) -> Result<Option<Conversation>, Refused> {
         let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
         let Some(id) = headers.get(SESSION_ID) else {
             return Ok(None);
         };
-        let Some(session) = id.to_str().ok().and_then(|id| self.sessions.get(id)) else {
+        let Some(conversation) = id.to_str().ok().and_then(|id| self.sessions.get(id)) else {
             return refused(
                 StatusCode::NOT_FOUND,
                 "there is no such session; initialize again",
             );
         };
-        let version = session.session.version.as_str();
+        let version = conversation.session.version.as_str();
         if headers
             .get(PROTOCOL_VERSION)
             .is_some_and(|header| header != version)
@@ -289,13 +263,13 @@ impl Router {
                 "the session is in another protocol version",
             );
         }
-        Ok(Some(session))
+        Ok(Some(conversation))
     }
 
-    /// The session a request names, or one for this request alone.
-    fn session_or_none(&self, headers: &HeaderMap) -> Result<Arc<HttpSession>, Refused> {
-        if let Some(session) = self.session(headers)? {
-            return Ok(session);
+    /// The conversation whose session a request names, or one for this request alone.
+    fn conversation(&self, headers: &HeaderMap) -> Result<Conversation, Refused> {
+        if let Some(conversation) = self.named(headers)? {
+            return Ok(conversation);
         }
         let version = headers
             .get(PROTOCOL_VERSION)
@@ -304,12 +278,12 @@ impl Router {
             Introduction::none(version.unwrap_or(UNANNOUNCED)),
             self.server.subscribers(),
         );
-        Ok(Arc::new(HttpSession::new(session)))
+        Ok(Conversation::new(session, Arc::default()))
     }
 
     /// A queue for the notifications of one response.
     fn face(&self, head: &Head<'_>) -> (Face, mpsc::Receiver<Bytes>) {
-        let (outbox, notifications) = mpsc::channel(OUTBOX_MESSAGES);
+        let (outbox, notifications) = Outbox::new();
         let closing = self.server.stopping().clone();
         (
             Face {
@@ -436,27 +410,37 @@ async fn respond(
 /// must meet its limits whether or not its client reads.
 fn attached(
     answer: impl Future<Output = (StatusCode, Bytes)> + Send + 'static,
+    peer: &Peer,
 ) -> AnswerWithStatus {
     let running = AbortOnDropHandle::new(tokio::spawn(answer));
-    Box::pin(async move { running.await.ok() })
+    let peer = peer.clone();
+    Box::pin(async move {
+        tokio::select! {
+            answer = running => answer.ok(),
+            () = peer.hung_up() => None,
+        }
+    })
 }
 
-/// The answer of a request that goes on when its client hangs up, with the session it belongs to.
-fn detached(answer: Answer, session: Arc<HttpSession>) -> AnswerWithStatus {
+/// The response to what goes on when its client hangs up, with the session it belongs to.
+async fn detached(
+    head: &Head<'_>,
+    reply: Reply,
+    notifications: mpsc::Receiver<Bytes>,
+    conversation: Conversation,
+) -> Response<Body> {
+    let answer = match reply {
+        Reply::Ready(answer) => return reply::json(StatusCode::OK, answer),
+        Reply::Pending(answer) => answer,
+        Reply::Nothing => return reply::accepted(),
+    };
     let running = tokio::spawn(async move {
         let answer = answer.await;
-        drop(session);
+        drop(conversation);
         answer
     });
-    Box::pin(async move { Some((StatusCode::OK, running.await.ok()??)) })
-}
-
-fn cancel(session: &HttpSession, notification: &Notification<'_>) {
-    if notification.method == CancelledNotification::NAME
-        && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
-    {
-        session.inflight.cancel(&params.request_id);
-    }
+    let answer = async move { Some((StatusCode::OK, running.await.ok()??)) };
+    respond(head, notifications, Box::pin(answer)).await
 }
 
 /// A fault in the envelope or the headers.

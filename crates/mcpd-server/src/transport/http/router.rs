@@ -1,6 +1,7 @@
 //! Which path and verb leads where. The guard stands before all of them.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use hyper::body::Incoming;
 use hyper::header::ORIGIN;
@@ -10,6 +11,7 @@ use serde_json::json;
 use super::Options;
 use super::cors;
 use super::guard::Guard;
+use super::peer::Peer;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
@@ -22,6 +24,7 @@ pub(super) struct Router {
     pub(super) server: Server,
     pub(super) sessions: Sessions,
     pub(super) max_message: usize,
+    pub(super) write_timeout: Duration,
     /// The paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
     guard: Guard,
@@ -34,20 +37,21 @@ impl Router {
             server,
             sessions: Sessions::default(),
             max_message: options.max_message,
+            write_timeout: options.write_timeout,
             streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, local.ip()),
             names: options.names,
         }
     }
 
-    pub(super) async fn route(&self, request: Request<Incoming>) -> Response<Body> {
+    pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(&request) {
             return reply::refused(refusal);
         }
         let origin = request.headers().get(ORIGIN).cloned();
         let mut response = match cors::preflight(&request) {
             Some(response) => response,
-            None => self.admitted(request).await,
+            None => self.admitted(request, peer).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
@@ -55,7 +59,7 @@ impl Router {
         response
     }
 
-    async fn admitted(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn admitted(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         if request.uri().path() == "/health" {
             return self.health(request.method());
         }
@@ -63,9 +67,9 @@ impl Router {
             return reply::refused(refusal);
         }
         match request.uri().path() {
-            "/mcp" => self.endpoint(request, ToolNames::Portable).await,
+            "/mcp" => self.endpoint(request, ToolNames::Portable, peer).await,
             // The names these two list are promised to their users as paths.
-            "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path).await,
+            "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, peer).await,
             path => match &self.streams {
                 Some(streams) if path == sse::STREAM => self.open_stream(streams, request.method()),
                 Some(streams) if path == sse::MESSAGES => {
@@ -76,10 +80,15 @@ impl Router {
         }
     }
 
-    async fn endpoint(&self, request: Request<Incoming>, names: ToolNames) -> Response<Body> {
+    async fn endpoint(
+        &self,
+        request: Request<Incoming>,
+        names: ToolNames,
+        peer: &Peer,
+    ) -> Response<Body> {
         let names = self.names.unwrap_or(names);
         match *request.method() {
-            Method::POST => self.post(request, names).await,
+            Method::POST => self.post(request, names, peer).await,
             Method::GET => self.stream(request.headers()),
             Method::DELETE => self.end_session(request.headers()),
             _ => reply::not_allowed("POST, GET, DELETE"),
@@ -93,19 +102,26 @@ impl Router {
         streams.open(&self.server, self.names.unwrap_or(ToolNames::Portable))
     }
 
-    /// Alive, and how many scripts are not as they should be. No names: this answer is for everybody.
+    /// Whether there is something to serve yet, and how much is not as it should be. No names: this
+    /// answer is for everybody.
     fn health(&self, method: &Method) -> Response<Body> {
         if *method != Method::GET {
             return reply::not_allowed("GET");
         }
+        if !self.server.catalog_is_ready() {
+            let body = json!({"status": "starting"});
+            return reply::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
+        }
         let catalog = self.server.catalog();
-        let faulty = catalog
-            .scan()
-            .scripts
-            .iter()
-            .filter(|script| script.spec.is_none())
-            .count();
-        let body = json!({"status": "ok", "tools": catalog.tools().len(), "faulty": faulty});
+        let body = json!({
+            "status": "ok",
+            "tools": catalog.tools().len(),
+            "prompts": catalog.prompts().len(),
+            "resources": catalog.resources().len(),
+            "faulty": catalog.scan().faulty().count(),
+            "unusable": catalog.scan().unusable.len(),
+            "conflicts": catalog.conflicts().len(),
+        });
         reply::json(StatusCode::OK, body.to_string())
     }
 }

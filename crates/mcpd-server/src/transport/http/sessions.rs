@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::inflight::Inflight;
+use crate::conversation::Conversation;
 use crate::session::Session;
 use crate::sync::lock;
 
@@ -13,28 +13,6 @@ use crate::sync::lock;
 const MAX_SESSIONS: usize = 1024;
 /// How long a session lives without a request.
 const IDLE: Duration = Duration::from_secs(3600);
-
-/// One client's session and its open requests.
-#[derive(Debug)]
-pub(super) struct HttpSession {
-    pub(super) session: Arc<Session>,
-    pub(super) inflight: Arc<Inflight>,
-}
-
-impl HttpSession {
-    pub(super) fn new(session: Session) -> Self {
-        Self {
-            session: Arc::new(session),
-            inflight: Arc::default(),
-        }
-    }
-
-    /// Ends the session with its streams, and cancels its open requests.
-    fn end(&self) {
-        self.session.end();
-        self.inflight.cancel_all();
-    }
-}
 
 /// 128 bits that nobody can guess, as text.
 ///
@@ -50,14 +28,14 @@ pub(super) fn random_id() -> Result<String, getrandom::Error> {
 /// The sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_id: Mutex<BTreeMap<String, (Instant, Arc<HttpSession>)>>,
+    by_id: Mutex<BTreeMap<String, (Instant, Conversation)>>,
 }
 
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
     pub(super) fn insert(&self, session: Session) -> Result<String, getrandom::Error> {
         let id = random_id()?;
-        let session = Arc::new(HttpSession::new(session));
+        let conversation = Conversation::new(session, Arc::default());
         let now = Instant::now();
         let mut sessions = lock(&self.by_id);
         sessions.retain(|_, (used, session)| {
@@ -76,12 +54,12 @@ impl Sessions {
         {
             abandoned.end();
         }
-        sessions.insert(id.clone(), (now, session));
+        sessions.insert(id.clone(), (now, conversation));
         Ok(id)
     }
 
     /// The session of an id, which counts as used now.
-    pub(super) fn get(&self, id: &str) -> Option<Arc<HttpSession>> {
+    pub(super) fn get(&self, id: &str) -> Option<Conversation> {
         let mut sessions = lock(&self.by_id);
         let (used, session) = sessions.get_mut(id)?;
         if used.elapsed() >= IDLE {
@@ -90,7 +68,7 @@ impl Sessions {
             return None;
         }
         *used = Instant::now();
-        Some(Arc::clone(session))
+        Some(session.clone())
     }
 
     /// Ends a session; says whether there was one.
@@ -124,7 +102,7 @@ mod tests {
             open();
         }
         let used = sessions.get(&first).expect("it is not full yet");
-        let unused = Arc::clone(&lock(&sessions.by_id)[&second].1);
+        let unused = lock(&sessions.by_id)[&second].1.clone();
         let last = open();
         assert!(sessions.get(&first).is_some() && sessions.get(&last).is_some());
         assert!(sessions.get(&second).is_none());

@@ -12,7 +12,7 @@ use super::reply::{self, Body};
 use super::{post, sessions};
 use crate::Server;
 use crate::catalog::ToolNames;
-use crate::connection::{Connection, Reply};
+use crate::connection::Connection;
 use crate::sync::lock;
 
 /// Where a client opens its stream.
@@ -68,28 +68,16 @@ impl Streams {
         max_message: usize,
     ) -> Response<Body> {
         let Some(connection) = self.connection(request.uri().query().unwrap_or_default()) else {
-            return reply::text(
-                StatusCode::NOT_FOUND,
-                "there is no such stream; open one with GET /sse",
-            );
+            return gone();
         };
         let body = match post::body(request, max_message).await {
             Ok((_, body)) => body,
             Err(response) => return *response,
         };
-        let answer = match connection.receive(&body) {
-            Reply::Ready(answer) => Box::pin(std::future::ready(Some(answer))),
-            Reply::Pending(answer) => answer,
-            Reply::Nothing => return reply::accepted(),
-        };
-        // Holding the connection here would keep it alive when its stream has ended.
-        let outbox = connection.outbox().clone();
-        tokio::spawn(async move {
-            if let Some(answer) = answer.await {
-                outbox.send(answer).await.ok();
-            }
-        });
-        reply::accepted()
+        match connection.deliver(&body).await {
+            Ok(()) => reply::accepted(),
+            Err(_) => gone(),
+        }
     }
 
     fn connection(&self, query: &str) -> Option<Arc<Connection>> {
@@ -98,4 +86,11 @@ impl Streams {
             .find_map(|pair| pair.strip_prefix("sessionId="))?;
         lock(&self.by_id).get(id)?.upgrade()
     }
+}
+
+fn gone() -> Response<Body> {
+    reply::text(
+        StatusCode::NOT_FOUND,
+        "there is no such stream; open one with GET /sse",
+    )
 }

@@ -1,0 +1,106 @@
+//! The stateful wire with one client: its session, its open requests, and what becomes of each message.
+//! Knows neither channels nor HTTP; whoever does decides first that a message is of this wire.
+
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::{ErrorObject, Message, Request};
+use mcpd_protocol::meta::RequestMeta;
+use serde_json::value::RawValue;
+
+use crate::Server;
+use crate::connection::Reply;
+use crate::dispatch;
+use crate::inflight::Inflight;
+use crate::session::Session;
+use crate::wire::{self, Face};
+
+/// How many messages one batch may have: each costs an answer.
+const MAX_BATCH: usize = 50;
+
+/// One session and the open requests of its client.
+#[derive(Debug, Clone)]
+pub(crate) struct Conversation {
+    pub(crate) session: Arc<Session>,
+    pub(crate) inflight: Arc<Inflight>,
+}
+
+impl Conversation {
+    pub(crate) fn new(session: Session, inflight: Arc<Inflight>) -> Self {
+        Self {
+            session: Arc::new(session),
+            inflight,
+        }
+    }
+
+    /// Answers a request that is no `initialize`: that begins another conversation.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the request, where it can't even be begun.
+    pub(crate) fn request(
+        &self,
+        server: &Server,
+        request: &Request<'_>,
+        meta: &RequestMeta<'_>,
+        face: Face,
+    ) -> Result<Reply, ErrorObject> {
+        let context = wire::stateful_context(server, meta, Arc::clone(&self.session), face)?;
+        dispatch::answer(server, &self.inflight, request, context)
+    }
+
+    /// Takes a batch; its answers are one array. "Implementations MUST support receiving JSON-RPC
+    /// batches" -- 2025-03-26/basic. No later revision has them.
+    ///
+    /// # Errors
+    ///
+    /// `-32600` where the revision has none, or there are too many messages.
+    pub(crate) fn batch(
+        &self,
+        server: &Server,
+        elements: &[&RawValue],
+        face: &Face,
+    ) -> Result<Reply, ErrorObject> {
+        if !self.session.version.has_batches() {
+            return Err(ErrorObject::invalid_request(
+                "only revisions up to 2025-03-26 have batches; send one message at a time",
+            ));
+        }
+        if elements.len() > MAX_BATCH {
+            let refused =
+                format!("a batch has {MAX_BATCH} messages at most; send the rest in another");
+            return Err(ErrorObject::invalid_request(refused));
+        }
+        let replies =
+            elements
+                .iter()
+                .map(|element| match Message::decode(element.get().as_bytes()) {
+                    Ok(message) => self.element(server, message, face.clone()),
+                    Err(error) => Reply::refuse(&error),
+                });
+        Ok(Reply::all(replies.collect()))
+    }
+
+    fn element(&self, server: &Server, message: Message<'_>, face: Face) -> Reply {
+        match message {
+            Message::Request(request) => {
+                let reply = RequestMeta::of_params(request.params)
+                    .and_then(|meta| self.request(server, &request, &meta, face));
+                Reply::or_error(&request.id, reply)
+            }
+            Message::Notification(notification) => {
+                self.inflight.notified(&notification);
+                Reply::Nothing
+            }
+            Message::Response(response) => {
+                self.session.questions.answered(response);
+                Reply::Nothing
+            }
+        }
+    }
+
+    /// Ends the session with its streams, and cancels its open requests.
+    pub(crate) fn end(&self) {
+        self.session.end();
+        self.inflight.cancel_all();
+    }
+}

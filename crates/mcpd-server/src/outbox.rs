@@ -1,0 +1,169 @@
+//! The messages that wait for one client, or for the reader of one response: bounded in number and in
+//! bytes, whoever writes them. Answers wait for room; what is only told by the way is dropped.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+
+/// How many bytes may wait. A message of more waits alone.
+const BYTES: u32 = 256 * 1024;
+/// What the smallest message counts as: it costs more than its bytes.
+const LEAST: u32 = 1024;
+/// How many messages may wait, therefore.
+const MESSAGES: u32 = BYTES / LEAST;
+
+/// The end that messages are put into.
+#[derive(Debug, Clone)]
+pub(crate) struct Outbox {
+    queue: mpsc::Sender<Bytes>,
+    room: Arc<Semaphore>,
+}
+
+/// A message was not taken: nobody will fetch it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Closed;
+
+/// A message that gives its room back when it is dropped.
+struct Queued {
+    message: Bytes,
+    _room: OwnedSemaphorePermit,
+}
+
+impl AsRef<[u8]> for Queued {
+    fn as_ref(&self) -> &[u8] {
+        &self.message
+    }
+}
+
+impl Outbox {
+    /// An empty one, and the end that messages come out of. A message takes up room until its reader
+    /// lets go of it.
+    pub(crate) fn new() -> (Self, mpsc::Receiver<Bytes>) {
+        let (queue, messages) = mpsc::channel(MESSAGES as usize);
+        let room = Arc::new(Semaphore::new(BYTES as usize));
+        (Self { queue, room }, messages)
+    }
+
+    /// Puts a message in as soon as there is room.
+    ///
+    /// # Errors
+    ///
+    /// When nobody will fetch it.
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropped before its end, it has put nothing in.
+    pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
+        let room = Arc::clone(&self.room).acquire_many_owned(size(&message));
+        let room = tokio::select! {
+            biased;
+            room = room => room.map_err(|_| Closed)?,
+            () = self.queue.closed() => return Err(Closed),
+        };
+        self.put(message, room)
+    }
+
+    /// Puts a message in if there is room for it that nothing else waits for, and says whether.
+    pub(crate) fn try_send(&self, message: Bytes) -> bool {
+        let room = Arc::clone(&self.room).try_acquire_many_owned(size(&message));
+        room.is_ok_and(|room| self.put(message, room).is_ok())
+    }
+
+    /// The queue is as long as there is room for messages, so it is never full.
+    fn put(&self, message: Bytes, room: OwnedSemaphorePermit) -> Result<(), Closed> {
+        let message = Bytes::from_owner(Queued {
+            message,
+            _room: room,
+        });
+        self.queue.try_send(message).map_err(|_| Closed)
+    }
+
+    /// Takes nothing more, and refuses what waits for room: its reader has stalled.
+    pub(crate) fn close(&self) {
+        self.room.close();
+    }
+
+    /// Whether nobody will fetch another message.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.queue.is_closed() || self.room.is_closed()
+    }
+}
+
+/// The room that a message takes up.
+fn size(message: &Bytes) -> u32 {
+    u32::try_from(message.len()).map_or(BYTES, |size| size.clamp(LEAST, BYTES))
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    fn message(size: usize) -> Bytes {
+        vec![b'x'; size].into()
+    }
+
+    #[test]
+    fn messages_are_bounded_in_number() {
+        let (outbox, _messages) = Outbox::new();
+        for _ in 0..MESSAGES {
+            assert!(outbox.try_send(message(1)));
+        }
+        assert!(!outbox.try_send(message(1)));
+    }
+
+    #[test]
+    fn messages_are_bounded_in_bytes_until_they_are_dropped() {
+        let (outbox, mut messages) = Outbox::new();
+        let half = BYTES as usize / 2;
+        assert!(outbox.try_send(message(half)));
+        assert!(outbox.try_send(message(half)));
+        assert!(!outbox.try_send(message(1)));
+        let first = messages.try_recv().unwrap();
+        assert!(!outbox.try_send(message(1)));
+        drop(first);
+        assert!(outbox.try_send(message(1)));
+    }
+
+    #[test]
+    fn a_message_of_any_size_goes_through_alone() {
+        let (outbox, mut messages) = Outbox::new();
+        assert!(outbox.try_send(message(1)));
+        let mut large = Box::pin(outbox.send(message(BYTES as usize + 1)));
+        assert_eq!(large.as_mut().now_or_never(), None);
+        messages.try_recv().unwrap();
+        assert_eq!(large.as_mut().now_or_never(), Some(Ok(())));
+        assert!(!outbox.try_send(message(1)));
+    }
+
+    #[test]
+    fn what_waits_goes_before_what_may_be_dropped() {
+        let (outbox, mut messages) = Outbox::new();
+        assert!(outbox.try_send(message(BYTES as usize)));
+        let mut answer = Box::pin(outbox.send(message(BYTES as usize)));
+        assert_eq!(answer.as_mut().now_or_never(), None);
+        messages.try_recv().unwrap();
+        assert!(!outbox.try_send(message(1)));
+        assert_eq!(answer.as_mut().now_or_never(), Some(Ok(())));
+    }
+
+    #[tokio::test]
+    async fn nothing_waits_for_a_reader_that_is_gone_or_given_up() {
+        let (outbox, messages) = Outbox::new();
+        assert!(outbox.try_send(message(BYTES as usize)));
+        let mut waiting = Box::pin(outbox.send(message(1)));
+        assert_eq!(waiting.as_mut().now_or_never(), None);
+        drop(messages);
+        assert_eq!(waiting.await, Err(Closed));
+
+        let (outbox, _messages) = Outbox::new();
+        assert!(outbox.try_send(message(BYTES as usize)));
+        let mut waiting = Box::pin(outbox.send(message(1)));
+        assert_eq!(waiting.as_mut().now_or_never(), None);
+        outbox.close();
+        assert_eq!(waiting.await, Err(Closed));
+        assert!(outbox.is_closed());
+    }
+}
