@@ -17,7 +17,7 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
     hello      Says hello
     math/calc  Calculates.
     ----- stderr -----
-    1 script is faulty and not listed; `mcpd check` says why
+    not all is as it should be: 1 faulty script; `mcpd check` says why
     ");
 }
 

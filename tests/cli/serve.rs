@@ -163,3 +163,20 @@ fn call_stubborn(sandbox: &Sandbox, daemon: &Daemon) -> (PathBuf, JoinHandle<Ans
     eventually("the script to run", || number.exists().then_some(()));
     (number, answer)
 }
+
+#[test]
+fn a_state_key_that_could_be_guessed_is_refused() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("key"), "too short").unwrap();
+    let arguments = ["serve", "scripts", "--state-key-file"];
+    assert_snapshot!(sandbox.run(&[&arguments[..], &["key"]].concat()), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the state key `key`: it has 9 bytes and needs 32 at least; `head -c 32 /dev/urandom` makes some
+    ");
+    assert_snapshot!(sandbox.run(&[&arguments[..], &["none"]].concat()), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the state key `none`: No such file or directory (os error 2)
+    ");
+}

@@ -163,6 +163,16 @@ pub(crate) struct Serving {
         hide_env_values = true
     )]
     pub(crate) concurrency: Option<usize>,
+    /// A file with a secret of at least 32 bytes, the same for all servers that a client may reach: scripts
+    /// that ask questions carry state through clients, and it is sealed with this [default: a secret of
+    /// this server's own, gone with it]
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_STATE_KEY_FILE",
+        hide_env_values = true
+    )]
+    pub(crate) state_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
 }

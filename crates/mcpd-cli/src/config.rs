@@ -2,8 +2,9 @@
 //! before the default; clap settles that for the flags that have one variable of their own.
 
 use std::env::{self, VarError};
+use std::fs;
 use std::net::{SocketAddr, ToSocketAddrs as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -16,6 +17,8 @@ use crate::{directories, token};
 
 /// The port that is served without another wish.
 const DEFAULT_PORT: u16 = 43210;
+/// How long a secret must be that nobody shall guess, in bytes.
+const STATE_KEY: usize = 32;
 
 /// A server for commands that ask it something and end.
 pub(crate) fn asked<'a>(
@@ -37,11 +40,29 @@ pub(crate) fn serving(options: &Serving) -> anyhow::Result<ServerBuilder> {
     let mut config = Config::default();
     config.concurrency = options.concurrency.unwrap_or(config.concurrency);
     let executor = Executor::new(config).context("start the executor")?;
-    Ok(asked(options.roots.all(), &options.scanning)
+    let server = asked(options.roots.all(), &options.scanning)
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .executor(executor)
-        .limits(limits(&options.limits)))
+        .limits(limits(&options.limits));
+    Ok(match &options.state_key_file {
+        Some(file) => server.state_secret(state_key(file)?),
+        None => server,
+    })
+}
+
+/// The secret in `file`, byte for byte.
+fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
+    let key = fs::read(file).with_context(|| format!("read the state key `{}`", file.display()))?;
+    if key.len() < STATE_KEY {
+        bail!(
+            "use the state key `{}`: it has {} bytes and needs {STATE_KEY} at least; \
+             `head -c 32 /dev/urandom` makes some",
+            file.display(),
+            key.len()
+        );
+    }
+    Ok(key)
 }
 
 /// The limits of one run.

@@ -42,6 +42,21 @@ pub(crate) struct Place<'a> {
     pub(crate) span: Range<usize>,
 }
 
+/// How much of what was found is not served, or not as it asked for; nothing if all is well.
+pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
+    let counts = [
+        (catalog.scan().faulty().count(), "faulty script"),
+        (catalog.scan().unusable.len(), "unusable file"),
+        (catalog.conflicts().len(), "name conflict"),
+    ];
+    let counted: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{count} {what}{}", if *count == 1 { "" } else { "s" }))
+        .collect();
+    (!counted.is_empty()).then(|| counted.join(", "))
+}
+
 impl<'a> Finding<'a> {
     /// Everything that is wrong with what was scanned, in the order in which it was found.
     pub(crate) fn all(catalog: &'a Catalog) -> Vec<Self> {

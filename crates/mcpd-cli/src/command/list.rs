@@ -5,7 +5,7 @@ use mcpd_protocol::Tool;
 use super::with_server;
 use crate::args::List;
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::{config, output, render};
 
 /// Lists what is served, and says if that is not all.
 pub(crate) async fn run(args: List) -> anyhow::Result<ExitCode> {
@@ -24,12 +24,10 @@ pub(crate) async fn run(args: List) -> anyhow::Result<ExitCode> {
                 let rows = tools.iter().map(|tool| (&*tool.name, summary(tool)));
                 output::write(output::table(rows, output::columns()).as_bytes())?;
             }
-            match catalog.scan().faulty().count() {
-                0 => {}
-                1 => output::note("1 script is faulty and not listed; `mcpd check` says why\n"),
-                faulty => output::note(&format!(
-                    "{faulty} scripts are faulty and not listed; `mcpd check` says why\n"
-                )),
+            if let Some(shortfall) = render::shortfall(&catalog) {
+                output::note(&format!(
+                    "not all is as it should be: {shortfall}; `mcpd check` says why\n"
+                ));
             }
             Ok(ExitCode::Success)
         },

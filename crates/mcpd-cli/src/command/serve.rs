@@ -15,6 +15,7 @@ use crate::args::{LogFormat, Logging, Serve};
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::output;
+use crate::render;
 use crate::signals::Termination;
 use crate::watchdog;
 
@@ -62,10 +63,10 @@ fn announce(server: &Server, address: SocketAddr, token_file: Option<&PathBuf>, 
     let url = format!("http://{address}/mcp");
     let catalog = server.catalog();
     let tools = catalog.tools().len();
-    let faulty = catalog.scan().faulty().count();
+    let shortfall = render::shortfall(&catalog);
     let token_file = token_file.map(|file| file.display().to_string());
     if logging.log_format == LogFormat::Json {
-        tracing::info!(url, token_file, tools, faulty, "listening");
+        tracing::info!(url, token_file, tools, shortfall, "listening");
         return;
     }
     if logging.quiet {
@@ -73,14 +74,14 @@ fn announce(server: &Server, address: SocketAddr, token_file: Option<&PathBuf>, 
     }
     let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
     let mut text = format!("mcpd listens on {url}\n  token: {token}\n  tools: {tools}\n");
-    if faulty > 0 {
+    if let Some(shortfall) = shortfall {
         let roots: Vec<_> = server
             .roots()
             .iter()
             .map(|root| root.display().to_string())
             .collect();
         text += &format!(
-            "  faulty scripts: {faulty}; `mcpd check {}` shows why\n",
+            "  not served as it should be: {shortfall}; `mcpd check {}` says why\n",
             roots.join(" ")
         );
     }
