@@ -1,63 +1,88 @@
-//! What the executor costs: a greeting script through it, against bare spawning, interleaved in one run.
+//! What the executor costs, as ratios out of one run: only those mean anything.
 //!
-//! `cargo bench -p mcpd-exec --profile bench` prints, for each number of runs at a time, the medians and the ratio.
-//! A ratio of 1 means the executor is free. Only ratios out of one run mean anything.
+//! `cargo bench -p mcpd-exec` runs a greeting script bare and through the executor at each level, interleaved, also
+//! with a large host; looks how late a timer is while scripts run; and floods a pipe beside `cat | wc -c`.
 #![cfg(unix)]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 
 use std::fs;
+use std::hint::black_box;
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use mcpd_exec::{Command, Config, Executor};
+use mcpd_exec::{Command, Config, Ending, Executor, Level, Sandbox};
 use tokio::runtime::{Builder, Runtime};
 
 const GREET: &str = "#!/bin/sh\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n";
 const INPUT: &str = r#"{"name":"Ada"}"#;
 const ROUNDS: usize = 9;
-const ROUND: Duration = Duration::from_millis(500);
+const ROUND: Duration = Duration::from_millis(400);
+const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
+/// What a large host has resident, in bytes.
+const BALLAST: usize = 1 << 30;
+/// Through a pipe, in bytes.
+const FLOOD: u64 = 10 << 30;
 
 fn main() {
+    if mcpd_exec::run_watchdog() {
+        return;
+    }
     let directory = tempfile::tempdir().unwrap();
     let script = directory.path().join("greet");
     fs::write(&script, GREET).unwrap();
     fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let mut config = Config::default();
+    config.reaper = true;
+    config.watchdog = true;
+    let executor = Executor::new(config).unwrap();
+    let runtime = Builder::new_multi_thread().enable_all().build().unwrap();
 
-    let executor = Executor::new(Config::default()).unwrap();
-    let many = Builder::new_multi_thread().enable_all().build().unwrap();
-    let one = Builder::new_current_thread().enable_all().build().unwrap();
-
-    println!("at a time   bare/s   multi_thread/s   ratio   current_thread/s   ratio");
+    println!("at a time   bare/s   none   guarded   strict   (ratios to bare)");
     for concurrency in [1, 8, 64] {
-        let mut rates = [const { Vec::new() }; 3];
-        let mut ratios = [const { Vec::new() }; 2];
-        for _ in 0..ROUNDS {
-            let bare = bare(&script, concurrency);
-            let multi = through(&executor, &many, &script, concurrency);
-            let single = through(&executor, &one, &script, concurrency);
-            for (rates, rate) in rates.iter_mut().zip([bare, multi, single]) {
-                rates.push(rate);
-            }
-            ratios[0].push(multi / bare);
-            ratios[1].push(single / bare);
-        }
-        let [bare, multi, single] = rates.map(median);
-        let [multi_ratio, single_ratio] = ratios.map(median);
-        println!(
-            "{concurrency:9} {bare:8.0} {multi:16.0} {multi_ratio:7.2} {single:18.0} {single_ratio:7.2}"
-        );
+        compare(&executor, &runtime, &script, concurrency);
     }
+    tick(&executor, &runtime, &script);
+    flood(&executor, &runtime);
+    println!("at a time   bare/s   none   guarded   strict   (with 1 GiB resident)");
+    let ballast = vec![1_u8; BALLAST];
+    compare(&executor, &runtime, &script, 8);
+    drop(black_box(ballast));
+}
+
+/// A script at a time or several, bare and at each level in turn.
+fn compare(executor: &Executor, runtime: &Runtime, script: &Path, concurrency: usize) {
+    let mut rates = Vec::new();
+    let mut ratios = LEVELS.map(|_| Vec::new());
+    for _ in 0..ROUNDS {
+        let bare = bare(script, concurrency);
+        for (level, ratios) in LEVELS.into_iter().zip(&mut ratios) {
+            ratios.push(through(executor, runtime, script, concurrency, level) / bare);
+        }
+        rates.push(bare);
+    }
+    let [none, guarded, strict] = ratios.map(median);
+    println!(
+        "{concurrency:9} {:8.0} {none:6.2} {guarded:9.2} {strict:8.2}",
+        median(rates)
+    );
 }
 
 /// Runs per second through the executor.
-fn through(executor: &Executor, runtime: &Runtime, script: &Path, concurrency: usize) -> f64 {
+fn through(
+    executor: &Executor,
+    runtime: &Runtime,
+    script: &Path,
+    concurrency: usize,
+    level: Level,
+) -> f64 {
     let command = Command::new(script)
         .env("MCPD_OPT_name", "Ada")
-        .stdin(INPUT);
+        .stdin(INPUT)
+        .sandbox(Sandbox::at(level));
     let begun = Instant::now();
     let runs = runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
@@ -76,6 +101,80 @@ fn through(executor: &Executor, runtime: &Runtime, script: &Path, concurrency: u
         tasks.join_all().await.iter().sum()
     });
     rate(runs, begun)
+}
+
+/// How late a timer of the runtime is while 64 scripts run.
+fn tick(executor: &Executor, runtime: &Runtime, script: &Path) {
+    const PERIOD: Duration = Duration::from_millis(5);
+    let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
+    let ticking = runtime.spawn(async move {
+        let mut late = Vec::new();
+        let mut interval = tokio::time::interval(PERIOD);
+        loop {
+            let due = interval.tick().await;
+            late.push(due.elapsed().as_secs_f64() * 1e3);
+            if !matches!(
+                stopped.try_recv(),
+                Err(tokio::sync::oneshot::error::TryRecvError::Empty)
+            ) {
+                return late;
+            }
+        }
+    });
+    for _ in 0..ROUNDS {
+        through(executor, runtime, script, 64, Level::None);
+    }
+    stop.send(()).unwrap();
+    let mut late = runtime.block_on(ticking).unwrap();
+    late.sort_by(f64::total_cmp);
+    let at = |share: usize| late[late.len() * share / 100];
+    println!(
+        "a timer while 64 scripts run is late by {:.2} ms (median), {:.2} ms (99 of 100)",
+        at(50),
+        at(99)
+    );
+}
+
+/// Bytes per second into a bounded buffer, beside `cat | wc -c`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is what the executor is compared with"
+)]
+fn flood(executor: &Executor, runtime: &Runtime) {
+    let source = format!("head -c {FLOOD} /dev/zero");
+    let before = peak_memory();
+    let begun = Instant::now();
+    let mut limits = mcpd_exec::Limits::default();
+    limits.output_hard = u64::MAX;
+    let command = Command::new("sh").args(["-c", &source]).limits(limits);
+    let outcome = runtime.block_on(executor.run(command)).unwrap();
+    let ours = begun.elapsed();
+    assert_eq!(outcome.ending, Ending::Exited(0));
+    assert_eq!(outcome.stdout.total_bytes, FLOOD);
+    let grown = peak_memory().saturating_sub(before);
+    let begun = Instant::now();
+    let pipeline = format!("{source} | cat | wc -c");
+    let counted = std::process::Command::new("sh")
+        .args(["-c", &pipeline])
+        .output();
+    assert_eq!(
+        counted.unwrap().stdout.trim_ascii(),
+        FLOOD.to_string().as_bytes()
+    );
+    let theirs = begun.elapsed();
+    println!(
+        "10 GiB through a pipe take {:.2} of the time of `cat | wc -c`; memory grows by {} KiB",
+        ours.as_secs_f64() / theirs.as_secs_f64(),
+        grown / 1024
+    );
+}
+
+/// The most memory this process ever had, in bytes.
+fn peak_memory() -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = peak.and_then(|peak| peak.split_whitespace().next()?.parse::<u64>().ok());
+    kilobytes.unwrap_or_default() * 1024
 }
 
 /// Runs per second with the standard library and a thread for each run at a time.

@@ -49,6 +49,11 @@ pub struct Config {
     /// The second process is this program again, so its `main` must begin with
     /// [`run_watchdog`](crate::run_watchdog) (Linux).
     pub watchdog: bool,
+    /// A control group (version 2) that was delegated to this process: a directory below `/sys/fs/cgroup`. None.
+    ///
+    /// Needed for [`Limits::memory`](crate::Limits::memory), and to hold [`Limits::processes`](crate::Limits::processes)
+    /// exactly at every level. If this process is in that group itself it moves into one below it (Linux).
+    pub cgroup: Option<PathBuf>,
     /// Where confined runs have their temporary directories. The system's place for them.
     pub temporary: Option<PathBuf>,
 }
@@ -62,6 +67,7 @@ impl Default for Config {
             spawners: cores,
             reaper: false,
             watchdog: false,
+            cgroup: None,
             temporary: None,
         }
     }
@@ -100,7 +106,7 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The system refuses a thread, or what [`Config::reaper`] and [`Config::watchdog`] need.
+    /// The system refuses a thread, or what [`Config::reaper`], [`Config::watchdog`] and [`Config::cgroup`] need.
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {

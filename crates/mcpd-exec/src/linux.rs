@@ -1,5 +1,6 @@
 //! Linux: processes made with vfork semantics and confined on the way to their program.
 
+mod cgroup;
 mod confine;
 mod fault;
 mod filter;
@@ -27,6 +28,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, wa
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
+use self::cgroup::{Group, Groups};
 use self::confine::Confinement;
 use self::filter::Filter;
 use self::image::{image, resources, text};
@@ -55,6 +57,7 @@ pub(crate) struct System {
     /// The word with which our own threads may set marks under a filter.
     secret: u64,
     null: OwnedFd,
+    groups: Option<Arc<Groups>>,
     directories: Arc<Directories>,
     /// For runs that get their filter on the way, by whether they have a network.
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
@@ -73,12 +76,14 @@ impl System {
             .watchdog
             .then(|| watchdog::Watchdog::start(directories.root()))
             .transpose()?;
+        let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
             orphans,
             marks: tree::can_mark(),
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
+            groups: groups.map(Arc::new),
             directories: Arc::new(directories),
             strict_filters: Default::default(),
             no_proc: AtomicBool::new(false),
@@ -147,15 +152,13 @@ impl System {
             source,
         };
         let level = command.sandbox.level;
-        let directory = match &command.current_dir {
-            Some(directory) => directory.clone(),
-            None => std::env::current_dir().map_err(failed)?,
-        };
-        let mut confinement = Confinement::prepare(command, program, &directory, self, lane)
-            .map_err(|source| StartError::Setup {
-                program: program.to_owned(),
-                step: "prepare its confinement",
-                source,
+        let mut confinement =
+            Confinement::prepare(command, program, self, lane).map_err(|source| {
+                StartError::Setup {
+                    program: program.to_owned(),
+                    step: "prepare its confinement",
+                    source,
+                }
             })?;
         refuse_missing(&confinement.enforced, command, program, lane)?;
         let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
@@ -165,15 +168,16 @@ impl System {
         let namespaces = isolation.map(Isolation::namespaces).transpose();
         let namespaces = namespaces.map_err(failed)?.flatten();
         let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
-        let directory = text(directory).map_err(failed)?;
+        let directory = confinement.directory(command).map(text).transpose();
+        let directory = directory.map_err(failed)?;
         let plan = Plan {
             namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
             limits: &resources,
-            cgroup: None,
+            cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
-            directory: Some(&directory),
+            directory: directory.as_deref(),
             unprivileged: level >= Level::Guarded,
             ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
             filter: filter.map(Filter::program),
@@ -181,17 +185,8 @@ impl System {
         };
         let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
         confinement.ruleset = None;
-        if let Some(isolation) = &mut confinement.isolation
-            && let Err(error) = isolation.started()
-        {
-            raw::reap(spawned.pid, true).ok();
-            return Err(diagnosis::diagnose(error, command, program.to_owned()));
-        }
-        if level == Level::Strict && self.proc() == Proc::Empty {
-            let reason = "the kernel refuses one of its own here, so it is empty";
-            let missing = MissingMechanism::new("/proc", reason);
-            confinement.enforced.missing.push(missing);
-        }
+        self.see_started(&mut confinement, &spawned)
+            .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(Birth {
             child: Child {
@@ -205,6 +200,23 @@ impl System {
             stdout,
             stderr,
         })
+    }
+
+    /// Waits until the first process of a namespace has started the program; elsewhere it has started already.
+    fn see_started(&self, confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
+        let Some(isolation) = &mut confinement.isolation else {
+            return Ok(());
+        };
+        if let Err(error) = isolation.started() {
+            raw::reap(spawned.pid, true).ok();
+            return Err(error);
+        }
+        if self.proc() == Proc::Empty {
+            let reason = "the kernel refuses one of its own here, so it is empty";
+            let missing = MissingMechanism::new("/proc", reason);
+            confinement.enforced.missing.push(missing);
+        }
+        Ok(())
     }
 }
 
@@ -245,6 +257,9 @@ impl Child {
 
     /// Kills the group.
     pub(crate) fn kill(&mut self) {
+        if let Some(group) = &self.confinement.group {
+            group.kill();
+        }
         self.signal_group(Signal::KILL);
     }
 
@@ -322,6 +337,12 @@ impl Child {
         // The first process of a namespace says what its program has ended with, unless it was killed.
         let isolation = remains.and_then(|_| self.confinement.isolation.take());
         Ok(isolation.and_then(Isolation::ended).or(remains))
+    }
+
+    /// Whether the kernel has killed it for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let group = self.confinement.group.as_ref();
+        group.is_some_and(Group::ran_out_of_memory)
     }
 
     pub(crate) fn enforced(&self) -> &Enforced {

@@ -39,6 +39,9 @@ pub(crate) struct Birth {
     pub(crate) stderr: Pipe,
 }
 
+/// The number of the signal that nothing survives.
+pub(crate) const KILL: i32 = 9;
+
 /// What a process leaves to whoever reaps it.
 pub(crate) type Remains = (ExitStatus, Usage);
 

@@ -72,6 +72,8 @@ pub enum Ending {
         /// The limit it ran into, in bytes.
         limit: u64,
     },
+    /// [`Limits::memory`](crate::Limits::memory) was passed, and the kernel killed the run.
+    OutOfMemory,
     /// The process is gone, but somebody else took its status: the host ignores SIGCHLD, or waits for every child.
     Lost,
 }

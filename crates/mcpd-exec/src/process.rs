@@ -41,6 +41,7 @@ pub(crate) struct Remains {
     pub(crate) status: Option<ExitStatus>,
     pub(crate) usage: Usage,
     pub(crate) leftovers: Option<u32>,
+    pub(crate) out_of_memory: bool,
 }
 
 /// How far the ending of a run has come.
@@ -164,6 +165,7 @@ impl Live {
             status,
             usage,
             leftovers,
+            out_of_memory: self.child.ran_out_of_memory(),
         }
     }
 }

@@ -259,7 +259,7 @@ impl Run<'_> {
         };
         let pipes_held = self.stdout.is_open() || self.stderr.is_open();
         Outcome {
-            ending: self.cut_short.unwrap_or_else(|| natural(remains.status)),
+            ending: self.cut_short.unwrap_or_else(|| natural(&remains)),
             status: remains.status,
             stdout: self.stdout.finish(on_line.as_deref_mut()),
             stderr: self.stderr.finish(on_line),
@@ -288,16 +288,17 @@ async fn exited(watch: &mut Option<ExitWatch>) {
     }
 }
 
-fn natural(status: Option<std::process::ExitStatus>) -> Ending {
-    match status {
-        Some(status) => match (status.code(), os::signal(status)) {
-            (Some(code), _) => Ending::Exited(code),
-            (None, signal) => Ending::Signaled {
-                signal: signal.unwrap_or_default(),
-                core_dumped: os::core_dumped(status),
-            },
+fn natural(remains: &Remains) -> Ending {
+    let Some(status) = remains.status else {
+        return Ending::Lost;
+    };
+    match (status.code(), os::signal(status)) {
+        (Some(code), _) => Ending::Exited(code),
+        (None, Some(os::KILL)) if remains.out_of_memory => Ending::OutOfMemory,
+        (None, signal) => Ending::Signaled {
+            signal: signal.unwrap_or_default(),
+            core_dumped: os::core_dumped(status),
         },
-        None => Ending::Lost,
     }
 }
 

@@ -4,6 +4,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
+use super::cgroup::Group;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
@@ -12,7 +13,8 @@ use super::tree::Mark;
 use super::{System, tree};
 use crate::command::Command;
 use crate::enforced::{Containment, Enforced, MissingMechanism};
-use crate::sandbox::{Level, Sandbox};
+use crate::limits::Limits;
+use crate::sandbox::{Level, Network, Sandbox};
 
 /// What holds one run in.
 #[derive(Debug, Default)]
@@ -20,14 +22,14 @@ pub(crate) struct Confinement {
     pub(crate) mark: Option<Mark>,
     pub(crate) temporary: Option<Lease>,
     pub(crate) ruleset: Option<Arc<Ruleset>>,
+    pub(crate) group: Option<Group>,
     /// At level `strict`.
     pub(crate) isolation: Option<Isolation>,
     pub(crate) enforced: Enforced,
 }
 
 impl Confinement {
-    /// Prepares the confinement of `command`, whose program is at `program` and which starts in `directory`, and says
-    /// what of it is missing.
+    /// Prepares the confinement of `command`, whose program is at `program`, and says what of it is missing.
     ///
     /// # Errors
     ///
@@ -35,7 +37,6 @@ impl Confinement {
     pub(crate) fn prepare(
         command: &Command,
         program: &Path,
-        directory: &Path,
         system: &System,
         lane: &Entered,
     ) -> io::Result<Self> {
@@ -54,7 +55,7 @@ impl Confinement {
             }
             Level::Strict => {
                 let proc = system.proc();
-                let isolation = Isolation::plan(command, program, directory, proc)?;
+                let isolation = Isolation::plan(command, program, proc)?;
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
@@ -62,15 +63,20 @@ impl Confinement {
                 confinement.filter(filter.err());
                 match Ruleset::scopes(sandbox.network) {
                     Ok(ruleset) => confinement.enter(Arc::new(ruleset)),
+                    // Without sockets and other processes there is nothing for it to refuse.
+                    Err(_) if sandbox.network == Network::Off => {}
                     Err(missing) => confinement.enforced.missing.push(missing),
                 }
             }
         }
-        if sandbox.level >= Level::Guarded && command.limits.memory.is_some() {
-            let reason = "the memory of a whole run can only be limited in a control group";
-            confinement.misses("cgroup", reason);
-        }
+        confinement.group(&command.limits, system)?;
         Ok(confinement)
+    }
+
+    /// Where the program starts, unless that is where this process is.
+    pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
+        let isolated = self.isolation.as_ref().map(Isolation::directory);
+        isolated.or(command.current_dir.as_deref())
     }
 
     /// Where the program finds its temporary files.
@@ -80,6 +86,24 @@ impl Confinement {
             (None, Some(_)) => Some(Path::new("/tmp")),
             (None, None) => None,
         }
+    }
+
+    fn group(&mut self, limits: &Limits, system: &System) -> io::Result<()> {
+        let Some(groups) = &system.groups else {
+            if limits.memory.is_some() {
+                self.misses(
+                    "cgroup",
+                    "there is no control group, so memory is not limited",
+                );
+            }
+            return Ok(());
+        };
+        if let Some(reason) = groups.lack(limits) {
+            self.misses("cgroup", reason);
+        }
+        self.group = groups.group(limits)?;
+        self.enforced.cgroup = self.group.is_some();
+        Ok(())
     }
 
     fn misses(&mut self, mechanism: &'static str, reason: impl Into<String>) {

@@ -56,8 +56,9 @@ pub(crate) fn resources(limits: &Limits, level: Level) -> Vec<(i32, u64, u64)> {
         (libc::RLIMIT_CORE, Resource::Core, core),
     ];
     let wanted = wanted.into_iter().filter_map(|(number, resource, wish)| {
+        let wish = wish?;
         let most = getrlimit(resource).maximum.unwrap_or(u64::MAX);
-        let soft = wish?.min(most);
+        let soft = wish.min(most);
         // At the soft limit of processor time a program is told, a second later it is killed.
         let hard = if resource == Resource::Cpu {
             soft.saturating_add(1).min(most)

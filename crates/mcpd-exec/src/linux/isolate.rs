@@ -2,7 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 
 use super::namespaces::{self, Proc, View};
@@ -15,6 +15,8 @@ use crate::outcome::Usage;
 #[derive(Debug)]
 pub(crate) struct Isolation {
     flags: i32,
+    /// Where the program starts. The one it would inherit lies below what is laid over it.
+    directory: PathBuf,
     steps: Vec<Step>,
     report: Report,
     /// The other end of the report, until the program has started.
@@ -22,19 +24,18 @@ pub(crate) struct Isolation {
 }
 
 impl Isolation {
-    /// Plans the isolation of `command`, whose program is at `program`, and which starts in `directory`.
+    /// Plans the isolation of `command`, whose program is at `program`.
     ///
     /// # Errors
     ///
     /// No descriptor is to be had, or what it is to see can't be arranged.
-    pub(crate) fn plan(
-        command: &Command,
-        program: &Path,
-        directory: &Path,
-        proc: Proc,
-    ) -> io::Result<Self> {
+    pub(crate) fn plan(command: &Command, program: &Path, proc: Proc) -> io::Result<Self> {
+        let directory = match &command.current_dir {
+            Some(directory) => std::path::absolute(directory)?,
+            None => std::env::current_dir()?,
+        };
         let files = command.visible.iter().map(AsRef::as_ref);
-        let visible: Vec<&Path> = [program, directory]
+        let visible: Vec<&Path> = [program, &directory]
             .into_iter()
             .chain(program.parent())
             .chain(files)
@@ -47,9 +48,14 @@ impl Isolation {
         Ok(Self {
             flags: namespaces::flags(command.sandbox.run_as),
             steps: namespaces::steps(&view, proc)?,
+            directory,
             report,
             theirs: Some(theirs),
         })
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        &self.directory
     }
 
     /// # Errors

@@ -16,6 +16,7 @@ use landlock::{
 };
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
+use super::pipe;
 use crate::enforced::MissingMechanism;
 use crate::sandbox::Network;
 
@@ -177,6 +178,8 @@ impl Rules {
             let reason = format!("version {abi} of it, which this kernel has, knows no scopes");
             return Err(MissingMechanism::new("landlock", reason));
         };
+        let descriptor = pipe::above_reserved(descriptor)
+            .map_err(|error| MissingMechanism::new("landlock", error.to_string()))?;
         Ok(Ruleset {
             descriptor,
             abi,

@@ -13,8 +13,10 @@ use crate::sandbox::Sandbox;
 /// Fails the first system call, then the second, and so on until all go well, and says how many there were.
 #[track_caller]
 fn check(sandbox: &Sandbox) -> u32 {
-    let mut config = Config::default();
-    config.reaper = true;
+    let config = Config {
+        reaper: true,
+        ..Config::default()
+    };
     let system = System::new(&config).unwrap();
     let lane = Lane::Open.enter(&system);
     let command = Command::new("/bin/true")

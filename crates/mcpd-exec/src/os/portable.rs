@@ -179,6 +179,10 @@ impl Child {
         Ok(status.map(|status| (status, Usage::default())))
     }
 
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        false
+    }
+
     pub(crate) fn enforced(&self) -> &Enforced {
         &self.enforced
     }

@@ -47,6 +47,10 @@ impl Exit {
                 code: status_code(outcome),
                 name: "output-limit",
             },
+            Ending::OutOfMemory => Self {
+                code: status_code(outcome),
+                name: "memory-limit",
+            },
             _ => Self {
                 code: status_code(outcome),
                 name: "cancelled",
@@ -64,6 +68,9 @@ impl Exit {
             Ending::OutputLimit { limit, .. } => Some(format!(
                 "The script was stopped because it printed more than its limit of {limit} bytes."
             )),
+            Ending::OutOfMemory => {
+                Some("The script was stopped because it used more memory than it may.".to_owned())
+            }
             Ending::Signaled { signal, .. } => {
                 Some(format!("The script was ended by signal {signal}."))
             }

@@ -38,12 +38,12 @@ macro_rules! program {
         global_asm!(
             ".pushsection .rodata.mcpd_exec_init, \"a\"",
             ".balign 8",
-            ".globl MCPD_EXEC_INIT",
-            ".hidden MCPD_EXEC_INIT",
-            ".globl MCPD_EXEC_INIT_END",
-            ".hidden MCPD_EXEC_INIT_END",
+            ".globl MCPDEXEC_INIT",
+            ".hidden MCPDEXEC_INIT",
+            ".globl MCPDEXEC_INIT_END",
+            ".hidden MCPDEXEC_INIT_END",
             ".set .Lmcpd_base, 0x400000",
-            "MCPD_EXEC_INIT:",
+            "MCPDEXEC_INIT:",
             // 64 bits, little-endian, version 1; padding.
             ".byte 0x7f, 0x45, 0x4c, 0x46, 2, 1, 1",
             ".zero 9",
@@ -51,18 +51,18 @@ macro_rules! program {
             ".short 2, {machine}",
             ".long 1",
             // Where it begins; program headers follow this one; no section headers.
-            ".quad .Lmcpd_base + .Lmcpd_entry - MCPD_EXEC_INIT, 64, 0",
+            ".quad .Lmcpd_base + .Lmcpd_entry - MCPDEXEC_INIT, 64, 0",
             // No flags; the sizes of the headers, and how many there are.
             ".long 0",
             ".short 64, 56, 1, 0, 0, 0",
             // To load, for reading and executing: all of the file, in pages of up to 64 KiB.
             ".long 1, 5",
             ".quad 0, .Lmcpd_base, .Lmcpd_base",
-            ".quad MCPD_EXEC_INIT_END - MCPD_EXEC_INIT, MCPD_EXEC_INIT_END - MCPD_EXEC_INIT",
+            ".quad MCPDEXEC_INIT_END - MCPDEXEC_INIT, MCPDEXEC_INIT_END - MCPDEXEC_INIT",
             ".quad 0x10000",
             ".Lmcpd_entry:",
             $($code,)+
-            "MCPD_EXEC_INIT_END:",
+            "MCPDEXEC_INIT_END:",
             ".popsection",
             machine = const $machine,
             frame = const FRAME,
@@ -244,10 +244,10 @@ program!(
 #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
 fn program() -> io::Result<&'static [u8]> {
     unsafe extern "C" {
-        static MCPD_EXEC_INIT: u8;
-        static MCPD_EXEC_INIT_END: u8;
+        static MCPDEXEC_INIT: u8;
+        static MCPDEXEC_INIT_END: u8;
     }
-    let (start, end) = (&raw const MCPD_EXEC_INIT, &raw const MCPD_EXEC_INIT_END);
+    let (start, end) = (&raw const MCPDEXEC_INIT, &raw const MCPDEXEC_INIT_END);
     // SAFETY: both are labels around the bytes assembled above, which nothing can write.
     Ok(unsafe { std::slice::from_raw_parts(start, end.addr() - start.addr()) })
 }

@@ -1,0 +1,258 @@
+//! Control groups, version 2: what all processes of a run may use together, and the end of all of them at once.
+//!
+//! Only below a directory that was delegated to this process, and only for runs whose limits ask for it: making a group
+//! and joining it costs about as much as starting a process.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{pipe, tree};
+use crate::limits::Limits;
+
+/// The groups of one executor.
+#[derive(Debug)]
+pub(crate) struct Groups {
+    parent: PathBuf,
+    /// Whether runs can be held to it.
+    memory: bool,
+    processes: bool,
+    /// Groups that could not be removed yet, because something in them was still dying.
+    stale: Mutex<Vec<PathBuf>>,
+}
+
+impl Groups {
+    /// The groups below `parent`.
+    ///
+    /// # Errors
+    ///
+    /// It is no group of version 2, or this process may not make groups in it, or move into one if it is in it itself.
+    pub(crate) fn below(parent: &Path) -> io::Result<Self> {
+        let controllers = fs::read_to_string(parent.join("cgroup.controllers"))?;
+        if own().as_deref() == Some(parent) {
+            // A group that hands its controllers down may have no members of its own.
+            let host = parent.join("host");
+            fs::create_dir_all(&host)?;
+            fs::write(host.join("cgroup.procs"), "0")?;
+        }
+        let control = parent.join("cgroup.subtree_control");
+        let has = |name: &str| {
+            let enable = || fs::write(&control, format!("+{name}")).is_ok();
+            controllers.split_whitespace().any(|known| known == name) && enable()
+        };
+        let groups = Self {
+            memory: has("memory"),
+            processes: has("pids"),
+            parent: parent.to_owned(),
+            stale: Mutex::default(),
+        };
+        // Tried at once: whoever asked for groups wants to know now, not with the first run.
+        let trial = groups.make()?;
+        fs::remove_dir(trial)?;
+        Ok(groups)
+    }
+
+    /// What `limits` ask of a group, and it can't do.
+    pub(crate) fn lack(&self, limits: &Limits) -> Option<&'static str> {
+        (limits.memory.is_some() && !self.memory)
+            .then_some("the control group has no `memory` controller, so memory is not limited")
+    }
+
+    /// A group for one run, if its limits ask for one.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made, or does not take the limits.
+    pub(crate) fn group(self: &Arc<Self>, limits: &Limits) -> io::Result<Option<Group>> {
+        let memory = limits.memory.filter(|_| self.memory);
+        let processes = limits.processes.filter(|_| self.processes);
+        if memory.is_none() && processes.is_none() {
+            return Ok(None);
+        }
+        self.tidy();
+        let group = Group::in_directory(self.make()?, Arc::clone(self))?;
+        if let Some(memory) = memory {
+            group.set("memory.max", memory)?;
+            group.set("memory.oom.group", 1)?;
+            // Absent where there is no swap.
+            group.set("memory.swap.max", 0).ok();
+        }
+        if let Some(processes) = processes {
+            group.set("pids.max", processes)?;
+        }
+        Ok(Some(group))
+    }
+
+    fn make(&self) -> io::Result<PathBuf> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Relaxed);
+        let directory = self
+            .parent
+            .join(format!("run-{:08x}-{number}", tree::nonce()));
+        fs::create_dir(&directory)?;
+        Ok(directory)
+    }
+
+    fn tidy(&self) {
+        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        stale.retain(|directory| fs::remove_dir(directory).is_err());
+    }
+}
+
+impl Drop for Groups {
+    fn drop(&mut self) {
+        self.tidy();
+    }
+}
+
+/// The group of one run. Removed when this is dropped, at the latest when the next one is made.
+#[derive(Debug)]
+pub(crate) struct Group {
+    directory: PathBuf,
+    /// Where the run's first process writes itself into.
+    members: OwnedFd,
+    home: Arc<Groups>,
+}
+
+impl Group {
+    fn in_directory(directory: PathBuf, home: Arc<Groups>) -> io::Result<Self> {
+        let members = OpenOptions::new()
+            .write(true)
+            .open(directory.join("cgroup.procs"))
+            .map(File::into)
+            .and_then(pipe::above_reserved);
+        match members {
+            Ok(members) => Ok(Self {
+                directory,
+                members,
+                home,
+            }),
+            Err(error) => {
+                fs::remove_dir(&directory).ok();
+                Err(error)
+            }
+        }
+    }
+
+    fn set(&self, name: impl AsRef<OsStr>, value: u64) -> io::Result<()> {
+        fs::write(self.directory.join(name.as_ref()), value.to_string())
+    }
+
+    /// Where a process that is to be a member writes "0".
+    pub(crate) fn members(&self) -> BorrowedFd<'_> {
+        self.members.as_fd()
+    }
+
+    /// Kills all its members at once (Linux 5.14).
+    pub(crate) fn kill(&self) {
+        self.set("cgroup.kill", 1).ok();
+    }
+
+    /// Whether the kernel has killed it for want of memory.
+    pub(crate) fn ran_out_of_memory(&self) -> bool {
+        let events = fs::read_to_string(self.directory.join("memory.events"));
+        let killed = |line: &str| line.strip_prefix("oom_kill ").is_some_and(|n| n != "0");
+        events.is_ok_and(|events| events.lines().any(killed))
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if fs::remove_dir(&self.directory).is_err() {
+            let mut stale = self
+                .home
+                .stale
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            stale.push(std::mem::take(&mut self.directory));
+        }
+    }
+}
+
+/// The group this process is in, if there is one of version 2.
+pub(crate) fn own() -> Option<PathBuf> {
+    let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
+    let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let mount = mounts.lines().find(|line| line.contains(" - cgroup2 "))?;
+    Some(Path::new(mount.split(' ').nth(4)?).join(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Stdio;
+
+    use super::*;
+
+    /// A directory like one that was delegated, removed in the end.
+    struct Delegated(PathBuf);
+
+    impl Delegated {
+        fn new(name: &str) -> Option<Self> {
+            let directory = own()?.join(format!("mcpd-test-{name}-{}", std::process::id()));
+            match fs::create_dir(&directory) {
+                Ok(()) => Some(Self(directory)),
+                Err(error) => {
+                    eprintln!("skipped: `{}`: {error}", directory.display());
+                    None
+                }
+            }
+        }
+    }
+
+    impl Drop for Delegated {
+        fn drop(&mut self) {
+            fs::remove_dir(&self.0).unwrap();
+        }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "no executor is needed to sleep")]
+    fn a_group_kills_its_members_at_once_and_goes() {
+        let Some(delegated) = Delegated::new("kill") else {
+            return;
+        };
+        let groups = Arc::new(Groups::below(&delegated.0).unwrap());
+        let group = Group::in_directory(groups.make().unwrap(), Arc::clone(&groups)).unwrap();
+        let mut sleep = std::process::Command::new("sleep");
+        let mut sleep = sleep.arg("300").stdin(Stdio::null()).spawn().unwrap();
+        group.set("cgroup.procs", u64::from(sleep.id())).unwrap();
+        group.kill();
+        let status = sleep.wait().unwrap();
+        assert_eq!(crate::os::signal(status), Some(crate::os::KILL));
+        assert!(!group.ran_out_of_memory());
+        let directory = group.directory.clone();
+        drop(group);
+        groups.tidy();
+        assert!(!directory.exists());
+    }
+
+    #[test]
+    fn limits_that_no_controller_enforces_are_named() {
+        let Some(delegated) = Delegated::new("lack") else {
+            return;
+        };
+        let groups = Arc::new(Groups::below(&delegated.0).unwrap());
+        let limits = Limits {
+            memory: Some(64 << 20),
+            ..Limits::default()
+        };
+        if groups.memory {
+            let group = groups.group(&limits).unwrap().unwrap();
+            let limit = fs::read_to_string(group.directory.join("memory.max")).unwrap();
+            assert_eq!(limit.trim(), (64 << 20).to_string());
+        } else {
+            assert!(groups.lack(&limits).unwrap().contains("memory"));
+            assert!(groups.group(&limits).unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_directory_that_is_no_group_is_refused() {
+        assert!(Groups::below(Path::new("/tmp")).is_err());
+    }
+}
