@@ -1,6 +1,7 @@
 //! The deny-list of system calls, compiled for the kernel. It keeps a process from leaving its confinement and the
 //! kernel's rarer doors shut; what files may be opened is not decided here.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use libc::c_long;
@@ -168,11 +169,90 @@ impl Filter {
 fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    let rules = table(network, secret)?.into_iter().collect();
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
+    let rules: BTreeMap<_, _> = table(network, secret)?.into_iter().collect();
     let mut program = absent().to_vec();
+    program.extend(shortcut(rules.keys().map(|call| *call as u32)));
+    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
+}
+
+/// Lets calls that are not in the list pass after a binary search; the others go on to what follows.
+///
+/// What follows compares one number after the other, and the kernel goes through it for every call there is, each time a
+/// process puts it on: half a millisecond a run.
+fn shortcut(listed: impl Iterator<Item = u32>) -> Vec<sock_filter> {
+    let mut runs = vec![(0, false)];
+    for call in listed {
+        if runs.last() == Some(&(call, false)) {
+            runs.pop();
+        }
+        if runs.last().is_none_or(|(_, listed)| !listed) {
+            runs.push((call, true));
+        }
+        runs.push((call + 1, false));
+    }
+    let architecture = instruction(LOAD, 0, 0, ARCHITECTURE_AT);
+    let other = instruction(JUMP | libc::BPF_JEQ, 1, 0, ARCHITECTURE);
+    let number = instruction(LOAD, 0, 0, NUMBER_AT);
+    let mut code = vec![architecture, other, go_on(), number];
+    code.extend(search(&runs));
+    let length = code.len();
+    for (at, instruction) in code.iter_mut().enumerate() {
+        if instruction.code == go_on().code {
+            instruction.k = (length - at - 1) as u32;
+        }
+    }
+    code
+}
+
+fn search(runs: &[(u32, bool)]) -> Vec<sock_filter> {
+    match runs {
+        [] => Vec::new(),
+        [(_, true)] => vec![go_on()],
+        [(_, false)] => vec![instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW)],
+        _ => {
+            let (lower, upper) = runs.split_at(runs.len() / 2);
+            let (first, lower, upper) = (upper[0].0, search(lower), search(upper));
+            // Half of a list of some hundred numbers, so it fits.
+            let mut code = vec![instruction(
+                JUMP | libc::BPF_JGE,
+                lower.len() as u8,
+                0,
+                first,
+            )];
+            code.extend(lower);
+            code.extend(upper);
+            code
+        }
+    }
+}
+
+const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
+const JUMP: u32 = libc::BPF_JMP | libc::BPF_K;
+const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+/// Where the kernel puts the number of the call, and the architecture it is of.
+const NUMBER_AT: u32 = 0;
+const ARCHITECTURE_AT: u32 = 4;
+/// As the kernel names the one this is compiled for.
+const ARCHITECTURE: u32 = if cfg!(target_arch = "aarch64") {
+    0xc000_00b7
+} else {
+    0xc000_003e
+};
+
+fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
+    sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+/// To what follows; how far that is is filled in in the end.
+fn go_on() -> sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0)
 }
 
 /// Calls that look as if the kernel had none of them, so that C libraries do without.
@@ -180,20 +260,12 @@ fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendE
 /// The flags of `clone3` lie behind a pointer, where no filter can read them; libraries fall back to `clone`. No
 /// architecture gives these numbers to anything else, so this comes before the check of the architecture.
 fn absent() -> [sock_filter; 4] {
-    let instruction = |code, jt, jf, k| sock_filter {
-        code: code as u16,
-        jt,
-        jf,
-        k,
-    };
-    let jump = libc::BPF_JMP | libc::BPF_K;
-    let number = instruction(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
     let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     [
-        number,
-        instruction(jump | libc::BPF_JEQ, 1, 0, libc::SYS_clone3 as u32),
-        instruction(jump | libc::BPF_JGE, 0, 1, X32),
-        instruction(libc::BPF_RET | libc::BPF_K, 0, 0, answer),
+        instruction(LOAD, 0, 0, NUMBER_AT),
+        instruction(JUMP | libc::BPF_JEQ, 1, 0, libc::SYS_clone3 as u32),
+        instruction(JUMP | libc::BPF_JGE, 0, 1, X32),
+        instruction(RETURN, 0, 0, answer),
     ]
 }
 
