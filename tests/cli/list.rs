@@ -51,6 +51,8 @@ fn of_two_directories_the_first_wins() {
     ----- stdout -----
     hello       Says more
     more/hello  Says more
+    ----- stderr -----
+    not all is as it should be: 1 name conflict; `mcpd check` says why
     ");
 }
 
