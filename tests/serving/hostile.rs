@@ -1,10 +1,10 @@
 //! Scripts that take more than they should: each call ends as it must, and mcpd goes on as before.
 
-use mcpd_tests::peak_memory;
+use mcpd_tests::{Pipes, Sandbox, eventually, peak_memory, processes_of};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
-use crate::{nothing_left, on_each_transport, text};
+use crate::{call, nothing_left, on_each_transport, text};
 
 const MIB: u64 = 1024 * 1024;
 
@@ -22,6 +22,29 @@ fn a_gigabyte_of_output_is_cut_short_and_takes_no_memory() {
         assert!(growth < 16 * MIB, "mcpd grew by {growth} bytes");
         nothing_left(sandbox, &[server.id()]);
     });
+}
+
+/// Log lines that nobody fetches are dropped, however long they are.
+#[test]
+fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
+    let endless = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\n\
+                   yes \"DEBUG $(head -c 60000 /dev/zero | tr '\\0' '\\1')\" >&2\n";
+    let sandbox = Sandbox::new().with_script("endless", endless);
+    let mut client = Pipes::start_unread(&sandbox, &["--timeout", "3"]);
+    let mut message = call("endless", json!({}));
+    message["params"]["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/logLevel": "debug",
+    });
+    client.send(message.to_string().as_bytes());
+    eventually("the script to run", || {
+        (processes_of(&sandbox).len() > 2).then_some(())
+    });
+    // Until the limit it has said far more than mcpd may keep.
+    nothing_left(&sandbox, &[client.id()]);
+    let peak = peak_memory(client.id());
+    assert!(peak < 48 * MIB, "mcpd took {peak} bytes");
 }
 
 #[test]

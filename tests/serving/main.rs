@@ -13,8 +13,13 @@ use serde_json::{Value, json};
 
 /// mcpd, on whatever transport.
 trait Server {
+    /// The answer to one message as it is sent.
+    fn exchange_raw(&mut self, message: &str) -> Value;
+
     /// The answer to one message.
-    fn exchange(&mut self, message: &Value) -> Value;
+    fn exchange(&mut self, message: &Value) -> Value {
+        self.exchange_raw(&message.to_string())
+    }
 
     /// The number of its process.
     fn id(&self) -> u32;
@@ -28,8 +33,8 @@ trait Server {
 }
 
 impl Server for Pipes {
-    fn exchange(&mut self, message: &Value) -> Value {
-        self.send(message.to_string().as_bytes());
+    fn exchange_raw(&mut self, message: &str) -> Value {
+        self.send(message.as_bytes());
         self.receive()
     }
 
@@ -39,8 +44,8 @@ impl Server for Pipes {
 }
 
 impl Server for Daemon {
-    fn exchange(&mut self, message: &Value) -> Value {
-        let (status, body) = self.client().post(&message.to_string()).unwrap();
+    fn exchange_raw(&mut self, message: &str) -> Value {
+        let (status, body) = self.client().post(message).unwrap();
         assert_eq!(status, 200, "{body}");
         serde_json::from_str(&body).unwrap()
     }

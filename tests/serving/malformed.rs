@@ -1,12 +1,14 @@
-//! Bodies that are no message, on one connection, byte by byte: each gets its error, and the
-//! connection goes on. What lines on a pipe may hold is tested with the server.
+//! What is no message, byte by byte, as a line on a pipe and as a body on one connection: each gets its
+//! error, and the channel goes on. And what is no HTTP at all.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use mcpd_tests::{Daemon, Sandbox};
+use mcpd_tests::{Daemon, Pipes, Sandbox};
 use serde_json::{Value, json};
+
+use crate::{call, on_each_transport, text};
 
 /// Only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,76 +77,165 @@ impl Connection {
     }
 }
 
-/// Sends bodies on one connection, and after each an ordinary request.
+/// Sends messages over HTTP on one connection, and over stdio, and after each an ordinary request. The
+/// error is the same on both.
 #[track_caller]
-fn check(cases: &[(&[u8], u16, i32)]) {
+fn check(status: u16, code: i32, messages: &[&[u8]]) {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &[]);
     let mut connection = Connection::open(&daemon);
-    for (body, status, code) in cases {
-        let (got, answer) = connection.post(body);
+    let mut pipes = Pipes::start(&sandbox, &[]);
+    for message in messages {
+        let start = message[..message.len().min(80)].escape_ascii().to_string();
+        let (got, answer) = connection.post(message);
         let answer: Value = serde_json::from_str(&answer).unwrap();
-        let start = String::from_utf8_lossy(&body[..body.len().min(80)]);
         assert_eq!(
             (got, &answer["error"]["code"]),
-            (*status, &json!(code)),
+            (status, &json!(code)),
             "{start}: {answer}"
         );
         connection.assert_alive();
+        // On a pipe nothing between two line ends is nothing at all.
+        if !message.trim_ascii().is_empty() {
+            pipes.send(message);
+            let on_pipe = pipes.receive();
+            assert_eq!(on_pipe["error"], answer["error"], "{start}: {on_pipe}");
+        }
+        pipes.send(&ping("alive"));
+        assert_eq!(pipes.receive()["id"], "alive", "{start}");
     }
+}
+
+fn ping(id: &str) -> Vec<u8> {
+    json!({"jsonrpc": "2.0", "id": id, "method": "ping"})
+        .to_string()
+        .into_bytes()
 }
 
 #[test]
 fn what_is_no_json_is_a_parse_error() {
-    check(&[
-        (b"", 400, -32700),
-        (b"this is not JSON", 400, -32700),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,", 400, -32700),
-        (
-            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
-            400,
-            -32700,
-        ),
-        (b"\0", 400, -32700),
-        ("[".repeat(100_000).as_bytes(), 400, -32700),
-        ("x".repeat(5_000_000).as_bytes(), 400, -32700),
-    ]);
+    let no_json: &[&[u8]] = &[
+        b"",
+        b" \t ",
+        b"this is not JSON",
+        b"\0",
+        br#"{"jsonrpc":"2.0","id":1,"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping",}"#,
+        br#"{"jsonrpc":"2.0","id":1,/**/"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":NaN,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":-Infinity,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0"}"#,
+        b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
+        b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc0\xaf\"}",
+        &b"[".repeat(100_000),
+        &b"{\"a\":".repeat(1_000_000),
+        &b"x".repeat(5_000_000),
+    ];
+    check(400, -32700, no_json);
 }
 
 #[test]
 fn what_is_no_message_is_an_invalid_request() {
-    check(&[
-        (b"[]", 400, -32600),
-        (b"7", 400, -32600),
-        (b"{}", 400, -32600),
-        (
-            b"{\"jsonrpc\":\"2.0\",\"id\":null,\"method\":\"ping\"}",
-            400,
-            -32600,
-        ),
-        (
-            b"{\"jsonrpc\":\"2.0\",\"id\":[1],\"method\":\"ping\"}",
-            400,
-            -32600,
-        ),
-        (
-            b"{\"jsonrpc\":\"2.0\",\"id\":1,\"id\":1,\"method\":\"ping\"}",
-            400,
-            -32600,
-        ),
-        (b"{\"id\":1,\"method\":\"ping\"}", 400, -32600),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1}", 400, -32600),
-    ]);
+    let digits = "9".repeat(100_000);
+    let long_id = format!(r#"{{"jsonrpc":"2.0","id":{digits},"method":"ping"}}"#);
+    let no_message: &[&[u8]] = &[
+        b"[]",
+        b"7",
+        b"{}",
+        br#"{"id":1,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1}"#,
+        br#"{"jsonrpc":"2.0","id":null,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":[1],"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1.5,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1e400,"method":"ping"}"#,
+        long_id.as_bytes(),
+        br#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"a","method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#,
+    ];
+    check(400, -32600, no_message);
 }
 
 #[test]
 fn what_a_method_does_not_take_is_named() {
-    check(&[
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"no/such\"}", 200, -32601),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\"}", 200, -32602),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\"params\":{\"name\":7}}", 200, -32602),
-        (b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\",\"params\":{\"cursor\":\"x\"}}", 200, -32602),
-    ]);
+    let no_method: &[&[u8]] = &[
+        br#"{"jsonrpc":"2.0","id":1,"method":"no/such"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"notifications/initialized"}"#,
+    ];
+    check(200, -32601, no_method);
+    let no_params: &[&[u8]] = &[
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call"}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":7}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"\ud800"}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"..\u0000"}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"cursor":"x"}}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":{"progressToken":{}}}}"#,
+    ];
+    check(200, -32602, no_params);
+    let no_meta = br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"_meta":7}}"#;
+    check(400, -32602, &[no_meta]);
+}
+
+/// Wherever a message is cut off, it is no JSON any more.
+#[test]
+fn a_message_that_is_cut_off_is_a_parse_error() {
+    let message = call(
+        "echo",
+        json!({"value": "größe\u{2028}\n", "n": [-0.5e3, null, true]}),
+    );
+    let message = message.to_string().into_bytes();
+    let cut: Vec<_> = (1..message.len()).map(|end| &message[..end]).collect();
+    check(400, -32700, &cut);
+}
+
+#[test]
+fn what_is_large_or_odd_but_a_message_is_answered() {
+    let id = "i".repeat(1_000_000);
+    let keys: Vec<_> = (0..200_000).map(|key| format!("\"{key}\":0")).collect();
+    let params = format!("{{{}}}", keys.join(","));
+    let messages = [
+        String::from_utf8(ping(&id)).unwrap(),
+        format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#),
+        r#" {"jsonrpc":"2.0","id":9007199254740993,"method":"ping"} "#.to_owned(),
+        r#"{"jsonrpc":"2.0","id":"\u2028","method":"ping","other":[1e999]}"#.to_owned(),
+    ];
+    on_each_transport("ok", &[], |server, _| {
+        for message in &messages {
+            let sent: Value = serde_json::from_str(message).unwrap_or_default();
+            let answer = server.exchange_raw(message);
+            assert_eq!(answer["result"], json!({}), "{answer}");
+            assert!(sent.is_null() || answer["id"] == sent["id"]);
+        }
+    });
+}
+
+/// Whatever a value holds, the script gets that, and no shell and no option parser sees it first.
+#[test]
+fn hostile_values_reach_the_script_as_they_are() {
+    let values = [
+        "$(touch /tmp/mcpd-hostile); `id` | cat && false",
+        "--help",
+        "-",
+        "../../../etc/passwd",
+        "a\nb\rc\td\u{1b}[31m",
+        "nul \0 inside",
+        "'\"\\ \u{2028}\u{202e}",
+    ];
+    on_each_transport("ok", &[], |server, _| {
+        for value in values.into_iter().chain([&*"x".repeat(200_000)]) {
+            let result = server.call("echo", json!({"value": value}));
+            assert_eq!(result["isError"], false, "{result}");
+            if value.len() < 1000 {
+                let stdin: Value = serde_json::from_str(text(&result)).unwrap();
+                assert_eq!(stdin, json!({"value": value}));
+            }
+        }
+    });
 }
 
 #[test]
@@ -166,31 +257,85 @@ fn what_is_no_http_ends_its_own_connection() {
     let sandbox = Sandbox::new();
     let daemon = Daemon::start(&sandbox, &[]);
     let mut bystander = Connection::open(&daemon);
+    let many_headers = format!("POST /mcp HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(10_000));
+    let long_header = format!("POST /mcp HTTP/1.1\r\nA: {}\r\n\r\n", "b".repeat(1_000_000));
     for request in [
         &b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"[..],
         b"POST\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nContent-Length: x\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n{}",
+        b"POST /mcp HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nContent-Length: 99999999999999999999999\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: localhost\r\nHost: evil\r\nConnection: close\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost : localhost\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: local\r\n host\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nConnection: close\r\n\r\n",
+        b"POST /mcp HTTP/1.1\r\nHost: a\0b\r\n\r\n",
+        b"GET /mcp\r\n\r\n",
         b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"POST /mcp HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n",
+        many_headers.as_bytes(),
+        long_header.as_bytes(),
     ] {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(request).unwrap();
+        let start = request[..request.len().min(80)].escape_ascii();
+        // It may be reset as well as closed, and that before all is sent.
+        stream.write_all(request).ok();
         let mut answer = Vec::new();
-        // It may be reset as well as closed.
         if let Err(error) = stream.read_to_end(&mut answer) {
-            assert_eq!(
-                error.kind(),
-                ErrorKind::ConnectionReset,
-                "{}",
-                request.escape_ascii()
-            );
+            assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{start}");
         }
         let answer = String::from_utf8_lossy(&answer);
+        let refused = ["HTTP/1.1 400", "HTTP/1.1 431"];
         assert!(
-            answer.is_empty() || answer.starts_with("HTTP/1.1 400"),
-            "{answer}"
+            answer.is_empty() || refused.iter().any(|status| answer.starts_with(status)),
+            "{start}: {answer}"
         );
         bystander.assert_alive();
     }
+}
+
+/// The length that is believed must be the one that everybody believes.
+#[test]
+fn a_body_with_two_lengths_is_read_in_chunks_or_refused() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let mut connection = Connection::open(&daemon);
+    let smuggled = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let body = format!("0\r\n\r\n{smuggled}");
+    let length = format!("Content-Length: {}\r\n", body.len());
+    connection.send(
+        &format!("{length}Transfer-Encoding: chunked\r\n\r\n"),
+        body.as_bytes(),
+    );
+    assert_eq!(connection.receive().0, 400);
+    let mut rest = String::new();
+    // What came behind was not taken for a request of its own.
+    connection.stream.read_to_string(&mut rest).ok();
+    assert!(!rest.contains("\"status\""), "{rest}");
+}
+
+#[test]
+fn a_thousand_requests_sent_ahead_are_all_answered() {
+    let sandbox = Sandbox::new();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let mut connection = Connection::open(&daemon);
+    let mut writer = connection.stream.get_ref().try_clone().unwrap();
+    let head = connection.head.clone();
+    let sending = std::thread::spawn(move || {
+        for number in 0..1000 {
+            let body = ping(&number.to_string());
+            let head = format!("{head}Content-Length: {}\r\n\r\n", body.len());
+            writer
+                .write_all(&[head.as_bytes(), &body].concat())
+                .unwrap();
+        }
+    });
+    for number in 0..1000 {
+        let (status, body) = connection.receive();
+        assert_eq!(status, 200);
+        assert!(body.contains(&format!("\"id\":\"{number}\"")), "{body}");
+    }
+    sending.join().unwrap();
 }

@@ -27,13 +27,8 @@ impl Pipes {
     /// When it does not start.
     #[must_use]
     pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut command = sandbox.command(&[&["stdio", "scripts"], arguments].concat());
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().expect("mcpd starts");
-        let stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        let mut pipes = Self::start_unread(sandbox, arguments);
+        let stdout = BufReader::new(pipes.child.stdout.take().expect("it is piped"));
         let (sender, output) = mpsc::channel();
         thread::spawn(move || {
             stdout
@@ -42,10 +37,27 @@ impl Pipes {
                 .try_for_each(|line| sender.send(line))
                 .ok()
         });
+        pipes.output = output;
+        pipes
+    }
+
+    /// The same with a client that reads nothing.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn start_unread(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = sandbox.command(&[&["stdio", "scripts"], arguments].concat());
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().expect("mcpd starts");
         Self {
             input: child.stdin.take(),
             child,
-            output,
+            output: mpsc::channel().1,
         }
     }
 
