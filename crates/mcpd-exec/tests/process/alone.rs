@@ -2,13 +2,14 @@
 //!
 //! Each of these runs again, alone, in a process of its own.
 
-use std::fs;
+use std::fs::{self, File};
 use std::future::Future;
+use std::os::fd::AsRawFd as _;
 use std::time::Duration;
 
-use mcpd_exec::{Command, Ending, Executor};
+use mcpd_exec::{Command, Ending, Executor, Sandbox};
 
-use crate::support::{World, config, eventually, limits, ms, within};
+use crate::support::{World, config, eventually, levels, limits, ms, within};
 
 const ALONE: &str = "MCPD_EXEC_ALONE";
 
@@ -66,6 +67,23 @@ fn a_gigabyte_of_output_takes_no_memory() {
         let peak = status("VmHWM:");
         assert!(peak < 20 * 1024, "{peak} KiB");
         world.nothing_left();
+    });
+}
+
+/// A process gets its descriptors by number, and none that the host has lying there may be in the way.
+#[test]
+fn the_lowest_descriptors_of_the_host_may_be_free() {
+    let hole = File::open("/dev/null").unwrap();
+    let name = "alone::the_lowest_descriptors_of_the_host_may_be_free";
+    alone(name, || async {
+        assert_eq!(hole.as_raw_fd(), 3);
+        let (levels, world) = (levels().await, World::new());
+        drop(hole);
+        // From the strictest on: what the looser ones keep fills the hole.
+        for level in levels.rev() {
+            let outcome = world.run_in(Sandbox::at(level), world.sh("cat")).await;
+            assert!(outcome.success(), "at {level}: {outcome:?}");
+        }
     });
 }
 

@@ -2,7 +2,7 @@
 
 use mcpd_exec::{Ending, Outcome};
 
-use crate::support::{World, eventually, limits, ms, within};
+use crate::support::{World, eventually, eventually_async, limits, ms, within};
 
 /// Runs a script that prints the number of a process it leaves behind; then ends that process.
 async fn run(world: &World, body: &str) -> Outcome {
@@ -67,18 +67,12 @@ async fn a_leftover_in_the_group_goes_with_a_dropped_run() {
     let world = World::new();
     let limits = limits(|limits| limits.drain = ms(60_000));
     let run = world.executor.run(world.sh("sleep 300 &").limits(limits));
-    let leaving = async { eventually_async(|| world.processes() == 1).await };
+    let leaving = eventually_async(|| world.processes() == 1);
     tokio::select! {
         outcome = run => panic!("{outcome:?}"),
-        () = within(leaving) => {}
+        () = leaving => {}
     }
     world.nothing_left();
-}
-
-async fn eventually_async(mut holds: impl FnMut() -> bool) {
-    while !holds() {
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

@@ -7,12 +7,22 @@ mod cancel;
 mod confined;
 mod ending;
 mod environment;
+#[cfg(target_os = "linux")]
+mod files;
 mod input;
+#[cfg(target_os = "linux")]
+mod isolation;
 mod leftover;
+#[cfg(target_os = "linux")]
+mod network;
 mod output;
+#[cfg(target_os = "linux")]
+mod privileges;
 mod queue;
 mod races;
 mod shutdown;
 mod start;
 mod support;
+#[cfg(target_os = "linux")]
+mod system_calls;
 mod time_out;

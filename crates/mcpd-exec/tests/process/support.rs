@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::future::Future;
+use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use mcpd_exec::{Command, Config, Ending, Executor, Limits, Outcome};
+use mcpd_exec::{Command, Config, Ending, Executor, Level, Limits, Outcome, Sandbox};
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
+use tokio::sync::OnceCell;
 
 /// Longer than anything here takes on a busy machine, shorter than anybody's patience.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -65,22 +68,37 @@ impl World {
         within(self.executor.run(self.sh(body))).await.unwrap()
     }
 
-    /// How many processes carry the mark.
-    pub(crate) fn processes(&self) -> usize {
+    /// A Perl script, marked: for system calls that have no command.
+    pub(crate) fn perl(&self, body: &str) -> Command {
+        self.command(self.file(format!("#!/usr/bin/env perl\n{body}\n"), 0o755))
+    }
+
+    /// Runs a command to its end, confined.
+    pub(crate) async fn run_in(&self, sandbox: Sandbox, command: Command) -> Outcome {
+        let command = command.current_dir(self.directory()).sandbox(sandbox);
+        within(self.executor.run(command)).await.unwrap()
+    }
+
+    /// The processes that carry the mark.
+    pub(crate) fn marked(&self) -> Vec<Pid> {
         let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         // A process that ends meanwhile can't be read, and a zombie has no environment.
-        entries
-            .filter(|entry| self.is_marked(&entry.path()))
-            .count()
+        let marked = entries.filter(|entry| self.is_marked(&entry.path()));
+        let numbers = marked.map(|entry| entry.file_name().to_str().unwrap().parse().unwrap());
+        numbers
+            .map(|number| Pid::from_raw(number).unwrap())
+            .collect()
+    }
+
+    /// How many processes carry the mark.
+    pub(crate) fn processes(&self) -> usize {
+        self.marked().len()
     }
 
     /// Kills what carries the mark: for tests that leave something behind on purpose.
     pub(crate) fn end_all(&self) {
-        let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
-        for entry in entries.filter(|entry| self.is_marked(&entry.path())) {
-            let pid = entry.file_name().to_string_lossy().parse().unwrap();
-            let pid = rustix::process::Pid::from_raw(pid).unwrap();
-            rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
+        for pid in self.marked() {
+            kill_process(pid, Signal::KILL).ok();
         }
         self.nothing_left();
     }
@@ -99,6 +117,37 @@ impl World {
         eventually("every turn given back", || self.executor.running() == 0);
         assert_eq!(self.executor.queued(), 0);
     }
+}
+
+/// The levels of this machine, from the loosest on, and a word on those it does not have.
+pub(crate) async fn levels() -> impl DoubleEndedIterator<Item = Level> {
+    static LEVELS: OnceCell<Vec<Level>> = OnceCell::const_new();
+    LEVELS.get_or_init(probe).await.iter().copied()
+}
+
+async fn probe() -> Vec<Level> {
+    let executor = Executor::new(Config::default()).unwrap();
+    let mut levels = vec![Level::None];
+    for level in [Level::Guarded, Level::Strict] {
+        let probe = Command::new("true").current_dir("/");
+        match within(executor.run(probe.sandbox(Sandbox::at(level)))).await {
+            Ok(probe) if probe.enforced.landlock.is_some() && probe.enforced.seccomp => {
+                levels.push(level);
+            }
+            other => skip(&format!("level {level}: {other:?}")),
+        }
+    }
+    levels
+}
+
+/// Says what can't be tested on this machine, even if the test passes.
+pub(crate) fn skip(reason: &str) {
+    let line = format!("skipped: {reason}\n");
+    io::stderr().write_all(line.as_bytes()).unwrap();
+}
+
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
 }
 
 pub(crate) fn config(concurrency: usize, queue: usize) -> Config {
@@ -133,6 +182,16 @@ pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "not in time: {what}");
         std::thread::yield_now();
     }
+}
+
+/// As [`eventually`], while other tasks go on.
+pub(crate) async fn eventually_async(mut holds: impl FnMut() -> bool) {
+    let waiting = async {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    };
+    within(waiting).await;
 }
 
 /// The number of the signal that ended the process, whatever the ending.

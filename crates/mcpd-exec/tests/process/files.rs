@@ -1,0 +1,215 @@
+//! A confined process writes where it may and nowhere else, by whatever name, and reads no secret. Each attempt is made
+//! unconfined too, where it succeeds.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, symlink};
+use std::path::Path;
+
+use mcpd_exec::{Level, Outcome, Sandbox};
+
+use crate::support::{World, is_root, levels, skip};
+
+/// Beside the scripts: `outside`, which is not to be written, and `inside`, which is.
+fn world() -> World {
+    let world = World::new();
+    let at = |path: &str| world.directory().join(path);
+    fs::create_dir_all(at("outside/directory")).unwrap();
+    fs::write(at("outside/file"), "kept\n").unwrap();
+    fs::create_dir(at("inside")).unwrap();
+    fs::write(at("inside/file"), "old\n").unwrap();
+    symlink(at("outside/file"), at("inside/link")).unwrap();
+    world
+}
+
+async fn run(world: &World, level: Level, body: &str) -> Outcome {
+    let sandbox = Sandbox::at(level).write(world.directory().join("inside"));
+    world.run_in(sandbox, world.sh(body)).await
+}
+
+/// All there is at a path and below, but for what is in the files.
+fn state(path: &Path) -> Vec<String> {
+    let data = fs::symlink_metadata(path).unwrap();
+    let (name, mode, owner, size) = (path.display(), data.mode(), data.uid(), data.size());
+    let changed = (data.ctime(), data.ctime_nsec());
+    let mut state = vec![format!("{name} {mode:o} {owner} {size} {changed:?}")];
+    if data.is_dir() {
+        let entries = fs::read_dir(path).unwrap();
+        state.extend(entries.flat_map(|entry| self::state(&entry.unwrap().path())));
+    }
+    state
+}
+
+/// An attempt to change something in `outside`.
+async fn check(body: &str) {
+    for level in levels().await {
+        let world = world();
+        let outside = world.directory().join("outside");
+        let before = state(&outside);
+        let outcome = run(&world, level, body).await;
+        let done = (outcome.success(), state(&outside) != before);
+        let expected = level == Level::None;
+        let said = outcome.stderr.to_text_lossy();
+        assert_eq!(done, (expected, expected), "at {level}: {body}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_written_outside() {
+    check("echo x > outside/new").await;
+    check("echo x > outside/file").await;
+    check("echo x >> outside/file").await;
+    check("perl -e 'truncate $ARGV[0], 0 or die $!' outside/file").await;
+    check("mkdir outside/new").await;
+    check("mkfifo outside/new").await;
+    check("ln -s x outside/new").await;
+    check("perl -MSocket -e 'socket S, AF_UNIX, SOCK_STREAM, 0; bind S, sockaddr_un(q(outside/new)) or die'").await;
+}
+
+#[tokio::test]
+async fn nothing_is_removed_or_moved_outside() {
+    check("rm outside/file").await;
+    check("rmdir outside/directory").await;
+    check("mv outside/file outside/new").await;
+    check("mv inside/file outside/new").await;
+    check("perl -e 'rename qw(outside/file inside/new) or die $!'").await;
+    check("perl -e 'rename qw(inside/file outside/file) or die $!'").await;
+    check("mv outside/directory inside/new").await;
+}
+
+#[tokio::test]
+async fn no_name_leads_outside() {
+    check("echo x > inside/link").await;
+    check("echo x > inside/../outside/file").await;
+    check("cd inside && echo x > ../outside/file").await;
+    check("cd outside && echo x > /proc/self/cwd/file").await;
+    check("echo x > /proc/self/root$PWD/outside/file").await;
+    check("ln outside/file inside/new && echo x > inside/new").await;
+    check("ln -s ../outside inside/new && echo x > inside/new/file").await;
+    check("exec 7< outside/file; echo x > /proc/self/fd/7").await;
+}
+
+/// Only root may do that unconfined.
+#[tokio::test]
+async fn nothing_is_mounted_or_made_a_device() {
+    if !is_root() {
+        return skip("mounts and devices, by an ordinary user");
+    }
+    check("mknod outside/null c 1 3").await;
+    check("mount --bind inside outside && umount outside && touch outside/new").await;
+    check("chown 1 outside/file").await;
+}
+
+/// Landlock does not know of them. At `guarded` it takes another user to keep them: see `Sandbox::run_as`.
+#[tokio::test]
+async fn modes_and_times_outside_can_be_changed_at_guarded() {
+    for body in ["chmod 600 outside/file", "touch -d @1 outside/file"] {
+        for level in levels().await {
+            let outcome = run(&world(), level, body).await;
+            assert_eq!(outcome.success(), level < Level::Strict, "{level}: {body}");
+        }
+    }
+}
+
+/// What a script does in the places it has for that.
+async fn allowed(body: &str) {
+    for level in levels().await {
+        let world = world();
+        let outcome = run(&world, level, body).await;
+        let said = outcome.stderr.to_text_lossy();
+        assert!(outcome.success(), "at {level}: {body}: {said}");
+    }
+}
+
+#[tokio::test]
+async fn everything_is_written_inside() {
+    allowed("cd inside && echo x > file && echo x > new && rm new && mkdir -p a/b && mv file a/b")
+        .await;
+    allowed("cd inside && mkdir a b && echo x > a/x && ln a/x b/y && mv a/x b/x && chmod 700 b")
+        .await;
+    allowed("touch \"${TMPDIR:-/tmp}/mcpd-$$\" && rm \"${TMPDIR:-/tmp}/mcpd-$$\"").await;
+    allowed("echo x > \"$(mktemp)\"; echo x > /dev/null; echo x > /dev/stderr").await;
+}
+
+#[tokio::test]
+async fn what_was_written_stays() {
+    for level in levels().await {
+        let world = world();
+        let outcome = run(&world, level, "cat inside/file; echo new > inside/file").await;
+        assert_eq!(outcome.stdout.to_text_lossy(), "old\n");
+        let file = world.directory().join("inside/file");
+        assert_eq!(fs::read_to_string(file).unwrap(), "new\n", "at {level}");
+    }
+}
+
+#[tokio::test]
+async fn a_single_file_is_written_and_not_its_neighbour() {
+    for level in levels().await {
+        let world = world();
+        let sandbox = Sandbox::at(level).write(world.directory().join("inside/file"));
+        let script = world.sh("echo new > inside/file && echo mine && echo x > inside/other");
+        let outcome = world.run_in(sandbox, script).await;
+        assert_eq!(
+            outcome.stdout.to_text_lossy(),
+            "mine\n",
+            "{}",
+            outcome.stderr.to_text_lossy()
+        );
+        assert_eq!(outcome.success(), level == Level::None, "at {level}");
+    }
+}
+
+/// An attempt to read `outside/file`, which is hidden with all of `outside`.
+async fn unreadable(body: &str) {
+    for level in levels().await {
+        let world = world();
+        let sandbox = Sandbox::at(level)
+            .write(world.directory().join("inside"))
+            .hide(world.directory().join("outside"));
+        let outcome = world.run_in(sandbox, world.sh(body)).await;
+        let found = outcome.stdout.to_text_lossy().contains("kept");
+        assert_eq!(found, level == Level::None, "at {level}: {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_not_read() {
+    unreadable("cat outside/file").await;
+    unreadable("cat inside/link").await;
+    unreadable("cd outside && cat file").await;
+    unreadable("cat inside/../outside/file").await;
+    unreadable("cat /proc/self/root$PWD/outside/file").await;
+    unreadable("ln outside/file inside/new; cat inside/new").await;
+    unreadable("mv outside inside/new; cat inside/new/file").await;
+    unreadable("mv outside/file inside/new; cat inside/new").await;
+    unreadable("chmod 777 outside outside/file; cat outside/file").await;
+}
+
+#[tokio::test]
+async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
+    for level in levels().await {
+        let world = world();
+        let sandbox = Sandbox::at(level).hide(world.directory().join("outside/file"));
+        fs::write(world.directory().join("outside/other"), "open\n").unwrap();
+        let script = world.sh("cat outside/other outside/file");
+        let outcome = world.run_in(sandbox, script).await;
+        let expected = match level {
+            Level::None => "open\nkept\n",
+            _ => "open\n",
+        };
+        assert_eq!(outcome.stdout.to_text_lossy(), expected, "at {level}");
+    }
+}
+
+/// By default: what the system and people keep to themselves.
+#[tokio::test]
+async fn secrets_are_not_read() {
+    if !is_root() {
+        return skip("/etc/shadow, which only root can read unconfined");
+    }
+    for level in levels().await {
+        let world = world();
+        let outcome = run(&world, level, "cat /etc/shadow").await;
+        let found = outcome.stdout.to_text_lossy().contains("root:");
+        assert_eq!(found, level == Level::None, "at {level}");
+    }
+}

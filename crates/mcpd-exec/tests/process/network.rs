@@ -1,0 +1,212 @@
+//! Without a network a confined process reaches nobody, by no kind of socket. Each attempt is made unconfined too, where
+//! somebody hears it.
+
+use std::io::Read as _;
+use std::net::{TcpListener, UdpSocket};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use mcpd_exec::{Level, Network, Outcome, Sandbox};
+
+use crate::support::{World, exit_code, is_root, levels, ms, skip};
+
+/// What a script exits with if the system knows no such socket.
+const UNKNOWN: i32 = 77;
+
+/// Somebody to reach, on this host and nowhere else.
+struct Host {
+    tcp: TcpListener,
+    udp: UdpSocket,
+    path: UnixListener,
+    name: UnixListener,
+}
+
+impl Host {
+    fn new(world: &World) -> Self {
+        let name = SocketAddr::from_abstract_name(name(world)).unwrap();
+        let host = Self {
+            tcp: TcpListener::bind("127.0.0.1:0").unwrap(),
+            udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
+            path: UnixListener::bind(world.directory().join("socket")).unwrap(),
+            name: UnixListener::bind_addr(&name).unwrap(),
+        };
+        host.tcp.set_nonblocking(true).unwrap();
+        host.udp.set_nonblocking(true).unwrap();
+        host.path.set_nonblocking(true).unwrap();
+        host.name.set_nonblocking(true).unwrap();
+        host
+    }
+
+    /// Whether anybody has come. On one machine that is known as soon as it is tried.
+    fn was_reached(&self) -> bool {
+        self.tcp.accept().is_ok()
+            || self.udp.recv(&mut [0]).is_ok()
+            || self.path.accept().is_ok()
+            || self.name.accept().is_ok()
+    }
+}
+
+/// The abstract name of the host's socket.
+fn name(world: &World) -> String {
+    format!("{}/abstract", world.directory().display())
+}
+
+/// Runs a Perl script that knows how to find the host.
+async fn run(world: &World, host: &Host, sandbox: Sandbox, body: &str) -> Outcome {
+    let ports = [host.tcp.local_addr(), host.udp.local_addr()];
+    let [tcp, udp] = ports.map(|address| address.unwrap().port().to_string());
+    let script = format!(
+        "use Socket; my ($tcp, $udp, $name) = @ARGV;
+        sub any {{ my $s; socket($s, $_[0], $_[1], $_[2]) or ($!{{EAFNOSUPPORT}} ? exit {UNKNOWN} : die \"socket: $!\"); $s }}
+        sub at {{ sockaddr_in($_[0], INADDR_LOOPBACK) }}
+        {body}"
+    );
+    let command = world.perl(&script).args([&tcp, &udp, &name(world)]);
+    world.run_in(sandbox, command).await
+}
+
+/// What is refused without a network; `heard` by the host otherwise.
+async fn check(body: &str, heard: bool) {
+    for level in levels().await {
+        let world = World::new();
+        let host = Host::new(&world);
+        let sandbox = Sandbox::at(level).network(Network::Off);
+        let outcome = run(&world, &host, sandbox, body).await;
+        if level == Level::None && exit_code(&outcome) == Some(UNKNOWN) {
+            return skip(&format!("no such socket: {body}"));
+        }
+        let is_open = level == Level::None;
+        let reached = (outcome.success(), host.was_reached());
+        let said = outcome.stderr.to_text_lossy();
+        assert_eq!(
+            reached,
+            (is_open, is_open && heard),
+            "at {level}: {body}: {said}"
+        );
+    }
+}
+
+const TCP: &str = "connect(any(AF_INET, SOCK_STREAM, 0), at($tcp)) or die $!";
+const ABSTRACT: &str =
+    "connect(any(AF_UNIX, SOCK_STREAM, 0), pack('Sa*', AF_UNIX, \"\\0$name\")) or die $!";
+const PATH: &str = "connect(any(AF_UNIX, SOCK_STREAM, 0), sockaddr_un('socket')) or die $!";
+
+#[tokio::test]
+async fn nobody_is_reached_by_tcp() {
+    check(TCP, true).await;
+    check(
+        "my $s = any(AF_INET, SOCK_STREAM, 0); bind($s, at(0)) or die $!; listen($s, 1) or die $!",
+        false,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn nobody_is_reached_by_udp() {
+    check(
+        "send(any(AF_INET, SOCK_DGRAM, 0), 'x', 0, at($udp)) or die $!",
+        true,
+    )
+    .await;
+    check("my $s = any(AF_INET, SOCK_DGRAM, 0); connect($s, at($udp)) or die $!; send($s, 'x', 0) or die $!", true).await;
+}
+
+#[tokio::test]
+async fn nobody_is_reached_by_local_sockets() {
+    check(ABSTRACT, true).await;
+    check(PATH, true).await;
+}
+
+#[tokio::test]
+async fn rarer_sockets_are_not_made() {
+    check("any(AF_INET6, SOCK_STREAM, 0)", false).await;
+    check("any(16, SOCK_RAW, 0) # netlink", false).await;
+    check("any(40, SOCK_STREAM, 0) # vsock", false).await;
+    if is_root() {
+        check("any(AF_INET, SOCK_RAW, 1)", false).await;
+        check("any(17, SOCK_RAW, 0) # packet", false).await;
+    } else {
+        skip("raw and packet sockets, by an ordinary user");
+    }
+}
+
+#[tokio::test]
+async fn connected_pairs_are_made_without_a_network() {
+    let body = "socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!;
+        syswrite($a, 'x'); sysread($b, my $x, 1) == 1 or die $!";
+    for level in levels().await {
+        let world = World::new();
+        let host = Host::new(&world);
+        let sandbox = Sandbox::at(level).network(Network::Off);
+        let outcome = run(&world, &host, sandbox, body).await;
+        assert!(
+            outcome.success(),
+            "at {level}: {}",
+            outcome.stderr.to_text_lossy()
+        );
+    }
+}
+
+#[tokio::test]
+async fn with_a_network_servers_are_reached() {
+    for level in levels().await {
+        let world = World::new();
+        let host = Host::new(&world);
+        let body = format!(
+            "my $s = any(AF_INET, SOCK_STREAM, 0); connect($s, at($tcp)) or die $!; syswrite($s, 'x'); {TCP}"
+        );
+        let sandbox = Sandbox::at(level).network(Network::Host);
+        let outcome = run(&world, &host, sandbox, &body).await;
+        assert!(
+            outcome.success(),
+            "at {level}: {}",
+            outcome.stderr.to_text_lossy()
+        );
+        let (mut stream, _) = host.tcp.accept().unwrap();
+        stream.set_read_timeout(Some(ms(10_000))).unwrap();
+        let mut heard = [0];
+        stream.read_exact(&mut heard).unwrap();
+        assert_eq!(heard, *b"x");
+    }
+}
+
+/// What goes past a firewall, or to services of the host, is not the network.
+#[tokio::test]
+async fn with_a_network_local_services_are_out_of_reach() {
+    let mut attempts = vec![ABSTRACT];
+    if is_root() {
+        attempts.push("any(17, SOCK_RAW, 0) # packet");
+        attempts.push("any(AF_INET, SOCK_RAW, 1)");
+    }
+    for body in attempts {
+        for level in levels().await {
+            let world = World::new();
+            let host = Host::new(&world);
+            let sandbox = Sandbox::at(level).network(Network::Host);
+            let outcome = run(&world, &host, sandbox, body).await;
+            assert_eq!(
+                outcome.success(),
+                level == Level::None,
+                "at {level}: {body}"
+            );
+        }
+    }
+}
+
+/// Landlock keeps paths of sockets only from version 9 on. At `strict` what is hidden is not there.
+#[tokio::test]
+async fn a_hidden_socket_is_out_of_reach_as_far_as_the_kernel_can() {
+    for level in levels().await {
+        let world = World::new();
+        let host = Host::new(&world);
+        let sandbox = Sandbox::at(level).network(Network::Host);
+        let sandbox = sandbox.hide(world.directory().join("socket"));
+        let outcome = run(&world, &host, sandbox, PATH).await;
+        let is_kept = match level {
+            Level::None => false,
+            Level::Guarded => outcome.enforced.landlock >= Some(9),
+            _ => true,
+        };
+        assert_eq!(outcome.success(), !is_kept, "at {level}");
+    }
+}

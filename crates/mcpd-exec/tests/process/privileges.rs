@@ -1,0 +1,118 @@
+//! A confined process has no privileges and gets none, not even root's. Each attempt is made unconfined too, where it
+//! succeeds.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::path::PathBuf;
+
+use mcpd_exec::{Command, Level, RunAs, Sandbox};
+
+use crate::support::{World, is_root, levels, skip};
+
+/// Nobody's number, as far as anybody knows.
+const STRANGER: u32 = 23_457;
+
+/// A world whose `place` belongs to the stranger, with a file in it that is nobody else's.
+fn world() -> World {
+    let world = World::new();
+    let (place, file) = (place(&world), place(&world).join("foreign"));
+    fs::create_dir(&place).unwrap();
+    fs::write(&file, "foreign\n").unwrap();
+    for (path, mode) in [(world.directory(), 0o755), (&place, 0o755), (&file, 0o600)] {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    }
+    for path in [&place, &file] {
+        chown(path, Some(STRANGER), Some(STRANGER)).unwrap();
+    }
+    world
+}
+
+fn place(world: &World) -> PathBuf {
+    world.directory().join("place")
+}
+
+/// What only root can do, as root.
+async fn denied(body: &str) {
+    if !is_root() {
+        return skip(&format!("what only root can do: {body}"));
+    }
+    for level in levels().await {
+        let world = world();
+        let sandbox = Sandbox::at(level).write(place(&world));
+        let outcome = world.run_in(sandbox, world.sh(body)).await;
+        let said = outcome.stderr.to_text_lossy();
+        assert_eq!(
+            outcome.success(),
+            level == Level::None,
+            "at {level}: {body}: {said}"
+        );
+    }
+}
+
+/// What the stranger's command prints at each level; root starts it.
+async fn check(command: impl Fn(&World) -> Command, expected: impl Fn(Level) -> String) {
+    if !is_root() {
+        return skip("another user, whom only root can become");
+    }
+    for level in levels().await {
+        let world = world();
+        let sandbox = Sandbox::at(level).write(place(&world));
+        let sandbox = sandbox.run_as(RunAs::new(STRANGER, STRANGER));
+        let outcome = world.run_in(sandbox, command(&world)).await;
+        let text = outcome.stdout.to_text_lossy();
+        assert_eq!(text.trim_end(), expected(level), "at {level}: {outcome:?}");
+    }
+}
+
+#[tokio::test]
+async fn root_is_nobody_special() {
+    denied("cat place/foreign").await;
+    denied("chown 0 place/foreign").await;
+    denied("chmod 644 place/foreign").await;
+    denied("perl -e 'setpriority(0, 0, -1) or die'").await;
+    denied("perl -MPOSIX -e 'setuid(1); die if $< != 1'").await;
+    denied("chroot / true").await;
+}
+
+#[tokio::test]
+async fn no_capability_is_held_nor_to_be_had() {
+    let body = "sed -n '/^CapPrm\\|^CapEff\\|^NoNewPrivs/s/.*:\\s*//p' /proc/self/status";
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let world = World::new();
+        let outcome = world.run_in(Sandbox::at(level), world.sh(body)).await;
+        let none = "0000000000000000\n0000000000000000\n1\n";
+        assert_eq!(outcome.stdout.to_text_lossy(), none, "at {level}");
+    }
+}
+
+/// The program prints whose rights it has.
+#[tokio::test]
+async fn a_setuid_program_gives_no_rights() {
+    let program = |world: &World| {
+        let copy = world.directory().join("id");
+        fs::copy("/usr/bin/id", &copy).unwrap();
+        fs::set_permissions(&copy, fs::Permissions::from_mode(0o4755)).unwrap();
+        world.command(copy).arg("-u")
+    };
+    let owner = |level| if level == Level::None { 0 } else { STRANGER };
+    check(program, |level| owner(level).to_string()).await;
+}
+
+#[tokio::test]
+async fn somebody_else_is_nobody_but_that() {
+    let body = "id -u; id -G; cat /etc/shadow; echo x > new
+        cat place/foreign; echo x > place/new && cat place/new; stat -c %u $(mktemp)";
+    let expected = format!("{STRANGER}\n{STRANGER}\nforeign\nx\n{STRANGER}");
+    check(|world| world.sh(body), |_| expected.clone()).await;
+}
+
+/// So nobody can be asked for a password there, and nothing be typed for the user.
+#[tokio::test]
+async fn there_is_no_terminal() {
+    for level in levels().await {
+        let world = World::new();
+        let script = world.sh("(: < /dev/tty) 2>/dev/null || echo none");
+        let outcome = world.run_in(Sandbox::at(level), script).await;
+        assert_eq!(outcome.stdout.head, "none\n", "at {level}");
+    }
+}
