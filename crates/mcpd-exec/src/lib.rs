@@ -1,5 +1,5 @@
-//! Runs one process under limits: every way it can end is a value, its output is bounded, and when it is cut short
-//! nothing its process group can reach is left behind.
+//! Runs one process under limits and as confined as you like: every way it can end is a value, its output is bounded, and
+//! what was enforced is part of its outcome.
 //!
 //! ```
 //! use mcpd_exec::{Command, Config, Ending, Executor};
@@ -13,8 +13,8 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
 //!
-//! It knows no protocol and no shell, reads no configuration, and takes nothing of its host: no signal handler, no
-//! subreaper, no child it did not start.
+//! It knows no protocol and no shell, reads no configuration, and takes nothing of its host unasked: no signal handler,
+//! no child it did not start, and the care for orphans only where [`Config::reaper`] says so.
 //!
 //! # Guarantees
 //!
@@ -23,7 +23,7 @@
 //! | the process ends | [`Ending::Exited`] or [`Ending::Signaled`], exactly |
 //! | [`Limits::wall`] is up | TERM to the group, [`Limits::grace`], KILL; [`Ending::TimedOut`] with output and status |
 //! | the caller cancels | the same, as [`Ending::Cancelled`] ([`Executor::run_until`]) |
-//! | the future is dropped | KILL to the group at once, reaped in the background |
+//! | the future is dropped | KILL at once, reaped in the background |
 //! | the future is dropped while it waits | nothing is started |
 //! | output passes [`Limits::output_hard`] | KILL; [`Ending::OutputLimit`] |
 //! | output passes what is kept | head and tail are kept, the total is exact, memory does not grow |
@@ -32,10 +32,48 @@
 //! | nothing can be started | [`StartError`] says why; nothing is guessed |
 //! | too many want to run | they wait in order; beyond [`Config::queue`], [`StartError::Busy`] at once |
 //! | the executor is shut down | nothing new, and what runs is asked, then killed ([`Executor::shutdown`]) |
+//! | the host is killed | with [`Config::watchdog`], so is all it has started |
 //!
-//! What a process leaves behind when it ends on its own is reported, not killed; what leaves the process group is beyond
-//! reach. The host must not ignore SIGCHLD nor reap children it did not start, and must ignore SIGPIPE, as every Rust
-//! program does unless it chooses otherwise.
+//! # Confinement
+//!
+//! ```
+//! # use mcpd_exec::{Command, Config, Containment, Executor, Network, Sandbox};
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut config = Config::default();
+//! config.reaper = true;
+//! let executor = Executor::new(config)?;
+//! let sandbox = Sandbox::guarded().network(Network::Off);
+//! let command = Command::new("sh").args(["-c", "sleep 60 & echo data > /var/tmp/file"]);
+//! let outcome = executor.run(command.sandbox(sandbox)).await?;
+//! if outcome.enforced.landlock.is_some() {
+//!     assert!(!outcome.success(), "it may write its temporary directory only");
+//! }
+//! if outcome.enforced.containment == Containment::Proven {
+//!     assert_eq!(outcome.leftovers, Some(1), "what it left behind was ended");
+//! }
+//! # Ok(()) }
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
+//! ```
+//!
+//! | | [`none`](Level::None) | [`guarded`](Level::Guarded) | [`strict`](Level::Strict) |
+//! |---|---|---|---|
+//! | a session of its own, no inherited descriptors, no signals held back | yes | yes | yes |
+//! | limits of the kernel ([`Limits`]) | as given | with defaults | with defaults |
+//! | a temporary directory of its own, emptied afterwards | | yes | in memory |
+//! | no new privileges, and none of root's | | yes | yes |
+//! | writes only there and below [`Sandbox::write`] | | Landlock | read-only mounts |
+//! | can't read [`Sandbox::hidden`] | | Landlock | covered by mounts |
+//! | can't signal or look into other processes | | Landlock, seccomp | can't see any |
+//! | system calls it has no business with are refused | | seccomp | seccomp |
+//! | no network | | if asked: seccomp, Landlock | unless allowed |
+//! | nothing it has started outlives it | | killed, proven with [`Config::reaper`] | by its namespace |
+//!
+//! What was done is in [`Outcome::enforced`], and what could not be had is there too, or refused:
+//! [`Sandbox::missing`]. Confinement keeps programs from doing harm by mistake or by bad advice; a fault of the kernel
+//! undoes all of it, so code of an enemy belongs into a virtual machine.
+//!
+//! What an unconfined process leaves behind when it ends on its own is reported, not killed. The host must not ignore
+//! SIGCHLD nor reap children it did not start, and must ignore SIGPIPE, as every Rust program does unless it chooses otherwise.
 //!
 //! # Lines as they arrive, and cancelling
 //!
