@@ -97,10 +97,4 @@ impl Conversation {
             }
         }
     }
-
-    /// Ends the session with its streams, and cancels its open requests.
-    pub(crate) fn end(&self) {
-        self.session.end();
-        self.inflight.cancel_all();
-    }
 }

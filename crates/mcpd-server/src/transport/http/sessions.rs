@@ -25,6 +25,12 @@ pub(super) fn random_id() -> Result<String, getrandom::Error> {
     Ok(format!("{:032x}", u128::from_ne_bytes(random)))
 }
 
+/// Ends a session with its streams, and cancels its open requests.
+fn end(conversation: &Conversation) {
+    conversation.session.end();
+    conversation.inflight.cancel_all();
+}
+
 /// The sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
@@ -41,7 +47,7 @@ impl Sessions {
         sessions.retain(|_, (used, session)| {
             let keep = now.duration_since(*used) < IDLE;
             if !keep {
-                session.end();
+                end(session);
             }
             keep
         });
@@ -52,7 +58,7 @@ impl Sessions {
                 .map(|(id, _)| id.clone())
             && let Some((_, abandoned)) = sessions.remove(&oldest)
         {
-            abandoned.end();
+            end(&abandoned);
         }
         sessions.insert(id.clone(), (now, conversation));
         Ok(id)
@@ -63,7 +69,7 @@ impl Sessions {
         let mut sessions = lock(&self.by_id);
         let (used, session) = sessions.get_mut(id)?;
         if used.elapsed() >= IDLE {
-            session.end();
+            end(session);
             sessions.remove(id);
             return None;
         }
@@ -75,7 +81,7 @@ impl Sessions {
     pub(super) fn remove(&self, id: &str) -> bool {
         let removed = lock(&self.by_id).remove(id);
         removed.is_some_and(|(_, session)| {
-            session.end();
+            end(&session);
             true
         })
     }
