@@ -86,8 +86,8 @@ pub use output::{OutputFault, json_output};
 pub use parse::{HelpOutput, Parsed, parse};
 pub use rules::{Code, RULES, Rule};
 pub use spec::{
-    Annotations, Bounds, Icon, OutputFormat, Pattern, Role, ScriptOption, ScriptSpec, TaskSupport,
-    ValueType,
+    Annotations, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxWish,
+    ScriptOption, ScriptSpec, TaskSupport, ValueType,
 };
 pub use text::excerpt;
 pub use uri_template::{TemplateError, UriTemplate};

@@ -44,6 +44,8 @@ pub struct ScriptSpec {
     pub timeout: Option<Duration>,
     /// How many runs the script bears at once.
     pub concurrency: Option<NonZeroU32>,
+    /// How the script wants to be confined, if at all.
+    pub sandbox: Option<SandboxWish>,
     /// Capabilities without which a client cannot use the script.
     pub requires: Vec<String>,
     /// Whether each run gets a file that describes its caller.
@@ -90,6 +92,31 @@ pub enum OutputFormat {
     Json,
     /// One object in the shape of the method's result.
     Mcp,
+}
+
+/// How a script wants to be confined: what it can do without, whatever its host allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SandboxWish {
+    /// How far.
+    pub level: SandboxLevel,
+    /// Files and directories it writes, as it names them: relative to the directory of its file.
+    pub write: Vec<String>,
+    /// Files and directories it need not read, likewise.
+    pub hide: Vec<String>,
+    /// Whether it uses the network.
+    pub network: bool,
+}
+
+/// How far a script wants to be confined.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SandboxLevel {
+    /// It writes only what it declares.
+    #[default]
+    Guarded,
+    /// The same, in a system of its own.
+    Strict,
 }
 
 /// Whether a script runs as a task.

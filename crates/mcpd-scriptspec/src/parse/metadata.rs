@@ -6,7 +6,7 @@ use super::{Output, Report, role, schema};
 use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
-    spec::{Annotations, Icon, OutputFormat, ScriptSpec, TaskSupport},
+    spec::{Annotations, Icon, OutputFormat, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport},
 };
 
 pub(super) const FIELDS: &[&str] = &[
@@ -26,6 +26,7 @@ pub(super) const FIELDS: &[&str] = &[
     "tags",
     "timeout",
     "concurrency",
+    "sandbox",
     "requires",
     "context",
     "task",
@@ -130,6 +131,7 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "tags" => spec.tags = report.strings(member),
         "timeout" => spec.timeout = timeout(member, report),
         "concurrency" => spec.concurrency = concurrency(member, report),
+        "sandbox" => spec.sandbox = sandbox(member, report),
         "requires" => spec.requires = report.strings(member),
         "context" => spec.context = report.boolean(member).unwrap_or_default(),
         "task" => spec.task = report.choice(member, TASKS).unwrap_or_default(),
@@ -139,6 +141,44 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         // The rest make up the role.
         _ => {}
     }
+}
+
+fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxWish> {
+    const LEVELS: &[(&str, SandboxLevel)] = &[
+        ("guarded", SandboxLevel::Guarded),
+        ("strict", SandboxLevel::Strict),
+    ];
+    const NETWORKS: &[(&str, bool)] = &[("host", true), ("off", false)];
+    let mut wish = SandboxWish {
+        level: SandboxLevel::default(),
+        write: Vec::new(),
+        hide: Vec::new(),
+        network: true,
+    };
+    match member.value.kind() {
+        Kind::String => wish.level = report.choice(member, LEVELS)?,
+        Kind::Object => {
+            for member in report.fields(member.value, &["level", "write", "hide", "network"]) {
+                match &*member.key {
+                    "level" => wish.level = report.choice(&member, LEVELS)?,
+                    "write" => wish.write = paths(&member, report),
+                    "hide" => wish.hide = paths(&member, report),
+                    _ => wish.network = report.choice(&member, NETWORKS)?,
+                }
+            }
+        }
+        _ => report.mismatch("sandbox", member.value, "a level or an object"),
+    }
+    Some(wish)
+}
+
+fn paths(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
+    for element in member.value.elements() {
+        if element.string().is_some_and(|path| path.is_empty()) {
+            report.mismatch(&member.key, element, "a path");
+        }
+    }
+    report.strings(member)
 }
 
 fn annotations(member: &Member<'_>, report: &mut Report<'_>) -> Annotations {

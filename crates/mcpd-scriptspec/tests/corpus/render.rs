@@ -113,6 +113,7 @@ fn metadata_fields(spec: &ScriptSpec) -> Vec<(&'static str, String)> {
         ("tags", format!("{:?}", spec.tags)),
         ("timeout", format!("{:?}", spec.timeout)),
         ("concurrency", format!("{:?}", spec.concurrency)),
+        ("sandbox", format!("{:?}", spec.sandbox)),
         ("requires", format!("{:?}", spec.requires)),
         ("context", format!("{:?}", spec.context)),
         ("task", format!("{:?}", spec.task)),
