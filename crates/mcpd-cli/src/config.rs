@@ -39,6 +39,9 @@ pub(crate) fn asked<'a>(
 pub(crate) fn serving(options: &Serving) -> anyhow::Result<ServerBuilder> {
     let mut config = Config::default();
     config.concurrency = options.concurrency.unwrap_or(config.concurrency);
+    // This process is ours alone, so it may do all it takes to leave none behind.
+    config.reaper = true;
+    config.watchdog = true;
     let executor = Executor::new(config).context("start the executor")?;
     let server = asked(options.roots.all(), &options.scanning)
         .watch(!options.no_watch)

@@ -13,15 +13,13 @@ mod output;
 mod render;
 mod signals;
 mod token;
-mod watchdog;
 
 use std::process;
 
 use exit_code::ExitCode;
 
 fn main() -> process::ExitCode {
-    if let Some(mark) = watchdog::requested() {
-        watchdog::watch(&mark);
+    if mcpd_exec::run_watchdog() {
         return ExitCode::Success.into();
     }
     let code = match args::parse(std::env::args_os()) {

@@ -17,7 +17,6 @@ use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render;
 use crate::signals::Termination;
-use crate::watchdog;
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitCode> {
@@ -25,8 +24,7 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
     let mut termination = Termination::listen().context("listen for signals")?;
     let listener = listen(&config.addresses).await?;
     let address = listener.local_addr().context("listen")?;
-    let (builder, _watchdog) = watchdog::guard(config::serving(&args.serving)?);
-    let server = builder.start()?;
+    let server = config::serving(&args.serving)?.start()?;
     let mut served = pin!(http::serve(&server, listener, config.options));
     let announced = async {
         server.catalog_ready().await;

@@ -9,14 +9,12 @@ use crate::args::Stdio;
 use crate::config;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
-use crate::watchdog;
 
 /// Serves until the client hangs up or the system asks mcpd to end.
 pub(crate) async fn run(args: Stdio) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    let (builder, _watchdog) = watchdog::guard(config::serving(&args.serving)?);
-    let server = builder.start()?;
+    let server = config::serving(&args.serving)?.start()?;
     let mut options = Options::default();
     options.max_message = args.serving.max_message;
     if let Some(names) = args.serving.tool_names {
