@@ -26,6 +26,8 @@ fn a_tool_is_described_for_people() {
           What is counted
       strict: boolean, default false
           Whether to be strict
+
+    Sandbox: none
     "#);
 }
 
@@ -39,6 +41,8 @@ fn a_tool_without_options_says_so() {
     Says hello
 
     It takes no options.
+
+    Sandbox: none
     ");
 }
 
@@ -93,4 +97,15 @@ fn a_faulty_script_is_told_from_one_that_is_not_there() {
     ----- stderr -----
     mcpd: error: there is no tool `broken`: the script is faulty; run `mcpd check @@ROOT@@/scripts/broken`
     ");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_description_says_how_a_tool_is_confined_and_what_of_that_is_in_force() {
+    let arguments = ["describe", "scripts", "hello", "--sandbox", "guarded"];
+    let more = ["--no-network", "--allow-write", "scripts"];
+    let transcript = sandbox().run(&[&arguments[..], &more].concat());
+    let (_, confinement) = transcript.split_once("Sandbox: ").unwrap();
+    let expected = "guarded, without a network\n  may write @@ROOT@@/scripts\n  in force here: ";
+    assert!(confinement.starts_with(expected), "{transcript}");
 }

@@ -6,6 +6,7 @@
 
 mod call;
 mod check;
+mod configuration;
 mod describe;
 mod list;
 mod serve;

@@ -75,6 +75,13 @@ fn a_command_explains_itself() {
           --timeout <SECONDS>  How long a script may run [default: 60] [env: MCPD_TIMEOUT]
       -h, --help               Print help (see more with '--help')
 
+    Confinement:
+          --config <FILE>       The configuration, mcpd.toml [env: MCPD_CONFIG]
+          --sandbox <LEVEL>     Confine every script at least so far: none, guarded, strict or a sandbox
+                                of the configuration [env: MCPD_SANDBOX]
+          --allow-write <PATH>  Let every confined script write this file or directory
+          --no-network          Let no script use the network
+
     Log, on stderr:
       -v, --verbose...           Log more; twice for even more
       -q, --quiet                Log errors only

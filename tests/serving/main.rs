@@ -7,6 +7,7 @@ mod ending;
 mod faulty;
 mod hostile;
 mod malformed;
+mod policies;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};

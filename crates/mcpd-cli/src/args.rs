@@ -10,6 +10,7 @@ use clap::{
 };
 
 const HTTP: &str = "HTTP";
+const CONFINEMENT: &str = "Confinement";
 const LOG: &str = "Log, on stderr";
 
 /// Serve a directory of executable scripts to MCP clients.
@@ -131,6 +132,40 @@ pub(crate) struct Scanning {
     pub(crate) no_cache: bool,
 }
 
+/// What scripts may do.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct Confinement {
+    /// The configuration, mcpd.toml
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_CONFIG",
+        hide_env_values = true,
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) config: Option<PathBuf>,
+    /// Confine every script at least so far: none, guarded, strict or a sandbox of the configuration
+    #[arg(
+        long,
+        value_name = "LEVEL",
+        env = "MCPD_SANDBOX",
+        hide_env_values = true,
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) sandbox: Option<String>,
+    /// Let every confined script write this file or directory.
+    #[arg(
+        long,
+        value_name = "PATH",
+        requires = "sandbox",
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) allow_write: Vec<PathBuf>,
+    /// Let no script use the network.
+    #[arg(long, requires = "sandbox", help_heading = CONFINEMENT)]
+    pub(crate) no_network: bool,
+}
+
 /// How clients are spoken to, whatever the transport.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serving {
@@ -175,6 +210,8 @@ pub(crate) struct Serving {
     pub(crate) state_key_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
 }
 
 /// What one run of a script may take.
@@ -264,6 +301,8 @@ pub(crate) struct List {
     pub(crate) roots: Roots,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
     /// Print the tools as MCP clients get them.
     #[arg(long)]
     pub(crate) json: bool,
@@ -279,6 +318,8 @@ pub(crate) struct OneTool {
     pub(crate) tool: String,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -351,6 +392,8 @@ pub(crate) struct Check {
     /// Count warnings as errors.
     #[arg(long, value_name = "WHAT")]
     pub(crate) deny: Option<Denied>,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

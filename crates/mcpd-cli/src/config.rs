@@ -1,4 +1,4 @@
-//! What the flags, the variables and the defaults come to. A flag goes before a variable, a variable
+//! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable
 //! before the default; clap settles that for the flags that have one variable of their own.
 
 use std::env::{self, VarError};
@@ -10,10 +10,16 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Options};
-use mcpd_server::{Server, ServerBuilder};
+use mcpd_server::{Policy, Server, ServerBuilder};
 
-use crate::args::{RunLimits, Scanning, Serve, Serving};
+use self::file::File;
+use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, token};
+
+mod file;
+mod policy;
+mod user;
+mod value;
 
 /// The port that is served without another wish.
 const DEFAULT_PORT: u16 = 43210;
@@ -21,37 +27,79 @@ const DEFAULT_PORT: u16 = 43210;
 const STATE_KEY: usize = 32;
 
 /// A server for commands that ask it something and end.
-pub(crate) fn asked<'a>(
+pub(crate) async fn asked<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     scanning: &Scanning,
+    confinement: &Confinement,
+    limits: Limits,
+) -> anyhow::Result<ServerBuilder> {
+    let executor = executor(None)?;
+    let here = [Path::new("")];
+    let policy = policy(confinement, &here, limits, &executor).await?;
+    Ok(server(roots, scanning, policy)
+        .watch(false)
+        .probes(executor.clone())
+        .executor(executor))
+}
+
+/// A server for clients, with the configuration of one of the directories `here` if no other is named.
+pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result<ServerBuilder> {
+    let probes = executor(Some(probes_at_a_time()))?;
+    let limits = limits(&options.limits);
+    let policy = policy(&options.confinement, here, limits, &probes).await?;
+    let server = server(options.roots.all(), &options.scanning, policy)
+        .watch(!options.no_watch)
+        .page_size(options.page_size)
+        .probes(probes)
+        .executor(executor(options.concurrency)?);
+    Ok(match &options.state_key_file {
+        Some(file) => server.state_secret(state_key(file)?),
+        None => server,
+    })
+}
+
+fn server<'a>(
+    roots: impl IntoIterator<Item = &'a PathBuf>,
+    scanning: &Scanning,
+    policy: Policy,
 ) -> ServerBuilder {
     let server = roots
         .into_iter()
         .fold(Server::builder(), ServerBuilder::scripts)
-        .watch(false);
+        .policy(policy);
     match directories::cache() {
         Some(directory) if !scanning.no_cache => server.cache_directory(directory),
         _ => server,
     }
 }
 
-/// A server for clients.
-pub(crate) fn serving(options: &Serving) -> anyhow::Result<ServerBuilder> {
+/// What runs processes, as many at a time as wanted. This process is ours alone, so it may do all it takes to
+/// leave none behind.
+pub(crate) fn executor(concurrency: Option<usize>) -> anyhow::Result<Executor> {
     let mut config = Config::default();
-    config.concurrency = options.concurrency.unwrap_or(config.concurrency);
-    // This process is ours alone, so it may do all it takes to leave none behind.
+    config.concurrency = concurrency.unwrap_or(config.concurrency);
     config.reaper = true;
     config.watchdog = true;
-    let executor = Executor::new(config).context("start the executor")?;
-    let server = asked(options.roots.all(), &options.scanning)
-        .watch(!options.no_watch)
-        .page_size(options.page_size)
-        .executor(executor)
-        .limits(limits(&options.limits));
-    Ok(match &options.state_key_file {
-        Some(file) => server.state_secret(state_key(file)?),
-        None => server,
-    })
+    Executor::new(config).context("start the executor")
+}
+
+/// As many as there are threads to start them.
+fn probes_at_a_time() -> usize {
+    Config::default().spawners
+}
+
+/// What scripts may do: as the file says that is named, or the first of those in the directories `here` and in
+/// the user's own, and as the flags say.
+pub(crate) async fn policy(
+    flags: &Confinement,
+    here: &[&Path],
+    limits: Limits,
+    executor: &Executor,
+) -> anyhow::Result<Policy> {
+    let own = directories::config();
+    let directories = here.iter().copied().chain(own.as_deref());
+    let file = File::find(flags.config.as_deref(), directories)?;
+    policy::policy(&file, flags, limits, executor).await
 }
 
 /// The secret in `file`, byte for byte.

@@ -14,6 +14,13 @@ pub(crate) fn state() -> anyhow::Result<PathBuf> {
         .join("mcpd"))
 }
 
+/// What the user has set: the configuration. `$XDG_CONFIG_HOME/mcpd`.
+pub(crate) fn config() -> Option<PathBuf> {
+    etcetera::choose_base_strategy()
+        .ok()
+        .map(|base| base.config_dir().join("mcpd"))
+}
+
 /// What may be deleted at any time: descriptions of scripts. `$XDG_CACHE_HOME/mcpd`. Without a home
 /// directory nothing is remembered.
 pub(crate) fn cache() -> Option<PathBuf> {

@@ -12,6 +12,7 @@ use crate::Server;
 use crate::context::Context;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
+use crate::policy::Busy;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
 
@@ -174,6 +175,14 @@ pub(crate) fn not_run(script: &Script, error: &RunError) -> Failure {
                 "The server is busy: {queued} calls are waiting already. Try again in a few seconds."
             )
         }
+        RunError::Busy(Busy { waiting }) => format!(
+            "The script `{}` is busy: {waiting} calls of it are waiting already. Try again in a few seconds.",
+            script.path
+        ),
+        RunError::Start(StartError::Unenforceable { .. }) => format!(
+            "The script `{}` can't be run safely here: this system lacks something that confines it. The server's log says what.",
+            script.path
+        ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
         _ => format!(
             "The script `{}` could not be started. The server's log says why.",

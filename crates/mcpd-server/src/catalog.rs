@@ -27,7 +27,7 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{ReadError, StaticFile};
+pub(crate) use file::{ReadError, StaticFile, real_path};
 use list::List;
 pub(crate) use list::Wanted;
 pub use names::ToolNames;

@@ -1,49 +1,194 @@
-//! What of mcpd's own environment a script does not get to see: settings and secrets of the server,
-//! and the names under which a script is told about its own call.
+//! What of mcpd's own environment a script gets to see, and what is added to it: never settings and
+//! secrets of the server, nor the names under which a script is told about its own call.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::sync::Arc;
 
-use mcpd_exec::Command;
+use mcpd_exec::{Command, Level};
+
+/// What a confined script inherits: where it is, whose it is and in which words it speaks.
+#[cfg(not(windows))]
+const ORDINARY: &[&str] = &[
+    "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ",
+];
+/// The same, and what no program of Windows runs without.
+#[cfg(windows)]
+const ORDINARY: &[&str] = &[
+    "PATH",
+    "PATHEXT",
+    "SYSTEMROOT",
+    "SYSTEMDRIVE",
+    "COMSPEC",
+    "TEMP",
+    "TMP",
+    "USERNAME",
+    "USERPROFILE",
+    "APPDATA",
+    "LOCALAPPDATA",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "LANG",
+    "LC_*",
+    "TZ",
+];
+
+/// mcpd's own.
+const OURS: &[&str] = &["MCPD_*", "MCP_*"];
 
 /// How the environment of scripts differs from that of this process.
+///
+/// A script that is not confined inherits all of it but `MCPD_*` and `MCP_*`: clients put the API keys of scripts
+/// into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
+/// `HOME`, and what is [passed](Self::pass).
 #[derive(Debug, Clone)]
 pub struct Environment {
-    hidden: Arc<[OsString]>,
-    added: Vec<(OsString, OsString)>,
+    /// The names this process has.
+    names: Vec<OsString>,
+    passed: Vec<String>,
+    dropped: Vec<String>,
+    set: BTreeMap<String, String>,
+}
+
+/// The beginnings of one script's environment.
+#[derive(Debug)]
+pub(crate) struct Inherited {
+    names: Names,
+    set: BTreeMap<String, String>,
+}
+
+#[derive(Debug)]
+enum Names {
+    AllBut(Vec<OsString>),
+    Only(Vec<OsString>),
 }
 
 impl Environment {
-    /// Everything is inherited but `MCPD_*` and `MCP_*`: clients put the API keys of scripts into the
-    /// environment, and mcpd its own.
+    /// The environment that this process has now.
     #[must_use]
     pub fn of_this_process() -> Self {
-        let is_ours = |name: &OsString| {
-            let name = name.as_encoded_bytes();
-            name.starts_with(b"MCPD_") || name.starts_with(b"MCP_")
-        };
-        let names = std::env::vars_os().map(|(name, _)| name);
         Self {
-            hidden: names.filter(is_ours).collect(),
-            added: Vec::new(),
+            names: std::env::vars_os().map(|(name, _)| name).collect(),
+            passed: Vec::new(),
+            dropped: Vec::new(),
+            set: BTreeMap::new(),
         }
     }
 
-    /// The same with one more variable.
+    /// Lets every script inherit a variable. A name that ends with `*` means all that begin so.
     #[must_use]
-    pub fn with(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.added.push((name.into(), value.into()));
+    pub fn pass(mut self, name: impl Into<String>) -> Self {
+        self.passed.push(name.into());
         self
     }
 
+    /// Lets no script inherit a variable. A name that ends with `*` means all that begin so.
+    #[must_use]
+    pub fn drop(mut self, name: impl Into<String>) -> Self {
+        self.dropped.push(name.into());
+        self
+    }
+
+    /// Sets a variable for every script, inherited or not.
+    #[must_use]
+    pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.set.insert(name.into(), value.into());
+        self
+    }
+
+    /// What a script that is confined so far starts from.
+    pub(crate) fn at(&self, level: Level) -> Inherited {
+        let is_inherited = |name: &&OsString| {
+            let by_default = match level {
+                Level::None => !matches_any(OURS, name),
+                _ => matches_any(ORDINARY, name),
+            };
+            (by_default || matches_any(&self.passed, name)) && !matches_any(&self.dropped, name)
+        };
+        let mut set = self.set.clone();
+        if level == Level::None {
+            let hidden = self.names.iter().filter(|name| !is_inherited(name));
+            let names = Names::AllBut(hidden.cloned().collect());
+            return Inherited { names, set };
+        }
+        let inherited: Vec<_> = self.names.iter().filter(is_inherited).cloned().collect();
+        if !inherited.iter().any(|name| name == "TERM") {
+            // There is no terminal.
+            set.entry("TERM".to_owned()).or_insert("dumb".to_owned());
+        }
+        let names = Names::Only(inherited);
+        Inherited { names, set }
+    }
+}
+
+impl Inherited {
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
-        let command = self
-            .hidden
-            .iter()
-            .fold(command, |command, name| command.env_remove(name));
-        self.added
+        let command = match &self.names {
+            Names::AllBut(hidden) => hidden.iter().fold(command, Command::env_remove),
+            Names::Only(names) => command.inherit_env(names),
+        };
+        self.set
             .iter()
             .fold(command, |command, (name, value)| command.env(name, value))
+    }
+}
+
+/// Whether a pattern is this name, or ends with `*` and begins like it.
+fn matches_any(patterns: &[impl AsRef<str>], name: &OsString) -> bool {
+    let name = name.as_encoded_bytes();
+    patterns.iter().any(|pattern| {
+        let pattern = pattern.as_ref();
+        match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning.as_bytes()),
+            None => name == pattern.as_bytes(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: &[&str] = &[
+        "PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B", "MCPD_X", "MCP_Y",
+    ];
+
+    fn environment() -> Environment {
+        Environment {
+            names: ALL.iter().map(OsString::from).collect(),
+            ..Environment::of_this_process()
+        }
+    }
+
+    #[track_caller]
+    fn check(environment: &Environment, level: Level, expected: &[&str]) {
+        let inherited = environment.at(level);
+        let is_inherited = |name: &&&str| match &inherited.names {
+            Names::AllBut(hidden) => !hidden.contains(&OsString::from(name)),
+            Names::Only(names) => names.contains(&OsString::from(name)),
+        };
+        let names: Vec<_> = ALL.iter().filter(is_inherited).copied().collect();
+        assert_eq!(names, expected, "{level}");
+    }
+
+    #[test]
+    fn who_is_not_confined_inherits_all_but_what_is_ours() {
+        let all = ["PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B"];
+        check(&environment(), Level::None, &all);
+    }
+
+    #[test]
+    fn who_is_confined_inherits_what_is_ordinary() {
+        for level in [Level::Guarded, Level::Strict] {
+            check(&environment(), level, &["PATH", "LC_ALL"]);
+            assert_eq!(environment().at(level).set["TERM"], "dumb");
+        }
+    }
+
+    #[test]
+    fn what_is_passed_is_inherited_unless_it_is_dropped() {
+        let environment = environment().pass("AWS_*").drop("AWS_B").drop("PATH");
+        check(&environment, Level::Guarded, &["LC_ALL", "AWS_A"]);
+        check(&environment, Level::None, &["LC_ALL", "API_KEY", "AWS_A"]);
     }
 }

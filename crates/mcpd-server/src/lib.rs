@@ -67,6 +67,7 @@ mod mirror;
 mod native;
 mod outbox;
 mod output;
+mod policy;
 mod questions;
 mod run;
 mod schema;
@@ -84,6 +85,7 @@ pub use connection::{Connection, Reply};
 pub use environment::Environment;
 pub use error::Error;
 pub use native::{CallContext, IntoToolResult, Json};
+pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use server::{Server, ServerBuilder};
 pub use tool::Tool;
 

@@ -188,7 +188,7 @@ fn read_mcp<R>(
     result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
 ) -> Result<Produced<R>, Fault> {
     let whole = printed::whole(&outcome.stdout)?;
-    let mut files = Files::new(&script.directory);
+    let mut files = Files::new(&script.directory).under(&script.terms);
     mcp::read(&whole, |object| result(object, &mut files))
 }
 

@@ -1,26 +1,28 @@
 //! One run of a script on behalf of a request: its environment, the files it is told about, and its
 //! log and progress on their way to the caller.
 
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Line, Outcome, StartError, Stream};
+use mcpd_exec::{Command, Enforced, Line, Outcome, RunAs, StartError, Stream};
 use mcpd_protocol::LoggingLevel;
-use mcpd_scriptspec::{
-    Invocation, LogLevel, OutputFormat, Role, ScriptSpec, log_line, progress_line,
-};
+use mcpd_scriptspec::{Invocation, LogLevel, OutputFormat, log_line, progress_line};
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::task::JoinError;
 
 use crate::Server;
 use crate::context::{Context, SideStream};
 use crate::interaction::Answers;
+use crate::policy::Busy;
 use crate::subscribers::Event;
+use crate::sync;
 use crate::tool::Script;
-
-/// How much of an output is kept that is of use only as a whole, in bytes.
-const STRUCTURED_OUTPUT: usize = 16 << 20;
 
 /// What a run is for: the method and what it names.
 #[derive(Debug, Clone, Copy)]
@@ -51,6 +53,12 @@ pub(crate) enum RunError {
     /// The process could not be started.
     #[error(transparent)]
     Start(StartError),
+    /// Too many calls of the script are waiting.
+    #[error(transparent)]
+    Busy(Busy),
+    /// Its output could not be searched for secrets, and is not told.
+    #[error("take the secrets out of an output: {0}")]
+    Redaction(JoinError),
     /// The files for it could not be written.
     #[error("write the files of a run: {0}")]
     Files(std::io::Error),
@@ -76,39 +84,82 @@ pub(crate) async fn run(
     let files = files(script, purpose, answers, context)
         .await
         .map_err(RunError::Files)?;
-    let command = command(server, script, input, context);
-    let command = files
-        .iter()
-        .flat_map(|files| &files.variables)
-        .fold(command, |command, (name, path)| command.env(name, path));
-    let mut side = context.side.clone();
-    let on_line = |line: Line<'_>| relay(&mut side, script.path.as_str(), line);
-    let ended = server.executor().run_with(command, on_line).await;
+    let mut command = command(script, input, context);
+    if let Some(files) = &files {
+        command = files.show(command);
+    }
+    let mut relay = Relay::new(script, context.side.clone());
+    let ended = execute(server, script, command, |line| relay.line(line)).await;
     if script.spec.state {
         // Whatever the ending: the script may have written before it failed.
         server
             .subscribers()
             .publish(&Event::ResourceUpdated(script.path.state_uri()));
     }
-    ended.map_err(RunError::Start)
+    ended
 }
 
-fn command(server: &Server, script: &Script, input: &Input, context: &Context) -> Command {
-    let mut limits = server.limits().clone();
-    if let Some(timeout) = script.spec.timeout {
-        limits.wall = timeout;
+/// Runs `command`, which is one of `script`, when it is its turn. What it printed is told without secrets.
+///
+/// # Errors
+///
+/// When nothing was run.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the process and its group.
+pub(crate) async fn execute(
+    server: &Server,
+    script: &Script,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
+    let turn = script.terms.turn().await.map_err(RunError::Busy)?;
+    let ended = server.executor().run_with(command, on_line).await;
+    drop(turn);
+    let outcome = ended.map_err(RunError::Start)?;
+    server.gaps().report(&outcome.enforced);
+    redacted(script, outcome).await
+}
+
+/// The outcome without the secrets of the script.
+async fn redacted(script: &Script, mut outcome: Outcome) -> Result<Outcome, RunError> {
+    let Some(redactor) = script.terms.redactor().map(Arc::clone) else {
+        return Ok(outcome);
+    };
+    let is_text = script.spec.output == OutputFormat::Text;
+    let redact = move || {
+        outcome.stdout = if is_text {
+            redactor.text(&outcome.stdout)
+        } else {
+            redactor.json(&outcome.stdout)
+        };
+        outcome.stderr = redactor.text(&outcome.stderr);
+        outcome
+    };
+    // An output can be megabytes.
+    let redacting = tokio::task::spawn_blocking(redact);
+    redacting.await.map_err(RunError::Redaction)
+}
+
+/// What has been said of mechanisms that are missing: each is worth one line, not one for every run.
+#[derive(Debug, Default)]
+pub(crate) struct Gaps(Mutex<BTreeSet<&'static str>>);
+
+impl Gaps {
+    fn report(&self, enforced: &Enforced) {
+        for missing in &enforced.missing {
+            if sync::lock(&self.0).insert(missing.mechanism) {
+                tracing::warn!(level = %enforced.level, "scripts are confined less than they should be: {missing}");
+            }
+        }
     }
-    if is_wanted_whole(&script.spec) {
-        limits.capture_head = limits.capture_head.max(STRUCTURED_OUTPUT);
-    }
-    let command = Command::new(&script.file)
-        .current_dir(&script.directory)
-        .limits(limits)
-        .stdin(input.stdin.clone());
-    let mut command = server
-        .environment()
-        .prepare(command)
-        .env("MCPD_TOOL", script.path.as_str())
+}
+
+fn command(script: &Script, input: &Input, context: &Context) -> Command {
+    let mut command = script
+        .command()
+        .stdin(input.stdin.clone())
         .env("MCPD_CALL_ID", unique_id());
     let trace = [
         ("TRACEPARENT", &context.trace.parent),
@@ -126,11 +177,6 @@ fn command(server: &Server, script: &Script, input: &Input, context: &Context) -
     command
 }
 
-/// Of a text the beginning and the end are worth something; of JSON, or of a resource, they aren't.
-fn is_wanted_whole(spec: &ScriptSpec) -> bool {
-    spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
-}
-
 /// Unique on this machine: this process, then a number.
 pub(crate) fn unique_id() -> String {
     static IDS: AtomicU64 = AtomicU64::new(1);
@@ -144,7 +190,16 @@ pub(crate) fn unique_id() -> String {
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
     variables: Vec<(&'static str, std::path::PathBuf)>,
-    _directory: TempDir,
+    directory: TempDir,
+}
+
+impl Files {
+    /// Tells the command where they are.
+    fn show(&self, command: Command) -> Command {
+        let command = command.visible(self.directory.path());
+        let variables = self.variables.iter();
+        variables.fold(command, |command, (name, path)| command.env(name, path))
+    }
 }
 
 /// Writes what is too large or too private for an environment variable; nothing for most runs.
@@ -167,10 +222,11 @@ async fn files(
     if contents.is_empty() {
         return Ok(None);
     }
-    tokio::task::spawn_blocking(move || write(contents).map(Some)).await?
+    let run_as = script.terms.sandbox().run_as;
+    tokio::task::spawn_blocking(move || write(contents, run_as).map(Some)).await?
 }
 
-fn write(contents: Vec<(&'static str, Vec<u8>)>) -> std::io::Result<Files> {
+fn write(contents: Vec<(&'static str, Vec<u8>)>, run_as: Option<RunAs>) -> std::io::Result<Files> {
     // Made for this user alone, so that nobody else reads or plants anything in it.
     let directory = tempfile::Builder::new().prefix("mcpd-run-").tempdir()?;
     let mut variables = Vec::with_capacity(contents.len());
@@ -179,12 +235,23 @@ fn write(contents: Vec<(&'static str, Vec<u8>)>) -> std::io::Result<Files> {
             .path()
             .join(format!("{}.json", name.to_ascii_lowercase()));
         std::fs::write(&path, bytes)?;
+        give(&path, run_as)?;
         variables.push((name, path));
     }
+    give(directory.path(), run_as)?;
     Ok(Files {
         variables,
-        _directory: directory,
+        directory,
     })
+}
+
+/// Hands a file to whom the script runs as, if that is somebody else.
+fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
+    match run_as {
+        #[cfg(unix)]
+        Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
+        _ => Ok(()),
+    }
 }
 
 fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
@@ -204,17 +271,41 @@ fn described(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
     })
 }
 
-/// A line of stderr is progress or a log message; a line of stdout is part of the result.
-fn relay(side: &mut SideStream, logger: &str, line: Line<'_>) {
-    if line.stream != Stream::Stderr || !side.is_wanted() {
-        return;
+/// The log and the progress of one run on their way to its caller.
+struct Relay<'a> {
+    side: SideStream,
+    script: &'a Script,
+    /// The line before this one was the first part of it.
+    continued: bool,
+}
+
+impl<'a> Relay<'a> {
+    fn new(script: &'a Script, side: SideStream) -> Self {
+        Self {
+            side,
+            script,
+            continued: false,
+        }
     }
-    let text = String::from_utf8_lossy(line.bytes);
-    if let Some(line) = progress_line(&text) {
-        side.progress(line.progress, line.total, line.text);
-    } else {
-        let line = log_line(&text);
-        side.log(logging_level(line.level), logger, line.text);
+
+    /// A line of stderr is progress or a log message; a line of stdout is part of the result.
+    fn line(&mut self, line: Line<'_>) {
+        if line.stream != Stream::Stderr || !self.side.is_wanted() {
+            return;
+        }
+        let bytes = match self.script.terms.redactor() {
+            Some(redactor) => redactor.line(line, self.continued),
+            None => Cow::Borrowed(line.bytes),
+        };
+        self.continued = line.continues;
+        let text = String::from_utf8_lossy(&bytes);
+        if let Some(line) = progress_line(&text) {
+            self.side.progress(line.progress, line.total, line.text);
+        } else {
+            let line = log_line(&text);
+            let logger = self.script.path.as_str();
+            self.side.log(logging_level(line.level), logger, line.text);
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_exec::{Executor, Limits};
+use mcpd_exec::Executor;
 use mcpd_protocol::Implementation;
 use mcpd_protocol::Stamp;
 use mcpd_protocol::Wire;
@@ -13,7 +13,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
-use crate::environment::Environment;
+use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::subscribers::Subscribers;
 
@@ -37,8 +37,7 @@ struct Inner {
     roots: Vec<PathBuf>,
     watching: bool,
     executor: Executor,
-    limits: Limits,
-    environment: Environment,
+    gaps: Gaps,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
     seal: Seal,
@@ -92,11 +91,6 @@ impl Server {
         &self.inner.executor
     }
 
-    /// The limits of one run of a script.
-    pub(crate) fn limits(&self) -> &Limits {
-        &self.inner.limits
-    }
-
     pub(crate) fn catalog_is_ready(&self) -> bool {
         self.inner.catalog.is_scanned()
     }
@@ -113,8 +107,9 @@ impl Server {
         self.inner.watching
     }
 
-    pub(crate) fn environment(&self) -> &Environment {
-        &self.inner.environment
+    /// What of confinement has been missed.
+    pub(crate) fn gaps(&self) -> &Gaps {
+        &self.inner.gaps
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {

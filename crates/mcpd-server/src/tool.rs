@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
@@ -18,6 +19,7 @@ use crate::context::Context;
 use crate::interaction::Brought;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
+use crate::policy::Terms;
 use crate::schema::Schemas;
 
 pub(crate) mod definition;
@@ -54,6 +56,8 @@ pub(crate) struct Script {
     pub(crate) spec: Arc<ScriptSpec>,
     /// What its arguments and its structured content are held to.
     pub(crate) schemas: Arc<Schemas>,
+    /// What it may do.
+    pub(crate) terms: Arc<Terms>,
     /// What a client must have declared for the script to be of use.
     pub(crate) required: ClientCapabilities,
 }
@@ -67,9 +71,18 @@ impl Script {
             file: found.file.clone(),
             directory: found.root.clone(),
             schemas: Arc::clone(&found.schemas),
+            terms: Arc::clone(&found.terms),
             required: required_capabilities(&spec.requires),
             spec,
         })
+    }
+
+    /// The command that runs it, under its terms.
+    pub(crate) fn command(&self) -> Command {
+        let command = Command::new(&self.file).current_dir(&self.directory);
+        self.terms
+            .apply(command)
+            .env("MCPD_TOOL", self.path.as_str())
     }
 }
 
@@ -139,6 +152,12 @@ impl Tool {
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
         self.script().map(|script| &*script.spec)
+    }
+
+    /// What the script may do and what it is given, unless the tool is built in.
+    #[must_use]
+    pub fn terms(&self) -> Option<&Terms> {
+        self.script().map(|script| &*script.terms)
     }
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {

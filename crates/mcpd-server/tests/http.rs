@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Auth, Options};
+use mcpd_server::{Policy, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -479,7 +479,7 @@ async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Serv
     limits.output_hard = u64::MAX;
     let server = Server::builder()
         .scripts(scripts)
-        .limits(limits)
+        .policy(Policy::default().limits(limits))
         .watch(false)
         .start()
         .expect("starts");

@@ -3,15 +3,14 @@
 use std::path::Path;
 
 use mcpd_exec::{Config, Executor};
-use mcpd_server::Environment;
+use mcpd_server::Policy;
 use mcpd_server::catalog::scan::Scanner;
 
 #[tokio::test]
 async fn a_schema_that_needs_another_document_is_pointed_at() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts-output");
     let executor = Executor::new(Config::default()).unwrap();
-    let environment = Environment::of_this_process();
-    let scan = Scanner::new(executor, environment, vec![scripts], None)
+    let scan = Scanner::new(executor, Policy::default(), vec![scripts], None)
         .scan()
         .await;
 

@@ -24,8 +24,10 @@ pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCod
         None => pairs(&args.arguments)?,
     };
     let level = log_level(logging);
-    let server = config::asked([&args.tool.directory], &args.tool.scanning)
-        .limits(config::limits(&args.limits));
+    let tool = &args.tool;
+    let limits = config::limits(&args.limits);
+    let server =
+        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?;
     with_server(server, async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
             return Ok(ExitCode::Tool);

@@ -4,16 +4,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use mcpd_exec::{Config, Executor};
+use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
+use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::Scanner;
-use mcpd_server::{Catalog, Environment};
 
 use crate::args::{Check, CheckFormat};
 use crate::exit_code::ExitCode;
-use crate::output;
 use crate::render::{self, Finding};
 use crate::signals::Termination;
+use crate::{config, output};
 
 /// Asks every script, and says what is wrong.
 pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
@@ -22,10 +22,12 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| canonical(path))
         .collect::<Result<_, _>>()?;
-    let executor = Executor::new(Config::default()).context("start the executor")?;
+    let executor = config::executor(None)?;
+    let here = [Path::new("")];
+    let policy = config::policy(&args.confinement, &here, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what a cache knows was true on a machine that may have changed since.
-    let mut scanner = Scanner::new(executor, Environment::of_this_process(), roots, None);
+    let mut scanner = Scanner::new(executor, policy, roots, None);
     let scan = tokio::select! {
         scan = scanner.scan() => scan,
         () = termination.requested() => return Ok(ExitCode::Interrupted),

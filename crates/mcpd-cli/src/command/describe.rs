@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use mcpd_server::Tool;
+use mcpd_exec::{Command, Containment, Enforced, Executor, Level, Limits, Network};
+use mcpd_server::{Terms, Tool};
 use serde_json::Value;
 
 use super::{find_tool, with_server};
@@ -12,8 +13,10 @@ use crate::{config, output};
 
 /// Describes the tool.
 pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
+    let tool = &args.tool;
+    let limits = Limits::default();
     with_server(
-        config::asked([&args.tool.directory], &args.tool.scanning),
+        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?,
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
                 return Ok(ExitCode::Tool);
@@ -21,7 +24,12 @@ pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
             if args.json {
                 output::write_json(tool.definition())?;
             } else {
-                output::write(description(&tool).as_bytes())?;
+                let mut text = description(&tool);
+                if let Some(terms) = tool.terms() {
+                    text += &confinement(terms);
+                    text += &in_force(server.executor(), terms).await;
+                }
+                output::write(text.as_bytes())?;
             }
             Ok(ExitCode::Success)
         },
@@ -52,6 +60,64 @@ fn description(tool: &Tool) -> String {
 
 /// Writing into a string can't fail.
 const STRING: &str = "a string takes everything";
+
+/// How the script is confined, and what it alone is given. Of variables nothing but the names.
+fn confinement(terms: &Terms) -> String {
+    let sandbox = terms.sandbox();
+    let mut text = format!("\nSandbox: {}", sandbox.level);
+    if sandbox.level > Level::None && sandbox.network == Network::Off {
+        text += ", without a network";
+    }
+    if let Some(run_as) = sandbox.run_as {
+        write!(text, ", as {}:{}", run_as.user, run_as.group).expect(STRING);
+    }
+    text.push('\n');
+    if sandbox.level > Level::None {
+        for path in &sandbox.write {
+            writeln!(text, "  may write {}", path.display()).expect(STRING);
+        }
+    }
+    let names: Vec<_> = terms.variables().collect();
+    if !names.is_empty() {
+        writeln!(text, "Variables: {}", names.join(", ")).expect(STRING);
+    }
+    text
+}
+
+/// What of that is in force on this machine. A program is run under the same terms to see it: this one.
+async fn in_force(executor: &Executor, terms: &Terms) -> String {
+    let program = match std::env::current_exe() {
+        Ok(program) if terms.sandbox().level > Level::None => program,
+        _ => return String::new(),
+    };
+    let command = Command::new(program)
+        .arg("--version")
+        .limits(terms.limits().clone())
+        .sandbox(terms.sandbox().clone());
+    let enforced = match executor.run(command).await {
+        Ok(outcome) => outcome.enforced,
+        Err(error) => return format!("  calls will fail here: failed to {error}\n"),
+    };
+    let mut text = format!("  in force here: {}\n", mechanisms(&enforced).join(", "));
+    for missing in &enforced.missing {
+        writeln!(text, "  not in force here: {missing}").expect(STRING);
+    }
+    text
+}
+
+fn mechanisms(enforced: &Enforced) -> Vec<String> {
+    let landlock = enforced.landlock;
+    let has = |name: &str, is_there: bool| is_there.then(|| name.to_owned());
+    let ends_all = enforced.containment == Containment::Proven;
+    let all = [
+        landlock.map(|version| format!("Landlock {version}")),
+        has("filter of system calls", enforced.seccomp),
+        has("namespaces", enforced.namespaces),
+        has("control group", enforced.cgroup),
+        has("end of all its processes", ends_all),
+    ];
+    all.into_iter().flatten().collect()
+}
 
 fn options(schema: &Value) -> String {
     let Some(options) = schema["properties"]

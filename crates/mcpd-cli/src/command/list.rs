@@ -1,5 +1,6 @@
 //! `mcpd list`: the tools, one a line.
 
+use mcpd_exec::Limits;
 use mcpd_protocol::Tool;
 
 use super::with_server;
@@ -9,8 +10,9 @@ use crate::{config, output, render};
 
 /// Lists what is served, and says if that is not all.
 pub(crate) async fn run(args: List) -> anyhow::Result<ExitCode> {
+    let limits = Limits::default();
     with_server(
-        config::asked(args.roots.all(), &args.scanning),
+        config::asked(args.roots.all(), &args.scanning, &args.confinement, limits).await?,
         async |server| {
             let catalog = server.catalog();
             let tools: Vec<&Tool> = catalog

@@ -3,7 +3,7 @@
 use std::future;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
@@ -24,7 +24,9 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
     let mut termination = Termination::listen().context("listen for signals")?;
     let listener = listen(&config.addresses).await?;
     let address = listener.local_addr().context("listen")?;
-    let server = config::serving(&args.serving)?.start()?;
+    let server = config::serving(&args.serving, &[Path::new("")])
+        .await?
+        .start()?;
     let mut served = pin!(http::serve(&server, listener, config.options));
     let announced = async {
         server.catalog_ready().await;

@@ -1,5 +1,6 @@
 //! `mcpd state`: the state of a stateful tool, read as the resource that it is.
 
+use mcpd_exec::Limits;
 use mcpd_protocol::{
     LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ResourceBody, ResourceContents,
 };
@@ -11,8 +12,10 @@ use crate::{client, config, output};
 
 /// Reads the state and prints it.
 pub(crate) async fn run(args: State) -> anyhow::Result<ExitCode> {
+    let tool = &args.tool;
+    let limits = Limits::default();
     with_server(
-        config::asked([&args.tool.directory], &args.tool.scanning),
+        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?,
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
                 return Ok(ExitCode::Tool);

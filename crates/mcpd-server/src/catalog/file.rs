@@ -131,14 +131,14 @@ impl fmt::Display for StaticFile {
 
 /// Where the opened file is, whatever the path leads to by now.
 #[cfg(target_os = "linux")]
-fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd as _;
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
 /// Where the path leads to, as no other question can be asked here.
 #[cfg(not(target_os = "linux"))]
-fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
 }
 

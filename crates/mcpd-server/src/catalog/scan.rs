@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use mcpd_exec::{Command, Ending, Executor, Limits, Outcome, StartError};
+use mcpd_exec::{Command, Ending, Executor, Outcome, StartError};
 use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, parse};
 
 use super::cache::Cache;
 use super::file::StaticFile;
 use super::walk::{self, Candidate, Fingerprint, Reason, Rejected, Walked};
-use crate::environment::Environment;
+use crate::policy::{Policy, Terms};
 use crate::schema::{Schemas, Unusable};
 
 /// How long a script may take to describe itself.
@@ -49,6 +49,8 @@ pub struct ScannedScript {
     pub help: HelpText,
     /// Its schemas, compiled.
     pub(crate) schemas: Arc<Schemas>,
+    /// What it may do.
+    pub(crate) terms: Arc<Terms>,
     fingerprint: Fingerprint,
     /// It could not be asked for a reason that has nothing to do with it: it is asked again.
     is_passing: bool,
@@ -100,7 +102,7 @@ impl Scan {
 #[derive(Debug)]
 pub struct Scanner {
     executor: Executor,
-    environment: Environment,
+    policy: Policy,
     roots: Vec<PathBuf>,
     cache_directory: Option<PathBuf>,
     /// One for each root, once they have been opened.
@@ -111,17 +113,17 @@ pub struct Scanner {
 
 impl Scanner {
     /// A scanner of `roots`: absolute paths of directories or single scripts, links among them followed
-    /// anew by each scan. Answers are remembered in `cache_directory`, if there is one.
+    /// anew by each scan. Scripts are asked under the policy they are called under. Answers are remembered in `cache_directory`, if there is one.
     #[must_use]
     pub fn new(
         executor: Executor,
-        environment: Environment,
+        policy: Policy,
         roots: Vec<PathBuf>,
         cache_directory: Option<&Path>,
     ) -> Self {
         Self {
             executor,
-            environment,
+            policy,
             roots,
             cache_directory: cache_directory.map(Path::to_owned),
             caches: Vec::new(),
@@ -220,20 +222,23 @@ impl Scanner {
             Some(help) => Ok(help),
             None => self.probe(&candidate).await,
         };
-        Arc::new(ScannedScript::new(candidate, answer))
+        Arc::new(ScannedScript::new(candidate, answer, &self.policy))
     }
 
     async fn probe(&self, candidate: &Candidate) -> Result<HelpText, ProbeFault> {
-        let mut limits = Limits::default();
+        let command = Command::new(&candidate.file)
+            .arg("--help")
+            .current_dir(&candidate.root);
+        let terms = self
+            .policy
+            .terms(&candidate.path, directory(&candidate.file), None);
+        let mut limits = terms.limits().clone();
         limits.wall = PROBE_TIME_LIMIT;
         limits.capture_head = PROBE_OUTPUT_LIMIT;
         limits.capture_tail = 0;
         limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
-        let command = Command::new(&candidate.file)
-            .arg("--help")
-            .current_dir(&candidate.root)
-            .limits(limits);
-        match self.executor.run(self.environment.prepare(command)).await {
+        let command = terms.apply(command).limits(limits);
+        match self.executor.run(command).await {
             Ok(outcome) => match outcome.ending {
                 Ending::Exited(0) => Ok(HelpText {
                     stdout: outcome.stdout.head.to_vec(),
@@ -323,7 +328,7 @@ impl ProbeFault {
 }
 
 impl ScannedScript {
-    fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>) -> Self {
+    fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>, policy: &Policy) -> Self {
         let is_passing = answer.as_ref().is_err_and(ProbeFault::is_passing);
         let (help, mut spec, mut diagnostics) = match answer {
             Ok(help) => {
@@ -347,7 +352,9 @@ impl ScannedScript {
             diagnostics.push(Diagnostic::invalid_schema(&help.stdout, field, &reason));
             Schemas::default()
         });
+        let terms = policy.terms(&candidate.path, directory(&candidate.file), spec.as_ref());
         Self {
+            terms: Arc::new(terms),
             path: candidate.path,
             file: candidate.file,
             root: candidate.root,
@@ -359,6 +366,11 @@ impl ScannedScript {
             is_passing,
         }
     }
+}
+
+/// Where a file is.
+fn directory(file: &Path) -> &Path {
+    file.parent().unwrap_or(file)
 }
 
 impl From<Rejected> for UnusableFile {

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::{Interactive, ReadResourceRequestParams, ReadResourceResult};
 use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
@@ -17,7 +16,7 @@ use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::output;
-use crate::run::RunError;
+use crate::run::execute;
 use crate::tool::Script;
 
 /// The largest state that is read, in bytes: half of one would be another state.
@@ -98,21 +97,12 @@ fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Conte
 }
 
 async fn ask_state(server: &Server, script: &Script) -> Result<String, ErrorObject> {
-    let mut limits = server.limits().clone();
+    let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
-    let command = Command::new(&script.file)
-        .arg("--state")
-        .current_dir(&script.directory)
-        .limits(limits);
-    let command = server
-        .environment()
-        .prepare(command)
-        .env("MCPD_TOOL", script.path.as_str());
-    let outcome = server
-        .executor()
-        .run(command)
+    let command = script.command().arg("--state").limits(limits);
+    let outcome = execute(server, script, command, |_| {})
         .await
-        .map_err(|error| call::not_run(script, &RunError::Start(error)))?;
+        .map_err(|error| call::not_run(script, &error))?;
     if !outcome.success() {
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
         return Err(unreadable(script, "`--state` did not end with exit code 0"));

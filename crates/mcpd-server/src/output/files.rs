@@ -8,12 +8,17 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use crate::catalog::real_path;
+use crate::policy::Terms;
+
 /// Bytes that the files of one result may have together.
 const MAX_BYTES: u64 = 16 << 20;
 
 /// The files of one result.
 pub(super) struct Files<'a> {
     directory: &'a Path,
+    /// What the script that names them may do; without it, anything.
+    terms: Option<&'a Terms>,
     room: u64,
 }
 
@@ -22,8 +27,15 @@ impl<'a> Files<'a> {
     pub(super) fn new(directory: &'a Path) -> Self {
         Self {
             directory,
+            terms: None,
             room: MAX_BYTES,
         }
+    }
+
+    /// The same for a script that may not do everything.
+    pub(super) fn under(mut self, terms: &'a Terms) -> Self {
+        self.terms = Some(terms);
+        self
     }
 
     /// Replaces the path in a content block, a message or the contents of a resource, if it has one, by what the
@@ -77,7 +89,11 @@ impl<'a> Files<'a> {
         if contents.contains_key("text") || contents.contains_key("blob") {
             return Err("both `path` and a `text` or `blob`".to_owned());
         }
-        let (name, value) = match String::from_utf8(self.read(path)?) {
+        let mut bytes = self.read(path)?;
+        if let Some(redactor) = self.terms.and_then(Terms::redactor) {
+            bytes = redactor.bytes(bytes);
+        }
+        let (name, value) = match String::from_utf8(bytes) {
             Ok(text) => ("text", text),
             Err(error) => ("blob", STANDARD.encode(error.as_bytes())),
         };
@@ -90,7 +106,11 @@ impl<'a> Files<'a> {
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
         let file = self.directory.join(path);
-        let bytes = read_at_most(&file, self.room)
+        let may_read = |real: &Path| {
+            self.terms
+                .is_none_or(|terms| terms.may_hand_over(real, self.directory))
+        };
+        let bytes = read_at_most(&file, self.room, may_read)
             .map_err(|error| format!("the file `{path}` can't be read: {error}"))?;
         self.room = self.room.checked_sub(bytes.len() as u64).ok_or_else(|| {
             format!(
@@ -111,13 +131,22 @@ fn holder(mut item: &mut Value) -> &mut Value {
     item
 }
 
-/// What `file` holds, and one byte of what is beyond `limit`.
-fn read_at_most(file: &Path, limit: u64) -> io::Result<Vec<u8>> {
+/// What a file holds that may be read, and one byte of what is beyond `limit`.
+fn read_at_most(
+    path: &Path,
+    limit: u64,
+    may_read: impl FnOnce(&Path) -> bool,
+) -> io::Result<Vec<u8>> {
     // Opening a pipe would wait for somebody to write to it.
-    if !fs::metadata(file)?.is_file() {
+    if !fs::metadata(path)?.is_file() {
         return Err(io::Error::other("it is no regular file"));
     }
+    let file = File::open(path)?;
+    // Asked of the file that is open, for a link may lead elsewhere by now.
+    if !may_read(&real_path(&file, path)?) {
+        return Err(io::Error::other("the script's sandbox does not allow it"));
+    }
     let mut bytes = Vec::new();
-    File::open(file)?.take(limit + 1).read_to_end(&mut bytes)?;
+    file.take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
 }

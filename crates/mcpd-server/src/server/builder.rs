@@ -1,11 +1,10 @@
 //! How a server is described before it starts. Everything that can be wrong is found in `start`.
 
-use std::ffi::OsString;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mcpd_exec::{Config, Executor, Limits};
+use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
 use mcpd_protocol::{CacheHint, Stamp};
@@ -19,9 +18,10 @@ use super::{Inner, Server};
 use crate::catalog::DEFAULT_PAGE_SIZE;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
-use crate::environment::Environment;
 use crate::error::Error;
 use crate::native::{CallContext, IntoToolResult, NativeTool};
+use crate::policy::Policy;
+use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::subscribers::Subscribers;
 use crate::tool::{Tool, raw};
@@ -35,12 +35,12 @@ pub struct ServerBuilder {
     roots: Vec<PathBuf>,
     tools: Vec<NativeDescription>,
     executor: Option<Executor>,
-    limits: Limits,
+    probes: Option<Executor>,
+    policy: Policy,
     cache_directory: Option<PathBuf>,
     page_size: NonZeroUsize,
     watch: bool,
     state_secret: Option<Vec<u8>>,
-    environment: Environment,
 }
 
 #[derive(Debug)]
@@ -58,12 +58,12 @@ impl ServerBuilder {
             roots: Vec::new(),
             tools: Vec::new(),
             executor: None,
-            limits: Limits::default(),
+            probes: None,
+            policy: Policy::default(),
             cache_directory: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             state_secret: None,
-            environment: Environment::of_this_process(),
         }
     }
 
@@ -117,21 +117,22 @@ impl ServerBuilder {
         self
     }
 
-    /// Runs every script that is called, or asked for its state, within these limits.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    /// Asks scripts for their descriptions with this executor; by default with one of its own, so that a
+    /// new script is found however many calls are waiting.
+    pub fn probes(mut self, executor: Executor) -> Self {
+        self.probes = Some(executor);
+        self
+    }
+
+    /// What scripts may do and what they are given. By default none is confined.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
         self
     }
 
     /// Remembers in `directory` what scripts said of themselves, so that the next start runs none.
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache_directory = Some(directory.into());
-        self
-    }
-
-    /// Sets a variable for every script.
-    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
-        self.environment = self.environment.with(name, value);
         self
     }
 
@@ -175,14 +176,15 @@ impl ServerBuilder {
             .into_iter()
             .map(native_tool)
             .collect::<Result<Vec<_>, _>>()?;
-        let executor = match self.executor {
-            Some(executor) => executor,
-            None => Executor::new(Config::default()).map_err(Error::Executor)?,
-        };
-        let environment = self.environment;
+        let by_default = || Executor::new(Config::default());
+        let executor = self.executor.map_or_else(by_default, Ok);
+        let executor = executor.map_err(Error::Executor)?;
+        let probes = self.probes.map_or_else(probes, Ok);
+        let probes = probes.map_err(Error::Executor)?;
+        self.policy.warn_of_short_secrets();
         let scanner = Scanner::new(
-            probes().map_err(Error::Executor)?,
-            environment.clone(),
+            probes,
+            self.policy,
             roots.clone(),
             self.cache_directory.as_deref(),
         );
@@ -212,8 +214,7 @@ impl ServerBuilder {
             roots,
             watching: self.watch,
             executor,
-            limits: self.limits,
-            environment,
+            gaps: Gaps::default(),
             catalog,
             subscribers,
             seal,
@@ -238,7 +239,7 @@ fn readable(root: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(root).map_err(refused)
 }
 
-/// Scripts are asked on threads of their own: however many calls are waiting, a new script is found.
+/// As many at a time as there are threads to start them.
 fn probes() -> std::io::Result<Executor> {
     let mut config = Config::default();
     config.concurrency = config.spawners;

@@ -1,0 +1,222 @@
+//! `mcpd.toml` as it is written: the tables and their keys, and where in the file something is wrong.
+//! What the values mean is decided in [`policy`](super::policy).
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::num::NonZeroUsize;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::value::{Amount, Seconds, Source};
+
+/// The name of the file where it is looked for.
+const NAME: &str = "mcpd.toml";
+
+/// Everything the file can say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Tables {
+    #[serde(default)]
+    pub(super) env: EnvTable,
+    #[serde(default)]
+    pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
+    #[serde(default)]
+    pub(super) tool: Vec<ToolTable>,
+}
+
+/// `[env]`: the environment of all scripts.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EnvTable {
+    #[serde(default)]
+    pub(super) pass: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) drop: Vec<Spanned<String>>,
+    #[serde(default)]
+    pub(super) set: BTreeMap<Spanned<String>, String>,
+}
+
+/// `[sandbox.NAME]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxTable {
+    #[serde(default)]
+    pub(super) level: Level,
+    pub(super) write: Option<Vec<PathBuf>>,
+    pub(super) hide: Option<Vec<PathBuf>>,
+    pub(super) network: Option<Network>,
+    pub(super) missing: Option<Missing>,
+    pub(super) run_as: Option<Spanned<String>>,
+    pub(super) cpu: Option<Seconds>,
+    pub(super) address_space: Option<Amount>,
+    pub(super) file_size: Option<Amount>,
+    pub(super) memory: Option<Amount>,
+    pub(super) open_files: Option<u64>,
+    pub(super) processes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    None,
+    #[default]
+    Guarded,
+    Strict,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Network {
+    Host,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Missing {
+    Report,
+    Refuse,
+}
+
+/// One of `[[tool]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolTable {
+    #[serde(rename = "match")]
+    pub(super) pattern: Spanned<String>,
+    pub(super) sandbox: Option<Spanned<String>>,
+    pub(super) timeout: Option<Seconds>,
+    pub(super) concurrency: Option<NonZeroUsize>,
+    pub(super) redact: Option<bool>,
+    #[serde(default)]
+    pub(super) env: BTreeMap<Spanned<String>, Spanned<Source>>,
+}
+
+/// The file, with what it takes to point into it.
+#[derive(Debug, Default)]
+pub(super) struct File {
+    path: PathBuf,
+    /// Where it is, as an absolute path.
+    directory: PathBuf,
+    text: String,
+    pub(super) tables: Tables,
+}
+
+impl File {
+    /// Reads the file that is meant: `explicit`, or else the first there is of those in the directories. Without
+    /// any of them nothing is configured.
+    ///
+    /// # Errors
+    ///
+    /// It can't be read or has something in it that nobody knows.
+    pub(super) fn find<'a>(
+        explicit: Option<&Path>,
+        directories: impl IntoIterator<Item = &'a Path>,
+    ) -> anyhow::Result<Self> {
+        if let Some(path) = explicit {
+            return Self::read(path);
+        }
+        let mut places = directories.into_iter().map(|place| place.join(NAME));
+        places
+            .find(|path| path.exists())
+            .map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
+    }
+
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let named = || format!("read the configuration `{}`", path.display());
+        let absolute = std::path::absolute(path).with_context(named)?;
+        let mut file = Self {
+            path: path.to_owned(),
+            directory: absolute.parent().map(Path::to_owned).unwrap_or_default(),
+            text: fs::read_to_string(path).with_context(named)?,
+            tables: Tables::default(),
+        };
+        file.tables = toml::from_str(&file.text).map_err(|error| {
+            let span = error.span().unwrap_or_default();
+            let key = file.key(span.start).map(|key| format!("`{key}`: "));
+            let what = key.unwrap_or_default() + &words(error.message());
+            file.error(span, &what)
+        })?;
+        tracing::info!(file = %file.path.display(), "read the configuration");
+        Ok(file)
+    }
+
+    /// Something that is wrong at a place.
+    pub(super) fn error(&self, span: Range<usize>, what: &str) -> anyhow::Error {
+        let before = self.text.get(..span.start).unwrap_or_default();
+        let line = before.matches('\n').count() + 1;
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before[start..].chars().count() + 1;
+        let end = self.text[start..]
+            .find('\n')
+            .map_or(self.text.len(), |length| start + length);
+        let table = self.text[..end].lines().rev().find_map(header);
+        let table = table
+            .map(|table| format!("in {table}: "))
+            .unwrap_or_default();
+        let path = self.path.display();
+        anyhow::anyhow!("use the configuration: {path}:{line}:{column}: {table}{what}")
+    }
+
+    /// The key whose value is at a place.
+    fn key(&self, place: usize) -> Option<&str> {
+        let before = self.text.get(..place)?;
+        let line = before.rsplit('\n').next()?;
+        line.split_once('=').map(|(key, _)| key.trim())
+    }
+
+    /// A path in the file, which is relative to where that is.
+    pub(super) fn absolute(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), std::env::home_dir()) {
+            (Ok(rest), Some(home)) => home.join(rest),
+            _ => self.directory.join(path),
+        }
+    }
+
+    /// Where the file is.
+    pub(super) fn directory(&self) -> &Path {
+        &self.directory
+    }
+}
+
+/// The header of a table, if a line is one.
+fn header(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    let length = line.rfind(']')? + 1;
+    let header = &line[..length];
+    let is_named = |char: char| char.is_alphanumeric() || "[]._-\"' ".contains(char);
+    (header.starts_with('[') && header.chars().all(is_named)).then_some(header)
+}
+
+/// The parser's message in the words of people: which key is unknown, and which was meant.
+fn words(message: &str) -> String {
+    let is_key = message.starts_with("unknown field");
+    if !is_key && !message.starts_with("unknown variant") {
+        return message
+            .replace('\n', "; ")
+            .replace("a sequence", "an array")
+            .replace("a nonzero usize", "a whole number above 0")
+            .replace("u64", "a whole number");
+    }
+    let mut names = message.split('`').skip(1).step_by(2);
+    let given = names.next().unwrap_or_default();
+    let known: Vec<_> = names.collect();
+    let kind = if is_key { "key" } else { "value" };
+    format!("unknown {kind} `{given}`; {}", suggestion(given, &known))
+}
+
+/// Which of the names there are was meant.
+pub(super) fn suggestion(given: &str, known: &[&str]) -> String {
+    let likely = known
+        .iter()
+        .map(|name| (strsim::jaro_winkler(given, name), name))
+        .filter(|(likeness, _)| *likeness > 0.8);
+    match likely.max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((_, name)) => format!("did you mean `{name}`?"),
+        None => format!("known are {}", known.join(", ")),
+    }
+}

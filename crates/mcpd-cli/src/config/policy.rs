@@ -1,0 +1,291 @@
+//! From `mcpd.toml` and the flags to the policy of a server. Everything is resolved here and once: names, paths,
+//! files and the output of programs.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::ops::Range;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use mcpd_exec::{Command, Ending, Executor, Limits, Sandbox};
+use mcpd_server::{Environment, Policy, Profile, Rule};
+use toml::Spanned;
+
+use super::file::{self, File, SandboxTable, ToolTable, suggestion};
+use super::user;
+use super::value::Source;
+use crate::args::Confinement;
+
+/// How long a program may take to print a secret.
+const SECRET_TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) async fn policy(
+    file: &File,
+    flags: &Confinement,
+    limits: Limits,
+    executor: &Executor,
+) -> anyhow::Result<Policy> {
+    let profiles = profiles(file)?;
+    let mut policy = Policy::default()
+        .floor(floor(&profiles, flags)?)
+        .limits(limits)
+        .environment(environment(file)?);
+    for tool in &file.tables.tool {
+        policy = policy.rule(rule(file, tool, &profiles, executor).await?);
+    }
+    Ok(policy)
+}
+
+/// The sandboxes by their names: those there always are, and those of the file.
+type Profiles = BTreeMap<String, Profile>;
+
+fn profiles(file: &File) -> anyhow::Result<Profiles> {
+    let built_in = [
+        ("none", Sandbox::none()),
+        ("guarded", Sandbox::guarded()),
+        ("strict", Sandbox::strict()),
+    ];
+    let mut profiles: Profiles = built_in
+        .into_iter()
+        .map(|(name, sandbox)| (name.to_owned(), Profile::new(sandbox)))
+        .collect();
+    for (name, table) in &file.tables.sandbox {
+        let profile = profile(file, name, table)?;
+        let name = name.get_ref().clone();
+        profiles.insert(name, profile);
+    }
+    Ok(profiles)
+}
+
+fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow::Result<Profile> {
+    if ["none", "guarded", "strict"].contains(&name.get_ref().as_str()) {
+        let what = format!("`{}` is always there; choose another name", name.get_ref());
+        return Err(file.error(name.span(), &what));
+    }
+    let has_no_effect = table.write.is_some()
+        || table.hide.is_some()
+        || table.network.is_some()
+        || table.missing.is_some();
+    if table.level == file::Level::None && has_no_effect {
+        let what = "`write`, `hide`, `network` and `missing` have no effect at the level `none`";
+        return Err(file.error(name.span(), what));
+    }
+    let mut sandbox = match table.level {
+        file::Level::None => Sandbox::none(),
+        file::Level::Guarded => Sandbox::guarded(),
+        file::Level::Strict => Sandbox::strict(),
+    };
+    for path in table.write.iter().flatten() {
+        sandbox = sandbox.write(file.absolute(path));
+    }
+    for path in table.hide.iter().flatten() {
+        sandbox = sandbox.hide(file.absolute(path));
+    }
+    if let Some(network) = table.network {
+        sandbox.network = match network {
+            file::Network::Host => mcpd_exec::Network::Host,
+            file::Network::Off => mcpd_exec::Network::Off,
+        };
+    }
+    if let Some(missing) = table.missing {
+        sandbox.missing = match missing {
+            file::Missing::Report => mcpd_exec::Missing::Report,
+            file::Missing::Refuse => mcpd_exec::Missing::Refuse,
+        };
+    }
+    if let Some(run_as) = &table.run_as {
+        let wrong = |what: String| file.error(run_as.span(), &format!("`run_as`: {what}"));
+        sandbox.run_as = Some(user::parse(run_as.get_ref()).map_err(wrong)?);
+    }
+    let mut profile = Profile::new(sandbox);
+    let limits = &mut profile.limits;
+    limits.cpu = table.cpu.map(|time| time.0);
+    limits.address_space = table.address_space.map(|amount| amount.0);
+    limits.file_size = table.file_size.map(|amount| amount.0);
+    limits.memory = table.memory.map(|amount| amount.0);
+    limits.open_files = table.open_files;
+    limits.processes = table.processes;
+    Ok(profile)
+}
+
+/// What holds for every script, as the flags say.
+fn floor(profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
+    let Some(name) = &flags.sandbox else {
+        return Ok(Profile::default());
+    };
+    let Some(floor) = profiles.get(name) else {
+        bail!("use the sandbox `{name}`: {}", unknown(name, profiles));
+    };
+    let mut floor = floor.clone();
+    if floor.sandbox.level == mcpd_exec::Level::None
+        && (flags.no_network || !flags.allow_write.is_empty())
+    {
+        bail!(
+            "use the sandbox `{name}`: it confines nothing, so `--allow-write` and `--no-network` have no effect"
+        );
+    }
+    for path in &flags.allow_write {
+        let path = std::path::absolute(path)
+            .with_context(|| format!("allow writing `{}`", path.display()))?;
+        floor.sandbox = floor.sandbox.write(path);
+    }
+    if flags.no_network {
+        floor.sandbox.network = mcpd_exec::Network::Off;
+    }
+    Ok(floor)
+}
+
+fn unknown(name: &str, profiles: &Profiles) -> String {
+    let known: Vec<_> = profiles.keys().map(String::as_str).collect();
+    format!("there is none; {}", suggestion(name, &known))
+}
+
+fn environment(file: &File) -> anyhow::Result<Environment> {
+    let table = &file.tables.env;
+    let mut environment = Environment::of_this_process();
+    for name in &table.pass {
+        check_name(file, name, true)?;
+        environment = environment.pass(name.get_ref());
+    }
+    for name in &table.drop {
+        check_name(file, name, true)?;
+        environment = environment.drop(name.get_ref());
+    }
+    for (name, value) in &table.set {
+        check_name(file, name, false)?;
+        environment = environment.set(name.get_ref(), value);
+    }
+    Ok(environment)
+}
+
+/// A name that a shell can use, and that is not mcpd's own; as a pattern it may end with `*`.
+fn check_name(file: &File, name: &Spanned<String>, is_pattern: bool) -> anyhow::Result<()> {
+    let text = name.get_ref().as_str();
+    let plain = text.strip_suffix('*').filter(|_| is_pattern);
+    let plain = plain.unwrap_or(text);
+    let is_valid = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    if plain.is_empty()
+        || plain.starts_with(|char: char| char.is_ascii_digit())
+        || !plain.chars().all(is_valid)
+    {
+        let what = format!("`{text}` is no name of a variable");
+        return Err(file.error(name.span(), &what));
+    }
+    if plain.starts_with("MCPD_") {
+        let what = format!("`{text}`: names that begin with `MCPD_` are mcpd's own");
+        return Err(file.error(name.span(), &what));
+    }
+    Ok(())
+}
+
+async fn rule(
+    file: &File,
+    table: &ToolTable,
+    profiles: &Profiles,
+    executor: &Executor,
+) -> anyhow::Result<Rule> {
+    let pattern = &table.pattern;
+    let wrong = |error| file.error(pattern.span(), &format!("`match`: failed to {error}"));
+    let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
+    if let Some(name) = &table.sandbox {
+        let Some(profile) = profiles.get(name.get_ref()) else {
+            let what = unknown(name.get_ref(), profiles);
+            return Err(file.error(
+                name.span(),
+                &format!("`sandbox = \"{}\"`: {what}", name.get_ref()),
+            ));
+        };
+        rule = rule.profile(profile.clone());
+    }
+    if let Some(timeout) = table.timeout {
+        rule = rule.timeout(timeout.0);
+    }
+    if let Some(concurrency) = table.concurrency {
+        rule = rule.concurrency(concurrency);
+    }
+    if let Some(redact) = table.redact {
+        rule = rule.redact(redact);
+    }
+    for (name, source) in &table.env {
+        check_name(file, name, false)?;
+        let value = value(file, name.get_ref(), source, executor).await?;
+        rule = rule.variable(name.get_ref(), value);
+    }
+    Ok(rule)
+}
+
+/// The value of a variable. Errors say where it should have come from, never what came.
+async fn value(
+    file: &File,
+    name: &str,
+    source: &Spanned<Source>,
+    executor: &Executor,
+) -> anyhow::Result<String> {
+    let value = match source.get_ref() {
+        Source::Literal(text) => Ok(text.clone()),
+        Source::Pass => env::var(name).map_err(|error| match error {
+            env::VarError::NotPresent => "mcpd's own environment has no such variable".to_owned(),
+            env::VarError::NotUnicode(_) => "its value is not UTF-8".to_owned(),
+        }),
+        Source::File(path) => {
+            let path = file.absolute(path);
+            fs::read_to_string(&path)
+                .map_err(|error| format!("the file `{}` can't be read: {error}", path.display()))
+        }
+        Source::Command(words) => printed(file, words, executor).await,
+    };
+    let wrong = |what: String| at(file, source.span(), name, &what);
+    let mut value = value.map_err(wrong)?;
+    if !matches!(source.get_ref(), Source::Literal(_) | Source::Pass) && value.ends_with('\n') {
+        value.pop();
+    }
+    if value.contains('\0') {
+        return Err(wrong("the value has a NUL character".to_owned()));
+    }
+    Ok(value)
+}
+
+fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error {
+    file.error(span, &format!("`{name}`: {what}"))
+}
+
+/// What a program prints. What it says on stderr is not repeated: nobody knows what that is.
+async fn printed(file: &File, words: &[String], executor: &Executor) -> Result<String, String> {
+    let program = words.first().map_or("", String::as_str);
+    let mut limits = Limits::default();
+    limits.wall = SECRET_TIME_LIMIT;
+    let command = Command::new(program)
+        .args(&words[1..])
+        .current_dir(file.directory())
+        .limits(limits);
+    let outcome = executor
+        .run(command)
+        .await
+        .map_err(|error| format!("failed to {error}"))?;
+    match outcome.ending {
+        Ending::Exited(0) => {}
+        Ending::Exited(code) => {
+            return Err(format!("`{program}` failed with the exit code {code}"));
+        }
+        Ending::TimedOut { limit, .. } => {
+            return Err(format!(
+                "`{program}` took longer than {} s",
+                limit.as_secs()
+            ));
+        }
+        _ => {
+            return Err(format!(
+                "`{program}` was ended by a signal or printed too much"
+            ));
+        }
+    }
+    let whole = outcome.stdout.whole();
+    let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
+    text.ok_or_else(|| format!("`{program}` printed something that is too long or not UTF-8"))
+}

@@ -1,0 +1,185 @@
+//! The values of `mcpd.toml` that TOML has no type for: amounts, times, and where a secret comes from.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// Bytes: a number, or one with a unit as in `"64 MiB"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Amount(pub(super) u64);
+
+impl Amount {
+    fn parse(text: &str) -> Option<Self> {
+        const UNITS: &[(&str, u32)] =
+            &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
+        let (number, bits) = UNITS
+            .iter()
+            .find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)))?;
+        let number: u64 = number.trim_end().parse().ok()?;
+        number.checked_mul(1 << bits).map(Self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Amount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl Visitor<'_> for Reader {
+            type Value = Amount;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number of bytes, or a text such as \"64 MiB\"")
+            }
+
+            fn visit_i64<E: Error>(self, bytes: i64) -> Result<Amount, E> {
+                u64::try_from(bytes)
+                    .map(Amount)
+                    .map_err(|_| E::custom("a number of bytes is not negative"))
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Amount, E> {
+                Amount::parse(text).ok_or_else(|| {
+                    E::custom(format!(
+                        "`{text}` is no number of bytes; write one such as \"64 MiB\" (KiB, MiB, GiB, TiB)"
+                    ))
+                })
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+/// A time in seconds, above zero.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Seconds(pub(super) Duration);
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let seconds = f64::deserialize(deserializer)?;
+        let time = Duration::try_from_secs_f64(seconds).ok();
+        time.filter(|time| !time.is_zero())
+            .map(Self)
+            .ok_or_else(|| D::Error::custom("expected a number of seconds above 0"))
+    }
+}
+
+/// Where the value of a variable comes from.
+#[derive(PartialEq, Eq)]
+pub(super) enum Source {
+    /// It stands right here.
+    Literal(String),
+    /// From mcpd's own environment.
+    Pass,
+    /// The content of a file.
+    File(PathBuf),
+    /// What a program prints.
+    Command(Vec<String>),
+}
+
+/// Shows no value.
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Literal(_) => "Literal",
+            Self::Pass => "Pass",
+            Self::File(_) => "File",
+            Self::Command(_) => "Command",
+        })
+    }
+}
+
+/// A source that is written as a table.
+#[derive(serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Table {
+    pass: Option<bool>,
+    file: Option<PathBuf>,
+    command: Option<Vec<String>>,
+}
+
+const SOURCES: &str =
+    "expected a text, `{ pass = true }`, `{ file = \"…\" }` or `{ command = [\"…\"] }`";
+
+impl<'de> Deserialize<'de> for Source {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        /// Its errors repeat no value: it may be a secret without quotes.
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Source;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a text or a table")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<Source, E> {
+                Ok(Source::Literal(text.to_owned()))
+            }
+
+            fn visit_bool<E: Error>(self, _: bool) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
+            fn visit_i64<E: Error>(self, _: i64) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
+            fn visit_f64<E: Error>(self, _: f64) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, _: A) -> Result<Source, A::Error> {
+                Err(A::Error::custom(SOURCES))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Source, A::Error> {
+                let table = Table::deserialize(MapAccessDeserializer::new(map));
+                let table = table.map_err(|error: A::Error| {
+                    if error.to_string().starts_with("unknown field") {
+                        error
+                    } else {
+                        A::Error::custom(SOURCES)
+                    }
+                })?;
+                match (table.pass, table.file, table.command) {
+                    (Some(true), None, None) => Ok(Source::Pass),
+                    (None, Some(file), None) => Ok(Source::File(file)),
+                    (None, None, Some(command)) if !command.is_empty() => {
+                        Ok(Source::Command(command))
+                    }
+                    _ => Err(A::Error::custom(SOURCES)),
+                }
+            }
+        }
+
+        deserializer.deserialize_any(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, bytes: Option<u64>) {
+        assert_eq!(Amount::parse(text), bytes.map(Amount), "{text}");
+    }
+
+    #[test]
+    fn an_amount_has_a_unit_of_1024s() {
+        check("64", Some(64));
+        check("64KiB", Some(64 << 10));
+        check("64 MiB", Some(64 << 20));
+        check("2GiB", Some(2 << 30));
+        check("1 TiB", Some(1 << 40));
+        check("64MB", None);
+        check("-1", None);
+        check("MiB", None);
+        check("1.5GiB", None);
+        check("99999999999TiB", None);
+    }
+}

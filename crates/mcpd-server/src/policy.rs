@@ -1,0 +1,286 @@
+//! Who may do what: how scripts are confined, limited and equipped, in the words of whoever runs the server.
+//! What that comes to for one script is worked out when it is found, never when it is called.
+
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::time::Duration;
+
+use globset::{GlobBuilder, GlobMatcher};
+use mcpd_exec::{Limits, Sandbox};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+
+use crate::environment::Environment;
+
+mod redactor;
+mod terms;
+mod turns;
+
+pub(crate) use redactor::Redactor;
+pub use terms::Terms;
+pub(crate) use turns::Busy;
+
+/// How scripts are confined: a sandbox, and the limits that go with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Profile {
+    /// The sandbox.
+    pub sandbox: Sandbox,
+    /// Of these those that are optional; the others are set elsewhere.
+    pub limits: Limits,
+}
+
+impl Profile {
+    /// A sandbox without limits of its own.
+    #[must_use]
+    pub fn new(sandbox: Sandbox) -> Self {
+        Self {
+            sandbox,
+            limits: Limits::default(),
+        }
+    }
+
+    /// What is stricter of the two in every respect. What either allows to write may be written: both are the
+    /// words of one person.
+    fn joined(&self, other: &Self) -> Self {
+        let mut joined = self.clone();
+        let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
+        ours.level = ours.level.max(theirs.level);
+        ours.network = ours.network.max(theirs.network);
+        ours.missing = ours.missing.max(theirs.missing);
+        ours.run_as = theirs.run_as.or(ours.run_as);
+        for (ours, theirs) in [
+            (&mut ours.write, &theirs.write),
+            (&mut ours.hidden, &theirs.hidden),
+        ] {
+            ours.extend(theirs.iter().cloned());
+            ours.sort();
+            ours.dedup();
+        }
+        tighten(&mut joined.limits, &other.limits);
+        joined
+    }
+}
+
+/// Lowers every optional limit to that of `other`, if that has one.
+fn tighten(limits: &mut Limits, other: &Limits) {
+    fn lower<T: Ord + Copy>(limit: &mut Option<T>, other: Option<T>) {
+        *limit = limit.map_or(other, |limit| {
+            Some(other.map_or(limit, |other| limit.min(other)))
+        });
+    }
+    lower(&mut limits.cpu, other.cpu);
+    lower(&mut limits.address_space, other.address_space);
+    lower(&mut limits.file_size, other.file_size);
+    lower(&mut limits.open_files, other.open_files);
+    lower(&mut limits.processes, other.processes);
+    lower(&mut limits.memory, other.memory);
+}
+
+/// What holds for every script, and rules for some.
+///
+/// ```
+/// use mcpd_exec::Sandbox;
+/// use mcpd_server::{Policy, Profile, Rule};
+///
+/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// let reports = Rule::new("reports/**")?
+///     .profile(Profile::new(Sandbox::guarded().write("/srv/reports")))
+///     .variable("API_KEY", "ed9fb1c0");
+/// let policy = Policy::default().rule(reports);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Policy {
+    floor: Profile,
+    limits: Limits,
+    environment: Environment,
+    rules: Vec<Rule>,
+}
+
+impl Default for Policy {
+    /// No script is confined, and each inherits the environment of this process.
+    fn default() -> Self {
+        Self {
+            floor: Profile::default(),
+            limits: Limits::default(),
+            environment: Environment::of_this_process(),
+            rules: Vec::new(),
+        }
+    }
+}
+
+impl Policy {
+    /// Confines every script at least so far, whatever a rule says.
+    #[must_use]
+    pub fn floor(mut self, floor: Profile) -> Self {
+        self.floor = floor;
+        self
+    }
+
+    /// Runs every script within these limits, unless a rule or the script has another word.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// Gives every script this environment to start from.
+    #[must_use]
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Adds a rule. Of several for one script a later one goes before an earlier one; their variables add up.
+    #[must_use]
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
+        self
+    }
+
+    /// What it comes to for the script at `path`, whose file is in `directory`. Before a script has described itself
+    /// it has no `spec`, and no secrets to spill.
+    pub(crate) fn terms(
+        &self,
+        path: &ScriptPath,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+    ) -> Terms {
+        let mut orders = Orders::default();
+        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
+            orders.add(&rule.orders);
+        }
+        Terms::new(self, orders, directory, spec)
+    }
+
+    /// Says which secrets are too short to be told from other text.
+    pub(crate) fn warn_of_short_secrets(&self) {
+        for Rule { matcher, orders } in &self.rules {
+            let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
+            let variables = orders.variables.iter();
+            for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
+                if orders.redact != Some(false) {
+                    tracing::warn!(
+                        tools = matcher.glob().glob(),
+                        "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The text of a secret, which no `Debug` shows.
+#[derive(Clone)]
+struct Secret(String);
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[redacted]")
+    }
+}
+
+/// What holds for the scripts whose paths match a pattern.
+#[derive(Debug, Clone)]
+pub struct Rule {
+    matcher: GlobMatcher,
+    orders: Orders,
+}
+
+/// What a rule says, or several of them together.
+#[derive(Debug, Clone, Default)]
+struct Orders {
+    profile: Option<Profile>,
+    timeout: Option<Duration>,
+    concurrency: Option<NonZeroUsize>,
+    redact: Option<bool>,
+    variables: Vec<(String, Secret)>,
+}
+
+/// A pattern that can't be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("read the pattern `{pattern}`: {reason}")]
+pub struct PatternError {
+    pattern: String,
+    reason: String,
+}
+
+impl Rule {
+    /// A rule for the scripts whose paths match `pattern`: `*` stands for a part of a name, `**` for any number
+    /// of names.
+    ///
+    /// # Errors
+    ///
+    /// The pattern can't be read.
+    pub fn new(pattern: &str) -> Result<Self, PatternError> {
+        let glob = GlobBuilder::new(pattern)
+            .literal_separator(true)
+            .build()
+            .map_err(|error| PatternError {
+                pattern: pattern.to_owned(),
+                reason: error.kind().to_string(),
+            })?;
+        Ok(Self {
+            matcher: glob.compile_matcher(),
+            orders: Orders::default(),
+        })
+    }
+
+    /// Confines the scripts so.
+    #[must_use]
+    pub fn profile(mut self, profile: Profile) -> Self {
+        self.orders.profile = Some(profile);
+        self
+    }
+
+    /// Sets how long a run may take.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.orders.timeout = Some(timeout);
+        self
+    }
+
+    /// Sets how many runs of each script there may be at once.
+    #[must_use]
+    pub fn concurrency(mut self, concurrency: NonZeroUsize) -> Self {
+        self.orders.concurrency = Some(concurrency);
+        self
+    }
+
+    /// Sets whether the values of variables are taken out of what the scripts print. They are by default.
+    #[must_use]
+    pub fn redact(mut self, redact: bool) -> Self {
+        self.orders.redact = Some(redact);
+        self
+    }
+
+    /// Sets a variable whose value is a secret.
+    #[must_use]
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        let secret = Secret(value.into());
+        self.orders.variables.push((name.into(), secret));
+        self
+    }
+
+    fn covers(&self, path: &ScriptPath) -> bool {
+        self.matcher.is_match(path.as_str())
+    }
+}
+
+impl Orders {
+    /// Adds what a later rule says.
+    fn add(&mut self, later: &Self) {
+        self.profile = later.profile.clone().or(self.profile.take());
+        self.timeout = later.timeout.or(self.timeout);
+        self.concurrency = later.concurrency.or(self.concurrency);
+        self.redact = later.redact.or(self.redact);
+        for (name, secret) in &later.variables {
+            self.variables.retain(|(known, _)| known != name);
+            self.variables.push((name.clone(), secret.clone()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

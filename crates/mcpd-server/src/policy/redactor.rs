@@ -1,0 +1,275 @@
+//! Takes known secrets out of what a script prints. Exact matches only: a script that encodes a secret, or
+//! prints it piece by piece, gives it away all the same.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use bytes::Bytes;
+use mcpd_exec::{Captured, Line};
+use serde_json::Value;
+
+/// The shortest secret that is looked for, in bytes: anything shorter is found by chance all over a text.
+pub(super) const MIN_LENGTH: usize = 6;
+
+/// The shortest part of a secret that is looked for where an output was cut, in bytes.
+const MIN_PART: usize = 4;
+
+/// Finds the secrets of one script.
+pub(crate) struct Redactor {
+    finder: AhoCorasick,
+    /// What is looked for, and what is put in its place.
+    patterns: Vec<(String, String)>,
+}
+
+/// Shows no secret.
+impl fmt::Debug for Redactor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Redactor").finish_non_exhaustive()
+    }
+}
+
+impl Redactor {
+    /// What finds these secrets, by their names. `None` if there is none to find.
+    pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+        let mut patterns = Vec::new();
+        for (name, secret) in secrets {
+            for spelling in spellings(secret) {
+                patterns.push((spelling, format!("[redacted {name}]")));
+            }
+        }
+        if patterns.is_empty() {
+            return None;
+        }
+        let finder = AhoCorasick::builder()
+            .match_kind(MatchKind::LeftmostLongest)
+            .build(patterns.iter().map(|(spelling, _)| spelling))
+            .expect("secrets are shorter than an automaton can be large");
+        Some(Self { finder, patterns })
+    }
+
+    /// One line of output, or the piece of one.
+    pub(crate) fn line<'a>(&self, line: Line<'a>, continued: bool) -> Cow<'a, [u8]> {
+        self.piece(line.bytes, continued, line.continues)
+    }
+
+    /// A text that is known as a whole.
+    pub(crate) fn bytes(&self, text: Vec<u8>) -> Vec<u8> {
+        match self.piece(&text, false, false) {
+            Cow::Owned(redacted) => redacted,
+            Cow::Borrowed(_) => text,
+        }
+    }
+
+    /// An output that is text.
+    pub(crate) fn text(&self, output: &Captured) -> Captured {
+        match output.whole() {
+            Some(whole) => replaced(output, self.piece(&whole, false, false), &[]),
+            None => {
+                let head = self.piece(&output.head, false, true);
+                replaced(output, head, &self.piece(&output.tail, true, false))
+            }
+        }
+    }
+
+    /// An output that is JSON: it stays JSON, and a secret is found however its characters are written.
+    pub(crate) fn json(&self, output: &Captured) -> Captured {
+        let Some(whole) = output.whole() else {
+            return self.text(output);
+        };
+        if memchr::memchr(b'\\', &whole).is_none() && !self.finder.is_match(&whole) {
+            return output.clone();
+        }
+        let mut redacted = Vec::with_capacity(whole.len());
+        let mut rest = &whole[..];
+        while let Some(first) = rest.first() {
+            let (token, after) = rest.split_at(token_length(*first, rest));
+            redacted.extend_from_slice(&self.token(token));
+            rest = after;
+        }
+        // What is left is a secret that is made of several tokens.
+        replaced(output, self.piece(&redacted, false, false), &[])
+    }
+
+    /// One token of JSON.
+    fn token<'a>(&self, token: &'a [u8]) -> Cow<'a, [u8]> {
+        let text = match serde_json::from_slice(token) {
+            Ok(Value::String(text)) => text.into_bytes(),
+            // A number or a word.
+            _ => token.to_vec(),
+        };
+        match self.piece(&text, false, false) {
+            Cow::Borrowed(_) => Cow::Borrowed(token),
+            Cow::Owned(text) => {
+                let text = Value::String(String::from_utf8_lossy(&text).into_owned());
+                Cow::Owned(text.to_string().into_bytes())
+            }
+        }
+    }
+
+    /// A piece of text. Where it was cut, a part of a secret counts as one.
+    fn piece<'a>(&self, text: &'a [u8], cut_start: bool, cut_end: bool) -> Cow<'a, [u8]> {
+        let mut redacted = Cow::Borrowed(text);
+        if self.finder.is_match(text) {
+            let replacements: Vec<_> = self.patterns.iter().map(|(_, text)| text).collect();
+            redacted = Cow::Owned(self.finder.replace_all_bytes(text, &replacements));
+        }
+        if cut_end && let Some((start, replacement)) = self.start_in(&redacted) {
+            let kept = &redacted[..start];
+            redacted = Cow::Owned([kept, replacement.as_bytes()].concat());
+        }
+        if cut_start && let Some((length, replacement)) = self.end_in(&redacted) {
+            let kept = &redacted[length..];
+            redacted = Cow::Owned([replacement.as_bytes(), kept].concat());
+        }
+        redacted
+    }
+
+    /// How long the end of a secret is that `text` begins with.
+    fn end_in(&self, text: &[u8]) -> Option<(usize, &str)> {
+        let found = self.patterns.iter().filter_map(|(secret, replacement)| {
+            let secret = secret.as_bytes();
+            let mut lengths = (MIN_PART..secret.len()).rev();
+            let length =
+                lengths.find(|length| text.starts_with(&secret[secret.len() - length..]))?;
+            Some((length, replacement.as_str()))
+        });
+        found.max_by_key(|(length, _)| *length)
+    }
+
+    /// Where the beginning of a secret stands that `text` ends with.
+    fn start_in(&self, text: &[u8]) -> Option<(usize, &str)> {
+        let found = self.patterns.iter().filter_map(|(secret, replacement)| {
+            let secret = secret.as_bytes();
+            let mut lengths = (MIN_PART..secret.len()).rev();
+            let length = lengths.find(|length| text.ends_with(&secret[..*length]))?;
+            Some((text.len() - length, replacement.as_str()))
+        });
+        found.min_by_key(|(start, _)| *start)
+    }
+}
+
+/// How a secret may be written: as it is, inside a JSON string, and line by line.
+fn spellings(secret: &str) -> Vec<String> {
+    let mut spellings = vec![secret.to_owned()];
+    let quoted = Value::String(secret.to_owned()).to_string();
+    spellings.push(quoted[1..quoted.len() - 1].to_owned());
+    spellings.extend(secret.lines().map(|line| line.trim().to_owned()));
+    spellings.retain(|spelling| spelling.len() >= MIN_LENGTH);
+    spellings.sort();
+    spellings.dedup();
+    spellings
+}
+
+fn token_length(first: u8, text: &[u8]) -> usize {
+    let is_between = |byte: &u8| b"{}[],: \t\r\n\"".contains(byte);
+    match first {
+        b'"' => {
+            let mut is_escaped = false;
+            let end = text[1..].iter().position(|byte| match byte {
+                _ if is_escaped => {
+                    is_escaped = false;
+                    false
+                }
+                b'\\' => {
+                    is_escaped = true;
+                    false
+                }
+                byte => *byte == b'"',
+            });
+            end.map_or(text.len(), |end| end + 2)
+        }
+        byte if is_between(&byte) => 1,
+        _ => text.iter().position(is_between).unwrap_or(text.len()),
+    }
+}
+
+/// The output with this kept of it, and as much left out as before.
+fn replaced(output: &Captured, head: Cow<'_, [u8]>, tail: &[u8]) -> Captured {
+    let mut replaced = output.clone();
+    replaced.total_bytes = output.omitted() + (head.len() + tail.len()) as u64;
+    replaced.head = Bytes::from(head.into_owned());
+    replaced.tail = Bytes::copy_from_slice(tail);
+    replaced
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEY: &str = "s3cr\"et-key";
+    const PIN: &str = "123456";
+
+    fn redactor() -> Redactor {
+        let secrets = [("KEY", KEY), ("PIN", PIN), ("PEM", "-- begin\nabcdefgh\n")];
+        Redactor::new(secrets.into_iter()).unwrap()
+    }
+
+    fn captured(head: &str, tail: &str, omitted: u64) -> Captured {
+        let mut captured = Captured::default();
+        captured.head = Bytes::copy_from_slice(head.as_bytes());
+        captured.tail = Bytes::copy_from_slice(tail.as_bytes());
+        captured.total_bytes = (head.len() + tail.len()) as u64 + omitted;
+        captured
+    }
+
+    #[track_caller]
+    fn check(head: &str, tail: &str, omitted: u64, expected: &str) {
+        let redacted = redactor().text(&captured(head, tail, omitted));
+        assert_eq!(redacted.omitted(), omitted);
+        let (head, tail) = (&redacted.head, &redacted.tail);
+        let seen = [&head[..], b"|", &tail[..]].concat();
+        assert_eq!(String::from_utf8(seen).unwrap(), expected);
+    }
+
+    #[test]
+    fn a_secret_is_replaced_by_its_name() {
+        check("a s3cr\"et-key b", "", 0, "a [redacted KEY] b|");
+        check("123456123456", "", 0, "[redacted PIN][redacted PIN]|");
+        check("12345 s3cret", "", 0, "12345 s3cret|");
+    }
+
+    #[test]
+    fn it_is_found_inside_json_and_line_by_line() {
+        check(
+            r#"{"k":"s3cr\"et-key"}"#,
+            "",
+            0,
+            r#"{"k":"[redacted KEY]"}|"#,
+        );
+        check("> abcdefgh", "", 0, "> [redacted PEM]|");
+    }
+
+    #[test]
+    fn a_part_is_found_where_an_output_was_cut() {
+        check("x 1234", "3456 y", 10, "x [redacted PIN]|[redacted PIN] y");
+        check("x 123", "456 y", 10, "x 123|456 y");
+        check("x 123", "456 y", 0, "x [redacted PIN] y|");
+    }
+
+    #[track_caller]
+    fn check_json(json: &str, expected: &str) {
+        let redacted = redactor().json(&captured(json, "", 0));
+        assert_eq!(String::from_utf8_lossy(&redacted.head), expected);
+    }
+
+    #[test]
+    fn json_stays_json() {
+        check_json(
+            r#"{"a": "x s3cr\u0022et\u002dkey", "b":123456,"c" : [1.50, true]}"#,
+            r#"{"a": "x [redacted KEY]", "b":"[redacted PIN]","c" : [1.50, true]}"#,
+        );
+        check_json(r#"{"123456": "\\"}"#, r#"{"[redacted PIN]": "\\"}"#);
+        check_json(r#"{"a": "123456"#, r#"{"a": "\"[redacted PIN]""#);
+    }
+
+    #[test]
+    fn a_secret_does_not_show_in_debug() {
+        assert_eq!(format!("{:?}", redactor()), "Redactor { .. }");
+    }
+
+    #[test]
+    fn what_is_too_short_is_not_looked_for() {
+        assert!(Redactor::new([("A", "12345"), ("B", "")].into_iter()).is_none());
+    }
+}

@@ -1,0 +1,189 @@
+//! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
+
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
+use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec};
+
+use super::turns::{Busy, Turn, Turns};
+use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
+use crate::environment::Inherited;
+
+/// How much of an output is kept that is of use only as a whole, in bytes.
+const STRUCTURED_OUTPUT: usize = 16 << 20;
+
+/// How many runs of a script there are at once if nobody has another wish.
+const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
+
+/// What one script may do, and what it is given.
+#[derive(Debug)]
+pub struct Terms {
+    sandbox: Sandbox,
+    limits: Limits,
+    environment: Inherited,
+    variables: Vec<(String, Secret)>,
+    redactor: Option<Arc<Redactor>>,
+    turns: Turns,
+}
+
+impl Terms {
+    pub(super) fn new(
+        policy: &Policy,
+        orders: Orders,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+    ) -> Self {
+        let Profile {
+            mut sandbox,
+            limits: kernel,
+        } = match &orders.profile {
+            Some(profile) => policy.floor.joined(profile),
+            None => policy.floor.clone(),
+        };
+        if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
+            // Where links lead now: a path that leaves what is allowed by one allows nothing.
+            let allowed = sandbox.write.iter().map(|path| real(path)).collect();
+            sandbox.write = allowed;
+            sandbox = sandbox.tightened(&wished(wish, directory));
+        }
+        let mut limits = policy.limits.clone();
+        tighten(&mut limits, &kernel);
+        let declared = spec.and_then(|spec| spec.timeout);
+        limits.wall = orders.timeout.or(declared).unwrap_or(limits.wall);
+        if spec.is_some_and(is_wanted_whole) {
+            limits.capture_head = limits.capture_head.max(STRUCTURED_OUTPUT);
+        }
+        let declared = spec.and_then(|spec| spec.concurrency?.try_into().ok());
+        let concurrency = orders.concurrency.or(declared).unwrap_or(CONCURRENCY);
+        let variables = match spec {
+            Some(_) => orders.variables,
+            None => Vec::new(),
+        };
+        let secrets = variables
+            .iter()
+            .map(|(name, secret)| (name.as_str(), secret.0.as_str()));
+        let redactor = match orders.redact {
+            Some(false) => None,
+            _ => Redactor::new(secrets).map(Arc::new),
+        };
+        Self {
+            environment: policy.environment.at(sandbox.level),
+            sandbox,
+            limits,
+            redactor,
+            variables,
+            turns: Turns::new(concurrency),
+        }
+    }
+
+    /// How it is confined.
+    #[must_use]
+    pub fn sandbox(&self) -> &Sandbox {
+        &self.sandbox
+    }
+
+    /// What one run of it may use.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The names of the variables that it alone is given, in their order.
+    pub fn variables(&self) -> impl Iterator<Item = &str> {
+        self.variables.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// The command under these terms.
+    pub(crate) fn apply(&self, command: Command) -> Command {
+        let command = self
+            .environment
+            .prepare(command)
+            .limits(self.limits.clone())
+            .sandbox(self.sandbox.clone());
+        self.variables
+            .iter()
+            .fold(command, |command, (name, secret)| {
+                command.env(name, &secret.0)
+            })
+    }
+
+    /// What takes its secrets out of what it prints.
+    pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
+        self.redactor.as_ref()
+    }
+
+    /// Waits for its turn to run.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait for it already.
+    pub(crate) async fn turn(&self) -> Result<Turn, Busy> {
+        self.turns.take().await
+    }
+
+    /// Whether mcpd may read `file` on its behalf; the path is one without links.
+    ///
+    /// A confined script could otherwise have mcpd read what it may not read itself.
+    pub(crate) fn may_hand_over(&self, file: &Path, directory: &Path) -> bool {
+        if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
+            return true;
+        }
+        let is_below = |directory: &PathBuf| file.starts_with(real(directory));
+        let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
+        is_its_own && !self.sandbox.hidden.iter().any(is_below)
+    }
+}
+
+/// Of a text the beginning and the end are worth something; of JSON, or of a resource, they aren't.
+fn is_wanted_whole(spec: &ScriptSpec) -> bool {
+    spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
+}
+
+fn wished(wish: &SandboxWish, directory: &Path) -> Sandbox {
+    let mut sandbox = match wish.level {
+        SandboxLevel::Strict => Sandbox::strict(),
+        _ => Sandbox::guarded(),
+    };
+    if !wish.network {
+        sandbox.network = Network::Off;
+    }
+    for path in &wish.write {
+        sandbox = sandbox.write(real(&absolute(path, directory)));
+    }
+    for path in &wish.hide {
+        sandbox = sandbox.hide(absolute(path, directory));
+    }
+    sandbox
+}
+
+/// A path as a script writes it: `~/` is the home directory of whoever runs mcpd.
+fn absolute(path: &str, directory: &Path) -> PathBuf {
+    match (path.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => directory.join(path),
+    }
+}
+
+/// Where a path leads, as far as there is anything yet.
+fn real(path: &Path) -> PathBuf {
+    if let Ok(real) = path.canonicalize() {
+        return real;
+    }
+    let Some(parent) = path.parent() else {
+        return path.to_owned();
+    };
+    let mut parent = real(parent);
+    match path.file_name() {
+        Some(name) => parent.push(name),
+        // It ends with `..`.
+        None => {
+            parent.pop();
+        }
+    }
+    parent
+}
+
+#[cfg(test)]
+mod tests;

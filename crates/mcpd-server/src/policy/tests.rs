@@ -1,0 +1,105 @@
+//! Which rules hold for a script, and what they come to.
+
+use std::time::Duration;
+
+use mcpd_exec::{Level, Missing, Network, RunAs};
+
+use super::*;
+
+fn terms(policy: &Policy, path: &str) -> Terms {
+    let path = path.parse().unwrap();
+    policy.terms(&path, Path::new("/nowhere"), Some(&ScriptSpec::default()))
+}
+
+#[track_caller]
+fn check_pattern(pattern: &str, path: &str, matches: bool) {
+    let rule = Rule::new(pattern).unwrap();
+    assert_eq!(
+        rule.covers(&path.parse().unwrap()),
+        matches,
+        "{pattern} {path}"
+    );
+}
+
+#[test]
+fn a_pattern_matches_whole_paths() {
+    check_pattern("reports/*", "reports/sales", true);
+    check_pattern("reports/*", "reports/2026/sales", false);
+    check_pattern("reports/**", "reports/2026/sales", true);
+    check_pattern("**", "sales", true);
+    check_pattern("*", "reports/sales", false);
+    check_pattern("sal[ae]s", "sales", true);
+    check_pattern("sale", "sales", false);
+    check_pattern("{add,sub}", "sub", true);
+}
+
+#[test]
+fn a_pattern_that_can_not_be_read_is_refused() {
+    let error = Rule::new("reports/[").unwrap_err().to_string();
+    assert!(
+        error.starts_with("read the pattern `reports/[`: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_later_rule_goes_before_an_earlier_one_and_variables_add_up() {
+    let all = Rule::new("**")
+        .unwrap()
+        .timeout(Duration::from_secs(1))
+        .profile(Profile::new(Sandbox::guarded()))
+        .variable("A", "first")
+        .variable("B", "second");
+    let one = Rule::new("one")
+        .unwrap()
+        .timeout(Duration::from_secs(2))
+        .variable("A", "other");
+    let policy = Policy::default().rule(all).rule(one);
+    let one = terms(&policy, "one");
+    assert_eq!(one.limits().wall, Duration::from_secs(2));
+    assert_eq!(one.sandbox().level, Level::Guarded);
+    assert_eq!(one.variables().collect::<Vec<_>>(), ["B", "A"]);
+    let two = terms(&policy, "two");
+    assert_eq!(two.limits().wall, Duration::from_secs(1));
+}
+
+#[test]
+fn no_rule_goes_below_the_floor() {
+    let mut floor = Profile::new(Sandbox::guarded().write("/a").network(Network::Off));
+    floor.limits.memory = Some(64);
+    floor.limits.cpu = Some(Duration::from_secs(9));
+    let mut loose = Profile::new(Sandbox::none().run_as(RunAs::new(1, 2)));
+    loose.limits.memory = Some(128);
+    let mut strict = Profile::new(Sandbox::strict().write("/b").network(Network::Host));
+    strict.limits.memory = Some(32);
+    let policy = Policy::default()
+        .floor(floor)
+        .rule(Rule::new("loose").unwrap().profile(loose))
+        .rule(Rule::new("strict").unwrap().profile(strict));
+
+    let loose = terms(&policy, "loose");
+    assert_eq!(loose.sandbox().level, Level::Guarded);
+    assert_eq!(loose.sandbox().network, Network::Off);
+    assert_eq!(loose.sandbox().run_as, Some(RunAs::new(1, 2)));
+    assert_eq!(loose.limits().memory, Some(64));
+    assert_eq!(loose.limits().cpu, Some(Duration::from_secs(9)));
+
+    let strict = terms(&policy, "strict");
+    assert_eq!(strict.sandbox().level, Level::Strict);
+    assert_eq!(strict.sandbox().missing, Missing::Refuse);
+    assert_eq!(strict.sandbox().network, Network::Off);
+    assert_eq!(strict.sandbox().write, [Path::new("/a"), Path::new("/b")]);
+    assert_eq!(strict.limits().memory, Some(32));
+}
+
+#[test]
+fn secrets_show_in_no_debug() {
+    let rule = Rule::new("**").unwrap().variable("KEY", "s3cret-key");
+    let policy = Policy::default().rule(rule);
+    for shown in [format!("{policy:?}"), format!("{:?}", terms(&policy, "x"))] {
+        assert!(
+            shown.contains("KEY") && !shown.contains("s3cret-key"),
+            "{shown}"
+        );
+    }
+}

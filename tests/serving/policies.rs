@@ -1,0 +1,210 @@
+//! What scripts may do, seen from the wire: confinement, secrets and turns as the configuration says.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Pipes, Sandbox};
+use serde_json::{Value, json};
+
+use crate::{Server, call, text};
+
+/// The value of a secret, which no message may hold.
+const SECRET: &str = "s3cr\"et-of-alice";
+
+/// A script that answers `--help` with `metadata` and does `body` when it is called.
+fn script(metadata: &str, body: &str) -> String {
+    format!("#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{metadata}'; exit; }}\n{body}\n")
+}
+
+fn configured(configuration: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    sandbox
+}
+
+/// Serves a sandbox with its configuration over stdio and then over HTTP.
+fn on_each_transport(sandbox: &Sandbox, check: impl Fn(&mut dyn Server)) {
+    let arguments = ["--config", "mcpd.toml"];
+    check(&mut Pipes::start(sandbox, &arguments));
+    check(&mut Daemon::start(sandbox, &arguments));
+}
+
+/// Tries to write the file `outside` in the directory above its own, and says how that went.
+const WRITER: &str = "echo x 2>/dev/null >\"$PWD/../outside\" && echo written || echo refused";
+
+#[track_caller]
+fn check_writing(configuration: &str, metadata: &str, expected: &str) {
+    let sandbox = configured(configuration).with_script("writer", &script(metadata, WRITER));
+    on_each_transport(&sandbox, |server| {
+        assert_eq!(text(&server.call("writer", json!({}))), expected);
+    });
+    assert_eq!(
+        sandbox.path().join("outside").exists(),
+        expected == "written"
+    );
+}
+
+#[test]
+fn a_guarded_script_writes_nothing_outside() {
+    let guarded = "[[tool]]\nmatch = \"writer\"\nsandbox = \"guarded\"\n";
+    check_writing("", "{}", "written");
+    check_writing(guarded, "{}", "refused");
+    check_writing("", r#"{"sandbox": "guarded"}"#, "refused");
+}
+
+#[test]
+fn a_guarded_script_writes_where_it_is_allowed_to() {
+    let allowed = "[sandbox.x]\nwrite = [\".\"]\n[[tool]]\nmatch = \"writer\"\nsandbox = \"x\"\n";
+    check_writing(allowed, "{}", "written");
+    check_writing(allowed, r#"{"sandbox": {"write": [".."]}}"#, "written");
+    check_writing(allowed, r#"{"sandbox": {"write": ["."]}}"#, "refused");
+    check_writing("", r#"{"sandbox": {"write": [".."]}}"#, "written");
+}
+
+#[test]
+fn a_guarded_script_is_not_read_to_what_it_may_not_read() {
+    let reader = r#"echo '{"contents": [{"uri": "x:/", "path": "../mcpd.toml"}]}'"#;
+    let metadata = r#"{"kind": "resource", "uri": "x:/", "output": "mcp"}"#;
+    let read =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "x:/"}});
+    for (sandbox, is_read) in [("none", true), ("guarded", false)] {
+        let configuration = format!("[[tool]]\nmatch = \"reader\"\nsandbox = \"{sandbox}\"\n");
+        let sandbox = configured(&configuration).with_script("reader", &script(metadata, reader));
+        on_each_transport(&sandbox, |server| {
+            let answer = server.exchange(&read);
+            assert_eq!(answer["result"].is_object(), is_read, "{answer}");
+            assert_eq!(answer.to_string().contains("match ="), is_read, "{answer}");
+        });
+    }
+}
+
+fn with_secret() -> Sandbox {
+    let sandbox = configured("[[tool]]\nmatch = \"*\"\n[tool.env]\nKEY = { file = \"key\" }\n");
+    fs::write(sandbox.path().join("key"), SECRET).unwrap();
+    sandbox
+}
+
+/// Calls a script that knows the secret, and gives every message that comes of it.
+#[track_caller]
+fn check_secret(metadata: &str, body: &str, method: &str, params: &Value, expected: &str) {
+    let sandbox = with_secret().with_script("teller", &script(metadata, body));
+    let mut client = Pipes::start(&sandbox, &["--config", "mcpd.toml"]);
+    let mut message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    message["params"]["_meta"] = json!({
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/logLevel": "debug",
+    });
+    client.send(message.to_string().as_bytes());
+    let mut said = String::new();
+    loop {
+        let message = client.receive();
+        said += &message.to_string();
+        if message["id"] == 1 {
+            break;
+        }
+    }
+    assert!(!said.contains("et-of-alice"), "{said}");
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_secret_is_in_no_answer() {
+    let tool = json!({"name": "teller", "arguments": {}});
+    check_secret(
+        "{}",
+        "echo \"it is $KEY\"",
+        "tools/call",
+        &tool,
+        "it is [redacted KEY]",
+    );
+    check_secret(
+        "{}",
+        "echo \"it is $KEY\" >&2; exit 1",
+        "tools/call",
+        &tool,
+        "it is [redacted KEY]",
+    );
+    let json = r#"printf '{"a": "s3cr\\u0022et-of-alice", "b": 1.50}'"#;
+    let metadata = r#"{"output": "json"}"#;
+    check_secret(
+        metadata,
+        json,
+        "tools/call",
+        &tool,
+        r#""structuredContent":{"a":"[redacted KEY]","b":1.5}"#,
+    );
+    let prompt = json!({"name": "teller"});
+    check_secret(
+        r#"{"kind": "prompt"}"#,
+        "echo \"$KEY\"",
+        "prompts/get",
+        &prompt,
+        "[redacted KEY]",
+    );
+    let resource = json!({"uri": "x:/"});
+    let metadata = r#"{"kind": "resource", "uri": "x:/"}"#;
+    check_secret(
+        metadata,
+        "echo \"$KEY\"",
+        "resources/read",
+        &resource,
+        "[redacted KEY]",
+    );
+    let state = json!({"uri": "mcpd://teller/state"});
+    check_secret(
+        r#"{"state": true}"#,
+        "echo \"$KEY\"",
+        "resources/read",
+        &state,
+        "[redacted KEY]",
+    );
+}
+
+#[test]
+fn a_secret_is_in_no_notification() {
+    let tool = json!({"name": "teller", "arguments": {}});
+    let progress = "echo \"PROGRESS 1/2 $KEY\" >&2; sleep 0.1";
+    check_secret(
+        "{}",
+        progress,
+        "tools/call",
+        &tool,
+        r#""message":"[redacted KEY]""#,
+    );
+}
+
+#[test]
+fn a_secret_is_not_there_for_the_description() {
+    let help = "#!/bin/sh\necho \"{\\\"description\\\": \\\"it is ${KEY:-unknown}\\\"}\"\n";
+    let sandbox = with_secret().with_script("teller", help);
+    on_each_transport(&sandbox, |server| {
+        let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+        let tools = server.exchange(&list);
+        assert_eq!(tools["result"]["tools"][0]["description"], "it is unknown");
+    });
+}
+
+#[test]
+fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
+    let body =
+        "mkdir busy || echo 'both at once'\nuntil [ -e go ]; do sleep 0.02; done\nrmdir busy";
+    let metadata = r#"{"description": "x", "concurrency": 1}"#;
+    let sandbox = Sandbox::new().with_script("slow", &script(metadata, body));
+    let mut client = Pipes::start(&sandbox, &[]);
+    // One runs, 256 wait, and one is too much.
+    for id in 1..=258 {
+        let mut message = call("slow", json!({}));
+        message["id"] = id.into();
+        client.send(message.to_string().as_bytes());
+    }
+    let refused = client.receive();
+    assert_eq!(refused["result"]["isError"], true, "{refused}");
+    let said = "The script `slow` is busy: 256 calls of it are waiting already. Try again in a few seconds.";
+    assert_eq!(text(&refused["result"]), said);
+    fs::write(sandbox.path().join("scripts/go"), "").unwrap();
+    for _ in 1..=257 {
+        let answer = client.receive();
+        assert_eq!(text(&answer["result"]), "", "{answer}");
+    }
+}
