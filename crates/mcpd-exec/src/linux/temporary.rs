@@ -1,42 +1,69 @@
 //! Temporary directories for runs: one for each run at a time, emptied after it, and kept for the next one, so that the
 //! Landlock rulesets that allow writing there can be kept too.
 
-use std::fs::{self, DirBuilder, Metadata};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs::{self, DirBuilder};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
+
+use rustix::fs::{Mode, OFlags};
 
 use super::landlock::Ruleset;
 use super::tree;
 use crate::sandbox::{RunAs, Sandbox};
 
+/// Only its owner can enter it.
+const PRIVATE: u32 = 0o700;
+
 /// The directories of one executor, below one that is made when it is needed and removed with this.
 #[derive(Debug)]
 pub(crate) struct Directories {
     root: PathBuf,
-    made: OnceLock<()>,
     idle: Mutex<Vec<Directory>>,
     /// Empties what was used.
     tidier: OnceLock<mpsc::Sender<Directory>>,
 }
 
-/// One of them.
+/// One of them. A run may do to it whatever its sandbox allows, which may be to put something else in its place.
 #[derive(Debug)]
 struct Directory {
     path: PathBuf,
     owner: Option<RunAs>,
     /// As it was when it was empty.
-    untouched: Touched,
+    empty: Seen,
     /// For the sandboxes that were used with it last.
     rulesets: Vec<(Sandbox, Arc<Ruleset>)>,
 }
 
-/// Changes whenever an entry of a directory comes or goes.
-type Touched = (i64, i64);
+/// Which directory it is, and when it or its entries changed last, which nobody can forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Seen {
+    device: u64,
+    inode: u64,
+    changed: Duration,
+}
 
-fn touched(metadata: &Metadata) -> Touched {
-    (metadata.mtime(), metadata.mtime_nsec())
+impl Seen {
+    /// Links are not followed.
+    fn at(path: &Path) -> io::Result<Self> {
+        let metadata = fs::symlink_metadata(path)?;
+        let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+        Ok(Self {
+            device: metadata.dev(),
+            inode: metadata.ino(),
+            changed: Duration::new(seconds.unsigned_abs(), nanoseconds as u32),
+        })
+    }
+
+    /// So long ago that another change would show: kernels before 6.13 tell the time in ticks.
+    fn is_settled(self) -> bool {
+        const TICK: Duration = Duration::from_millis(20);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        now.is_ok_and(|now| now > self.changed + TICK)
+    }
 }
 
 impl Directories {
@@ -44,7 +71,6 @@ impl Directories {
     pub(crate) fn below(parent: &Path) -> Self {
         Self {
             root: parent.join(format!("mcpd-run-{:016x}", tree::random())),
-            made: OnceLock::new(),
             idle: Mutex::default(),
             tidier: OnceLock::new(),
         }
@@ -59,52 +85,64 @@ impl Directories {
     ///
     /// # Errors
     ///
-    /// It can't be made, or somebody else has made one of its name.
+    /// It can't be made.
     pub(crate) fn lease(self: &Arc<Self>, owner: Option<RunAs>) -> io::Result<Lease> {
-        let idle = self.idle().pop();
-        let mut directory = match idle {
-            Some(directory) => directory,
-            None => self.make()?,
-        };
+        let mut directory = self.idle_directory().map_or_else(|| self.make(), Ok)?;
         if directory.owner != owner {
             let RunAs { user, group } = owner.unwrap_or_else(ourselves);
-            std::os::unix::fs::chown(&directory.path, Some(user), Some(group))?;
+            lchown(&directory.path, Some(user), Some(group))?;
             directory.owner = owner;
+            directory.empty = Seen::at(&directory.path)?;
         }
-        directory.untouched = touched(&fs::metadata(&directory.path)?);
         Ok(Lease {
+            settled: directory.empty.is_settled(),
             directory: Some(directory),
             home: Arc::clone(self),
         })
     }
 
-    fn make(&self) -> io::Result<Directory> {
-        if self.made.get().is_none() {
-            // Passable, for those who run as somebody else.
-            make_directory(&self.root, 0o711)?;
-            self.made.get_or_init(|| ());
+    fn idle_directory(self: &Arc<Self>) -> Option<Directory> {
+        loop {
+            let directory = self.idle().pop()?;
+            if directory.is_empty() {
+                return Some(directory);
+            }
+            self.tidy(directory);
         }
-        static NUMBER: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let path = self.root.join(number.to_string());
-        make_directory(&path, 0o700)?;
+    }
+
+    fn make(&self) -> io::Result<Directory> {
+        // Not to be guessed, so that nobody else has made it.
+        let path = self.root.join(format!("{:016x}", tree::random()));
+        self.make_root()?;
+        make_directory(&path, PRIVATE)?;
         Ok(Directory {
+            empty: Seen::at(&path)?,
             path,
             owner: None,
-            untouched: Touched::default(),
             rulesets: Vec::new(),
         })
+    }
+
+    /// It may have been cleaned away since it was made.
+    fn make_root(&self) -> io::Result<()> {
+        match fs::symlink_metadata(&self.root) {
+            Ok(metadata) if metadata.is_dir() => Ok(()),
+            Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
+            // Passable, for those who run as somebody else.
+            Err(_) => match make_directory(&self.root, 0o711) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                other => other,
+            },
+        }
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Directory>> {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take_back(self: &Arc<Self>, directory: Directory) {
-        let is_untouched = |metadata: &Metadata| touched(metadata) == directory.untouched;
-        if fs::metadata(&directory.path).is_ok_and(|metadata| is_untouched(&metadata)) {
-            self.idle().push(directory);
-        } else if let Some(tidier) = self.tidier() {
+    fn tidy(self: &Arc<Self>, directory: Directory) {
+        if let Some(tidier) = self.tidier() {
             // The thread lives as long as its senders.
             tidier.send(directory).ok();
         }
@@ -115,9 +153,11 @@ impl Directories {
             let (sender, receiver) = mpsc::channel::<Directory>();
             let home = Arc::downgrade(self);
             let tidy = move || {
-                for directory in receiver {
-                    empty(&directory.path);
-                    if let Some(home) = home.upgrade() {
+                for mut directory in receiver {
+                    // One that is not there or stays full is not used again.
+                    if directory.clear().is_ok()
+                        && let Some(home) = home.upgrade()
+                    {
                         home.idle().push(directory);
                     }
                 }
@@ -133,10 +173,76 @@ impl Directories {
     }
 }
 
+impl Drop for Directories {
+    fn drop(&mut self) {
+        // What can't be removed is not ours any more.
+        remove(&self.root).ok();
+    }
+}
+
+impl Directory {
+    fn is_empty(&self) -> bool {
+        Seen::at(&self.path).is_ok_and(|seen| seen == self.empty)
+    }
+
+    /// Removes everything in it.
+    ///
+    /// # Errors
+    ///
+    /// It is not there, or something stays.
+    fn clear(&mut self) -> io::Result<()> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = rustix::fs::open(&self.path, flags, Mode::empty())?;
+        // By this name it stays the same, whatever is put in its place.
+        let name = PathBuf::from(format!("/proc/self/fd/{}/", held.as_raw_fd()));
+        let seen = Seen::at(&name)?;
+        if (seen.device, seen.inode) != (self.empty.device, self.empty.inode) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        if fs::metadata(&name)?.permissions().mode() & 0o7777 != PRIVATE {
+            set_mode(&name, PRIVATE)?;
+        }
+        for entry in fs::read_dir(&name)? {
+            remove(&entry?.path())?;
+        }
+        self.empty = Seen::at(&name)?;
+        Ok(())
+    }
+}
+
 /// With this mode whatever the umask. Fails if there is anything of that name.
 fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
-    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode))
+    set_mode(path, mode)
+}
+
+fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// Removes whatever is there, with all that is in it.
+///
+/// # Errors
+///
+/// There is nothing, or something stays.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    if !fs::symlink_metadata(path)?.is_dir() {
+        return fs::remove_file(path);
+    }
+    fs::remove_dir_all(path).or_else(|_| {
+        // Its owner can close a directory to itself, and open it again.
+        open_up(path);
+        fs::remove_dir_all(path)
+    })
+}
+
+fn open_up(directory: &Path) {
+    set_mode(directory, PRIVATE).ok();
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            open_up(&entry.path());
+        }
+    }
 }
 
 fn ourselves() -> RunAs {
@@ -146,31 +252,13 @@ fn ourselves() -> RunAs {
     }
 }
 
-impl Drop for Directories {
-    fn drop(&mut self) {
-        if self.made.get().is_some() {
-            // What can't be removed is not ours any more.
-            fs::remove_dir_all(&self.root).ok();
-        }
-    }
-}
-
-/// Removes everything in a directory, as far as that goes.
-fn empty(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        let path = entry.path();
-        match entry.file_type() {
-            Ok(kind) if kind.is_dir() => fs::remove_dir_all(path).ok(),
-            _ => fs::remove_file(path).ok(),
-        };
-    }
-}
-
 /// A directory for one run. It is emptied and goes back when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Lease {
     /// Taken on drop.
     directory: Option<Directory>,
+    /// Whatever is done to it shows.
+    settled: bool,
     home: Arc<Directories>,
 }
 
@@ -214,7 +302,11 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(directory) = self.directory.take() {
-            self.home.take_back(directory);
+            if self.settled && directory.is_empty() {
+                self.home.idle().push(directory);
+            } else {
+                self.home.tidy(directory);
+            }
         }
     }
 }

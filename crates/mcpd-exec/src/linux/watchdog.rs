@@ -4,13 +4,13 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use std::{env, fs, thread};
+use std::{env, thread};
 
-use super::tree;
+use super::{temporary, tree};
 
 /// The first argument of the second process.
 const ARGUMENT: &str = "__mcpd-exec-watchdog";
@@ -90,7 +90,7 @@ fn second_process(temporary: &Path) -> io::Result<Child> {
 /// Does the work of the second process, if this is to be it.
 pub(crate) fn run() -> bool {
     let arguments: Vec<OsString> = env::args_os().skip(1).collect();
-    let [first, nonce, temporary] = arguments.as_slice() else {
+    let [first, nonce, directory] = arguments.as_slice() else {
         return false;
     };
     let Some(nonce) = nonce.to_str().and_then(|nonce| nonce.parse().ok()) else {
@@ -103,7 +103,7 @@ pub(crate) fn run() -> bool {
     io::stdin().read_to_end(&mut last_words).ok();
     if last_words != ALL_IS_WELL {
         tree::end_all(nonce);
-        fs::remove_dir_all(PathBuf::from(temporary)).ok();
+        temporary::remove(Path::new(directory)).ok();
     }
     true
 }

@@ -25,4 +25,6 @@ mod start;
 mod support;
 #[cfg(target_os = "linux")]
 mod system_calls;
+#[cfg(target_os = "linux")]
+mod temporary;
 mod time_out;

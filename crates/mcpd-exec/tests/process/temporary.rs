@@ -1,0 +1,120 @@
+//! Each confined run has a directory for its temporary files, and nothing of another run is in it.
+
+use std::fs;
+use std::path::Path;
+
+use mcpd_exec::{Config, Executor, Level, Outcome, Sandbox};
+
+use crate::support::{World, eventually, levels, within};
+
+/// A world whose runs have their temporary directories in it, in `temporary`.
+fn world() -> World {
+    let mut config = Config::default();
+    config.reaper = true;
+    let mut world = World::new();
+    fs::create_dir(world.directory().join("temporary")).unwrap();
+    config.temporary = Some(world.directory().join("temporary"));
+    world.executor = Executor::new(config).unwrap();
+    world
+}
+
+async fn run(world: &World, sandbox: Sandbox, body: &str) -> Outcome {
+    let outcome = world.run_in(sandbox, world.sh(body)).await;
+    assert!(outcome.success(), "{body}: {outcome:?}");
+    outcome
+}
+
+/// What one run does to its directory does not matter to those that follow.
+async fn check(body: &str) {
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let world = world();
+        run(&world, Sandbox::at(level), body).await;
+        followed_by_clean_runs(&world, level).await;
+    }
+}
+
+/// Nor if it may write where all those directories are.
+async fn check_writing(body: &str) {
+    if levels().await.any(|level| level == Level::Guarded) {
+        let world = world();
+        let writing = Sandbox::guarded().write(world.directory().join("temporary"));
+        run(&world, writing, body).await;
+        followed_by_clean_runs(&world, Level::Guarded).await;
+    }
+}
+
+async fn followed_by_clean_runs(world: &World, level: Level) {
+    // At `strict` the scripts can be seen there too.
+    let look =
+        "ls -A $TMPDIR | grep -v '^.tmp'; stat -c %a $TMPDIR; echo x > $(mktemp); cat $TMPDIR/*";
+    let mode = if level == Level::Strict { 1777 } else { 700 };
+    for _ in 0..3 {
+        let outcome = run(world, Sandbox::at(level), look).await;
+        let text = outcome.stdout.to_text_lossy();
+        assert_eq!(text, format!("{mode}\nx\n"), "at {level}");
+    }
+}
+
+#[tokio::test]
+async fn the_next_run_finds_nothing() {
+    check("true").await;
+    check("cd $TMPDIR; echo x > file; mkdir -p a/b/c; ln -s / link; mkfifo pipe").await;
+    check("cd $TMPDIR; mkdir -p a/b; echo x > a/b/c; chmod 0 a/b a").await;
+}
+
+#[tokio::test]
+async fn a_run_can_not_hide_that_it_left_something() {
+    check("t=$(stat -c %y $TMPDIR); echo x > $TMPDIR/x; touch -d \"$t\" $TMPDIR").await;
+    check("chmod 777 $TMPDIR").await;
+    check("chmod 0 $TMPDIR").await;
+}
+
+#[tokio::test]
+async fn a_directory_that_is_gone_is_made_anew() {
+    check_writing("rm -r $TMPDIR").await;
+    check_writing("rm -rf temporary/*").await;
+    check_writing("mv $TMPDIR temporary/elsewhere").await;
+}
+
+/// The executor follows no link to what the run itself may not touch; rather it starts nothing any more.
+#[tokio::test]
+async fn a_link_in_place_of_the_directory_leads_nowhere() {
+    for body in [
+        "rmdir $TMPDIR && ln -s $PWD/precious $TMPDIR",
+        "cd temporary; root=$(echo *); mv $root old && ln -s $OLDPWD/precious $root",
+    ] {
+        let world = world();
+        let precious = world.directory().join("precious");
+        fs::create_dir(&precious).unwrap();
+        fs::write(precious.join("file"), "kept").unwrap();
+        let writing = Sandbox::guarded().write(world.directory().join("temporary"));
+        run(&world, writing, body).await;
+        for _ in 0..3 {
+            let attempt = world.sh("echo x > $TMPDIR/x; echo x > precious/x");
+            let attempt = attempt
+                .current_dir(world.directory())
+                .sandbox(Sandbox::guarded());
+            within(world.executor.run(attempt)).await.ok();
+        }
+        assert_eq!(names(&precious), ["file"], "{body}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_left_in_the_end() {
+    for level in levels().await {
+        let world = world();
+        let body = "test -z \"$TMPDIR\" || echo x > $TMPDIR/file";
+        run(&world, Sandbox::at(level), body).await;
+        let temporary = world.directory().join("temporary");
+        drop(world.executor);
+        eventually("no directory left", || names(&temporary).is_empty());
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).unwrap();
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
+}
