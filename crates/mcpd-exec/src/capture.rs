@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
+use crate::kept::Kept;
 use crate::limits::Limits;
 
 /// One output stream of a finished run.
@@ -16,6 +17,9 @@ pub struct Captured {
     pub tail: Bytes,
     /// How many bytes the process wrote, kept or not.
     pub total_bytes: u64,
+    /// The first bytes, up to [`Limits::keep`], if there were more than head and tail. `None` as well if the disk did not
+    /// take them.
+    pub file: Option<Kept>,
 }
 
 impl Captured {
@@ -64,7 +68,7 @@ impl Captured {
 }
 
 /// `bytes` without a character at the end that lacks its last bytes.
-fn without_cut_end(bytes: &[u8]) -> &[u8] {
+pub(crate) fn without_cut_end(bytes: &[u8]) -> &[u8] {
     match bytes.utf8_chunks().last().map(|chunk| chunk.invalid()) {
         Some(cut) if is_unfinished_char(cut) => &bytes[..bytes.len() - cut.len()],
         _ => bytes,
@@ -118,11 +122,24 @@ impl Capture {
         self.total_bytes
     }
 
+    /// Whether something had to be left out after this many bytes more.
+    pub(crate) fn is_exceeded_by(&self, more: usize) -> bool {
+        let room = self.head_limit.saturating_add(self.tail_limit) as u64;
+        self.total_bytes + more as u64 > room
+    }
+
+    /// What there is, in order: all of the stream, until something is left out.
+    pub(crate) fn pieces(&self) -> [&[u8]; 3] {
+        let (tail, rest) = self.tail.as_slices();
+        [&self.head, tail, rest]
+    }
+
     pub(crate) fn finish(self) -> Captured {
         Captured {
             head: self.head.into(),
             tail: Vec::from(self.tail).into(),
             total_bytes: self.total_bytes,
+            file: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::future::{self, Future};
 use std::io;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -54,7 +54,7 @@ pub struct Config {
     /// Needed for [`Limits::memory`](crate::Limits::memory), and to hold [`Limits::processes`](crate::Limits::processes)
     /// exactly at every level. If this process is in that group itself it moves into one below it (Linux).
     pub cgroup: Option<PathBuf>,
-    /// Where confined runs have their temporary directories. The system's place for them.
+    /// Where confined runs have their temporary directories, and long outputs their files. The system's place for them.
     pub temporary: Option<PathBuf>,
 }
 
@@ -73,6 +73,13 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Where temporary files go.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.temporary.clone().unwrap_or_else(std::env::temp_dir)
+    }
+}
+
 /// Runs processes. Cheap to clone; all clones share their limits.
 ///
 /// It needs a Tokio runtime with I/O and time enabled when something is run, of either flavour, and remembers none.
@@ -88,6 +95,7 @@ struct Shared {
     concurrency: u32,
     queued: AtomicUsize,
     queue: usize,
+    temporary: Arc<Path>,
     stop: watch::Sender<Stop>,
 }
 
@@ -115,6 +123,7 @@ impl Executor {
             concurrency: concurrency as u32,
             queued: AtomicUsize::new(0),
             queue: config.queue,
+            temporary: config.temporary().into(),
             stop: watch::Sender::new(Stop::No),
         })))
     }
@@ -226,7 +235,8 @@ impl Executor {
         };
         let started = self.start(&command, &turn).await?;
         let queued = (started.at - arrived).saturating_sub(started.spawn);
-        run::run(started, &command.limits, on_line, cancel, stop, queued)
+        let (limits, temporary) = (&command.limits, &self.0.temporary);
+        run::run(started, limits, temporary, on_line, cancel, stop, queued)
             .await
             .map_err(|source| StartError::Resource {
                 program: command.program.clone(),

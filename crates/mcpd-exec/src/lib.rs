@@ -27,6 +27,7 @@
 //! | the future is dropped while it waits | nothing is started |
 //! | output passes [`Limits::output_hard`] | KILL; [`Ending::OutputLimit`] |
 //! | output passes what is kept | head and tail are kept, the total is exact, memory does not grow |
+//! | [`Limits::keep`] is set | its beginning is on disk besides, in a file without a name ([`Captured::file`]) |
 //! | the process never reads its input | no fault; [`StdinReport::closed_early`] |
 //! | something it left behind holds its pipes | over after [`Limits::drain`]; [`Outcome::pipes_held`] |
 //! | nothing can be started | [`StartError`] says why; nothing is guessed |
@@ -100,6 +101,7 @@ mod command;
 mod enforced;
 mod error;
 mod executor;
+mod kept;
 mod limits;
 mod line;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
@@ -117,6 +119,7 @@ pub use command::Command;
 pub use enforced::{Containment, Enforced, MissingMechanism};
 pub use error::StartError;
 pub use executor::{Config, Executor};
+pub use kept::Kept;
 pub use limits::Limits;
 pub use line::{Line, Stream};
 pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};

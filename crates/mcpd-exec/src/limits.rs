@@ -32,6 +32,8 @@ pub struct Limits {
     pub capture_head: usize,
     /// Bytes kept from the end of each output stream. 64 KiB.
     pub capture_tail: usize,
+    /// Bytes kept on disk from the start of an output stream that is longer than head and tail. 0, nothing.
+    pub keep: u64,
     /// Bytes of both output streams together at which the group is killed. 256 MiB.
     pub output_hard: u64,
     /// Bytes of one line handed to a line callback; a longer line comes in pieces. 64 KiB.
@@ -61,6 +63,7 @@ impl Default for Limits {
             drain: Duration::from_millis(500),
             capture_head: 64 * 1024,
             capture_tail: 64 * 1024,
+            keep: 0,
             output_hard: 256 * 1024 * 1024,
             line: 64 * 1024,
             cpu: None,

@@ -69,8 +69,7 @@ pub(crate) struct System {
 
 impl System {
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
-        let parent = config.temporary.clone();
-        let directories = Directories::below(&parent.unwrap_or_else(std::env::temp_dir));
+        let directories = Directories::below(&config.temporary());
         let orphans = config.reaper.then(Orphans::adopt).transpose()?;
         let watchdog = config
             .watchdog

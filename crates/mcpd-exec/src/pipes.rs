@@ -1,10 +1,13 @@
 //! Our ends of a process's pipes: one to feed, two to drain, none of them waiting for another.
 
+use std::path::Path;
+use std::sync::Arc;
 use std::{io, mem};
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::capture::{Capture, Captured};
+use crate::kept::Keeping;
 use crate::limits::Limits;
 use crate::line::{Lines, OnLine, Stream};
 use crate::os::{self, Reader, Writer};
@@ -69,6 +72,8 @@ pub(crate) struct Drain {
     /// The last read filled the buffer, so there is more.
     flooded: bool,
     capture: Capture,
+    /// What does not fit into that, if it is wanted.
+    keeping: Option<Keeping>,
     lines: Lines,
 }
 
@@ -77,12 +82,19 @@ impl Drain {
     const FIRST_BUFFER: usize = 4 * 1024;
     const LAST_BUFFER: usize = 64 * 1024;
 
-    pub(crate) fn new(stream: Stream, pipe: Reader, limits: &Limits) -> Self {
+    pub(crate) fn new(
+        stream: Stream,
+        pipe: Reader,
+        limits: &Limits,
+        temporary: &Arc<Path>,
+    ) -> Self {
+        let keeping = (limits.keep > 0).then(|| Keeping::new(temporary, limits.keep));
         Self {
             pipe: Some(pipe),
             buffer: Vec::with_capacity(Self::FIRST_BUFFER),
             flooded: false,
             capture: Capture::new(limits),
+            keeping,
             lines: Lines::new(stream, limits.line),
         }
     }
@@ -99,6 +111,9 @@ impl Drain {
     /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
         let Some(pipe) = &mut self.pipe else { return };
+        if let Some(keeping) = &mut self.keeping {
+            keeping.written().await;
+        }
         if mem::take(&mut self.flooded) {
             // The others on this thread come first, or a flood would keep it for megabytes on end.
             tokio::task::yield_now().await;
@@ -110,6 +125,7 @@ impl Drain {
 
     /// Keeps and hands on what was read.
     pub(crate) fn take(&mut self, on_line: Option<&mut OnLine<'_>>) {
+        self.keep();
         self.capture.push(&self.buffer);
         if let Some(on_line) = on_line {
             self.lines.push(&self.buffer, on_line);
@@ -121,10 +137,27 @@ impl Drain {
         }
     }
 
+    /// Writes down what was read, once it is more than memory will hold.
+    fn keep(&mut self) {
+        let Some(keeping) = &mut self.keeping else {
+            return;
+        };
+        if !keeping.is_empty() {
+            keeping.write(&[&self.buffer]);
+        } else if self.capture.is_exceeded_by(self.buffer.len()) {
+            let [head, tail, rest] = self.capture.pieces();
+            keeping.write(&[head, tail, rest, &self.buffer]);
+        }
+    }
+
     pub(crate) fn finish(mut self, on_line: Option<&mut OnLine<'_>>) -> Captured {
         if let Some(on_line) = on_line {
             self.lines.finish(on_line);
         }
-        self.capture.finish()
+        let total_bytes = self.total_bytes();
+        Captured {
+            file: self.keeping.and_then(|keeping| keeping.finish(total_bytes)),
+            ..self.capture.finish()
+        }
     }
 }

@@ -12,7 +12,9 @@
 
 use std::future::Future;
 use std::io;
+use std::path::Path;
 use std::pin::{Pin, pin};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::{oneshot, watch};
@@ -75,6 +77,7 @@ struct Run<'a> {
 pub(crate) async fn run(
     started: Started,
     limits: &Limits,
+    temporary: &Arc<Path>,
     mut on_line: Option<&mut OnLine<'_>>,
     mut cancel: Pin<&mut (impl Future<Output = ()> + Send)>,
     mut stop: watch::Receiver<Stop>,
@@ -90,8 +93,8 @@ pub(crate) async fn run(
     } = started;
     let mut run = Run {
         stdin: Feed::new(stdin)?,
-        stdout: Drain::new(Stream::Stdout, os::reader(stdout)?, limits),
-        stderr: Drain::new(Stream::Stderr, os::reader(stderr)?, limits),
+        stdout: Drain::new(Stream::Stdout, os::reader(stdout)?, limits, temporary),
+        stderr: Drain::new(Stream::Stderr, os::reader(stderr)?, limits, temporary),
         timer: pin!(sleep(FRESH.min(limits.wall))),
         process,
         limits,

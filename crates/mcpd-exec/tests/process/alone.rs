@@ -88,6 +88,28 @@ fn the_lowest_descriptors_of_the_host_may_be_free() {
 }
 
 #[test]
+fn output_on_its_way_to_disk_takes_no_memory() {
+    alone(
+        "alone::output_on_its_way_to_disk_takes_no_memory",
+        || async {
+            let world = World::new();
+            world.run("exit 0").await;
+            let descriptors = || fs::read_dir("/proc/self/fd").unwrap().count();
+            let before = descriptors();
+            let limits = limits(|limits| limits.keep = 100_000_000);
+            let script = world.sh("exec head -c 100000005 /dev/zero").limits(limits);
+            let outcome = within(world.executor.run(script)).await.unwrap();
+            assert_eq!(outcome.stdout.total_bytes, 100_000_005);
+            assert_eq!(outcome.stdout.file.as_ref().unwrap().size(), 100_000_000);
+            let peak = status("VmHWM:");
+            assert!(peak < 20 * 1024, "{peak} KiB");
+            drop(outcome);
+            eventually("the file is gone", || descriptors() == before);
+        },
+    );
+}
+
+#[test]
 fn a_large_host_starts_processes_as_fast() {
     alone("alone::a_large_host_starts_processes_as_fast", || async {
         let world = World::new();

@@ -12,6 +12,7 @@ mod files;
 mod input;
 #[cfg(target_os = "linux")]
 mod isolation;
+mod kept;
 mod leftover;
 #[cfg(target_os = "linux")]
 mod network;

@@ -1,0 +1,123 @@
+//! Output that is too long for memory is kept on disk from its start, up to a limit, in a file that nobody else finds.
+
+use std::fs;
+use std::ops::RangeInclusive;
+
+use mcpd_exec::{Captured, Command, Config, Ending};
+use tempfile::TempDir;
+
+use crate::support::{World, limits, ms, within};
+
+/// What a script printed that has room for 8 bytes in memory and for 1000 on disk.
+async fn printed(script: &str) -> Captured {
+    let world = World::new();
+    let script = world.sh(script).limits(limits(|limits| {
+        (limits.capture_head, limits.capture_tail, limits.keep) = (4, 4, 1000);
+    }));
+    let outcome = within(world.executor.run(script)).await.unwrap();
+    outcome.stdout
+}
+
+/// All of the output is in its file.
+#[track_caller]
+fn check(output: &Captured, expected: &str) {
+    let kept = output.file.as_ref().unwrap();
+    assert!(kept.read().unwrap() == expected.as_bytes());
+    assert_eq!((kept.size(), kept.omitted()), (output.total_bytes, 0));
+}
+
+/// What `seq` prints.
+fn lines(numbers: RangeInclusive<u32>) -> String {
+    numbers.map(|number| format!("{number}\n")).collect()
+}
+
+#[tokio::test]
+async fn what_fits_into_memory_is_not_written() {
+    let stdout = printed("printf 1234; printf 5678").await;
+    assert_eq!(stdout.file, None);
+    assert_eq!(stdout.whole().unwrap(), "12345678");
+}
+
+#[tokio::test]
+async fn one_byte_more_is() {
+    check(&printed("printf 1234; printf 56789").await, "123456789");
+}
+
+#[tokio::test]
+async fn it_is_kept_in_order_however_it_comes() {
+    let stdout = printed("for i in $(seq 1 200); do echo $i; done").await;
+    check(&stdout, &lines(1..=200));
+}
+
+#[tokio::test]
+async fn beyond_the_limit_it_is_counted_only() {
+    let stdout = printed("head -c 1000000 /dev/zero | tr '\\0' x").await;
+    let kept = stdout.file.unwrap();
+    assert_eq!(kept.read().unwrap(), "x".repeat(1000).as_bytes());
+    assert_eq!((kept.size(), kept.omitted()), (1000, 999_000));
+}
+
+#[tokio::test]
+async fn no_character_is_cut_at_the_limit() {
+    let stdout = printed("printf x; for i in $(seq 1 1000); do printf é; done").await;
+    let kept = stdout.file.unwrap();
+    let text = format!("x{}", "é".repeat(499));
+    assert_eq!(kept.read().unwrap(), text.as_bytes());
+    assert_eq!(kept.size(), 1000);
+}
+
+#[tokio::test]
+async fn both_streams_have_their_own() {
+    let world = World::new();
+    let script = world
+        .sh("seq 1 100000 & seq 100001 200000 >&2; wait")
+        .limits(limits(|limits| limits.keep = 1 << 20));
+    let outcome = within(world.executor.run(script)).await.unwrap();
+    check(&outcome.stdout, &lines(1..=100_000));
+    check(&outcome.stderr, &lines(100_001..=200_000));
+}
+
+#[tokio::test]
+async fn a_run_that_is_stopped_keeps_what_it_wrote() {
+    let world = World::new();
+    let script = world
+        .sh("seq 1 100000; exec sleep 300")
+        .limits(limits(|limits| {
+            (limits.keep, limits.wall) = (1 << 20, ms(2000));
+        }));
+    let outcome = within(world.executor.run(script)).await.unwrap();
+    assert!(matches!(outcome.ending, Ending::TimedOut { .. }));
+    check(&outcome.stdout, &lines(1..=100_000));
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn the_file_has_no_name() {
+    let directory = TempDir::new().unwrap();
+    let world = in_directory(&directory);
+    let outcome = within(world.executor.run(flood(&world))).await.unwrap();
+    assert_eq!(outcome.stdout.file.unwrap().size(), 1 << 20);
+    assert_eq!(fs::read_dir(&directory).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn without_a_disk_the_run_goes_on() {
+    let directory = TempDir::new().unwrap();
+    let world = in_directory(&directory);
+    directory.close().unwrap();
+    let outcome = within(world.executor.run(flood(&world))).await.unwrap();
+    assert_eq!(outcome.stdout.total_bytes, 3_000_000);
+    assert_eq!(outcome.stdout.file, None);
+}
+
+fn in_directory(directory: &TempDir) -> World {
+    let mut config = Config::default();
+    config.temporary = Some(directory.path().to_owned());
+    World::with(config)
+}
+
+fn flood(world: &World) -> Command {
+    world
+        .sh("head -c 3000000 /dev/zero")
+        .limits(limits(|limits| limits.keep = 1 << 20))
+}
