@@ -19,6 +19,7 @@ use rustix::process::{getegid, geteuid};
 
 use super::image::text;
 use super::raw::{SLOTS, Step};
+use crate::os::{self, Fault};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// What is to be seen.
@@ -214,15 +215,14 @@ impl Mounts {
 
 /// The path without links. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
 fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
-    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
     match path.canonicalize() {
         Ok(path) => Ok(Some(path)),
-        Err(error) => match error.kind() {
-            NotFound | NotADirectory | PermissionDenied => Ok(None),
-            kind => Err(io::Error::new(
-                kind,
-                format!("`{}`: {error}", path.display()),
-            )),
+        Err(error) => match os::fault(&error) {
+            Fault::Missing | Fault::NotDirectory | Fault::Denied | Fault::Loop => Ok(None),
+            _ => {
+                let text = format!("`{}`: {error}", path.display());
+                Err(io::Error::new(error.kind(), text))
+            }
         },
     }
 }

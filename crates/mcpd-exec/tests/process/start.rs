@@ -6,17 +6,21 @@ use std::os::unix::fs::{OpenOptionsExt as _, symlink};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcpd_exec::{Command, StartError};
+use mcpd_exec::{Command, Sandbox, StartError};
 
-use crate::support::{World, config, within};
+use crate::support::{World, config, levels, within};
 
-/// Runs the command and compares the kind and the text of the error; `@` stands for the program.
+/// Runs the command at each level and compares the kind and the text of the error; `@` stands for the program.
 async fn check(world: &World, command: Command, kind: &str, text: &str) {
     let program = command.program().display().to_string();
-    let error = within(world.executor.run(command)).await.unwrap_err();
-    let debug = format!("{error:?}");
-    assert_eq!(debug.split([' ', '{']).next(), Some(kind), "{debug}");
-    assert_eq!(error.to_string().replace(&program, "@"), text);
+    for level in levels().await {
+        let command = command.clone().sandbox(Sandbox::at(level));
+        let error = within(world.executor.run(command)).await.unwrap_err();
+        let debug = format!("{error:?}");
+        let found = debug.split([' ', '{']).next();
+        assert_eq!(found, Some(kind), "at {level}: {debug}");
+        assert_eq!(error.to_string().replace(&program, "@"), text);
+    }
     world.nothing_left();
 }
 
