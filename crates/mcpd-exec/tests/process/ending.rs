@@ -1,21 +1,21 @@
 //! An ending is reported as it was: exit code or signal, never one dressed as the other.
 
-use mcpd_exec::Ending;
+use mcpd_exec::{Ending, Sandbox};
+use rustix::io::{FdFlags, fcntl_setfd};
 
-use crate::support::World;
+use crate::support::{World, levels};
 
 #[tokio::test]
 async fn every_exit_code_is_exact() {
     let world = World::new();
     let script = world.sh("exit $1");
-    for code in 0..=255 {
-        let outcome = world
-            .executor
-            .run(script.clone().arg(code.to_string()))
-            .await
-            .unwrap();
-        assert_eq!(outcome.ending, Ending::Exited(code));
-        assert_eq!(outcome.success(), code == 0);
+    for level in levels().await {
+        for code in 0..=255 {
+            let script = script.clone().arg(code.to_string());
+            let outcome = world.run_in(Sandbox::at(level), script).await;
+            assert_eq!(outcome.ending, Ending::Exited(code), "at {level}");
+            assert_eq!(outcome.success(), code == 0);
+        }
     }
     world.nothing_left();
 }
@@ -24,21 +24,20 @@ async fn every_exit_code_is_exact() {
 async fn every_deadly_signal_is_exact() {
     let world = World::new();
     let script = world.sh("ulimit -c 0; kill -$1 $$");
-    for number in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25] {
-        let outcome = world
-            .executor
-            .run(script.clone().arg(number.to_string()))
-            .await
-            .unwrap();
-        let Ending::Signaled {
-            signal,
-            core_dumped,
-            ..
-        } = outcome.ending
-        else {
-            panic!("signal {number}: {:?}", outcome.ending);
-        };
-        assert_eq!((signal, core_dumped), (number, false));
+    for level in levels().await {
+        for number in [1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 31] {
+            let script = script.clone().arg(number.to_string());
+            let outcome = world.run_in(Sandbox::at(level), script).await;
+            let Ending::Signaled {
+                signal,
+                core_dumped,
+                ..
+            } = outcome.ending
+            else {
+                panic!("signal {number} at {level}: {:?}", outcome.ending);
+            };
+            assert_eq!((signal, core_dumped), (number, false));
+        }
     }
     world.nothing_left();
 }
@@ -74,12 +73,21 @@ async fn the_process_leads_a_group_of_its_own() {
     assert_eq!(outcome.stdout.head, "leader\n");
 }
 
+/// Not even one that was meant to be inherited.
 #[tokio::test]
 async fn no_descriptor_of_ours_is_inherited() {
     let world = World::new();
-    let _ours = std::fs::File::open("/dev/zero").unwrap();
-    let outcome = world.run("ls -l /proc/$$/fd").await;
-    let listing = outcome.stdout.to_text_lossy();
-    assert!(!listing.contains("/dev/zero"), "{listing}");
-    assert!(!listing.contains("anon_inode"), "{listing}");
+    let ours = std::fs::File::open("/dev/zero").unwrap();
+    fcntl_setfd(&ours, FdFlags::empty()).unwrap();
+    for level in levels().await {
+        let script = world.sh("ls /proc/self/fd; ls -l /proc/self/fd");
+        let outcome = world.run_in(Sandbox::at(level), script).await;
+        let listing = outcome.stdout.to_text_lossy();
+        // The last is that of the listing itself.
+        assert!(
+            listing.starts_with("0\n1\n2\n3\ntotal"),
+            "at {level}: {listing}"
+        );
+        assert!(!listing.contains("/dev/zero"), "at {level}: {listing}");
+    }
 }

@@ -1,8 +1,8 @@
 //! The process sees the environment and directory it was given, literally.
 
-use mcpd_exec::{Command, StartError};
+use mcpd_exec::{Command, Sandbox, StartError};
 
-use crate::support::{World, within};
+use crate::support::{World, levels, within};
 
 #[tokio::test]
 async fn values_arrive_literally() {
@@ -109,4 +109,26 @@ fn secrets_stay_out_of_the_debug_text() {
         .stdin("hush");
     let text = format!("{command:?}");
     assert!(text.contains("TOKEN") && !text.contains("hush"), "{text}");
+}
+
+#[tokio::test]
+async fn secrets_stay_out_of_errors() {
+    let world = World::new();
+    let commands = [
+        world.command("/no/such/program"),
+        world.command(world.file("echo\n", 0o755)),
+        world.command(world.file("#!/no/interpreter\n", 0o755)),
+        world.sh("exit").current_dir("/no/such/directory"),
+        world.sh("exit").arg(vec!["x"; 200_000].concat()),
+        world.sh("exit").env("HUSH", "\0"),
+    ];
+    for command in commands {
+        let command = command.arg("hush").env("TOKEN", "hush").stdin("hush");
+        for level in levels().await {
+            let command = command.clone().sandbox(Sandbox::at(level));
+            let error = within(world.executor.run(command)).await.unwrap_err();
+            let text = format!("{error} {error:?}");
+            assert!(!text.contains("hush"), "at {level}: {text}");
+        }
+    }
 }

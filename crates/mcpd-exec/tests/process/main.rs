@@ -19,8 +19,12 @@ mod network;
 mod output;
 #[cfg(target_os = "linux")]
 mod privileges;
+#[cfg(target_os = "linux")]
+mod programs;
 mod queue;
 mod races;
+#[cfg(target_os = "linux")]
+mod resources;
 mod shutdown;
 mod start;
 mod support;

@@ -1,8 +1,8 @@
 //! The wall limit holds, for the whole group, and what the process still said and did is kept.
 
-use mcpd_exec::{Command, Outcome};
+use mcpd_exec::{Command, Outcome, Sandbox};
 
-use crate::support::{World, exit_code, limits, ms, signal, timed_out, within};
+use crate::support::{World, exit_code, levels, limits, ms, signal, timed_out, within};
 
 /// Milliseconds in which a script gets ready on a busy machine.
 const WALL: u64 = 1000;
@@ -16,34 +16,34 @@ async fn run_with_limits(world: &World, wall: u64, grace: u64, command: Command)
 
 #[tokio::test]
 async fn who_ignores_term_is_killed_after_the_grace() {
-    let world = World::new();
-    let script = world.sh("trap '' TERM; echo started; while :; do sleep 1; done");
-    let outcome = run_with_limits(&world, WALL, 300, script).await;
-    assert!(timed_out(&outcome), "{:?}", outcome.ending);
-    assert_eq!(signal(&outcome), Some(9));
-    assert_eq!(outcome.stdout.head, "started\n");
-    assert!(
-        (ms(WALL + 300)..ms(10_000)).contains(&outcome.timing.wall),
-        "{:?}",
-        outcome.timing
-    );
-    world.nothing_left();
+    for level in levels().await {
+        let world = World::new();
+        let script = world.sh("trap '' TERM; echo started; while :; do sleep 1; done");
+        let script = script.sandbox(Sandbox::at(level));
+        let outcome = run_with_limits(&world, WALL, 300, script).await;
+        assert!(timed_out(&outcome), "at {level}: {outcome:?}");
+        assert_eq!(signal(&outcome), Some(9), "at {level}");
+        assert_eq!(outcome.stdout.head, "started\n");
+        let wall = outcome.timing.wall;
+        assert!((ms(WALL + 300)..ms(10_000)).contains(&wall), "{wall:?}");
+        world.nothing_left();
+    }
 }
 
 #[tokio::test]
 async fn a_term_handler_has_the_last_word() {
-    let world = World::new();
-    let script = world.sh("trap 'echo bye; exit 3' TERM; while :; do sleep 0.02; done");
-    let outcome = run_with_limits(&world, WALL, 20_000, script).await;
-    assert!(timed_out(&outcome), "{:?}", outcome.ending);
-    assert_eq!(exit_code(&outcome), Some(3));
-    assert_eq!(outcome.stdout.head, "bye\n");
-    assert!(
-        outcome.timing.wall < ms(10_000),
-        "the grace is not waited out: {:?}",
-        outcome.timing
-    );
-    world.nothing_left();
+    for level in levels().await {
+        let world = World::new();
+        let script = world.sh("trap 'echo bye; exit 3' TERM; while :; do sleep 0.02; done");
+        let script = script.sandbox(Sandbox::at(level));
+        let outcome = run_with_limits(&world, WALL, 20_000, script).await;
+        assert!(timed_out(&outcome), "at {level}: {outcome:?}");
+        assert_eq!(exit_code(&outcome), Some(3), "at {level}");
+        assert_eq!(outcome.stdout.head, "bye\n");
+        let wall = outcome.timing.wall;
+        assert!(wall < ms(10_000), "the grace is not waited out: {wall:?}");
+        world.nothing_left();
+    }
 }
 
 #[tokio::test]
