@@ -204,8 +204,8 @@ impl Sandbox {
         if self.level == Level::None {
             self.write.clone_from(&wish.write);
         } else if wish.level != Level::None {
-            let allowed = |path: &&PathBuf| self.write.iter().any(|own| path.starts_with(own));
-            self.write = wish.write.iter().filter(allowed).cloned().collect();
+            let allowed = wish.write.iter().filter(|path| self.may_write(path));
+            self.write = allowed.cloned().collect();
         }
         for path in base.hidden.iter().chain(&wish.hidden) {
             if !self.hidden.contains(path) {
@@ -216,6 +216,16 @@ impl Sandbox {
         self.network = self.network.max(wish.network);
         self.missing = self.missing.max(wish.missing);
         self
+    }
+
+    /// Of the entries that speak of `path` the most specific counts, and of equals the one in `write`.
+    fn may_write(&self, path: &Path) -> bool {
+        let depth = |entries: &[PathBuf]| {
+            let above = entries.iter().filter(|entry| path.starts_with(entry));
+            above.map(|entry| entry.components().count()).max()
+        };
+        let allowed = depth(&self.write);
+        allowed.is_some() && allowed >= depth(&self.hidden)
     }
 
     /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
@@ -300,6 +310,22 @@ mod tests {
         assert_eq!(both.hidden, floor.hidden);
         assert_eq!(both.network, Network::Off);
         assert_eq!(both.missing, Missing::Refuse);
+    }
+
+    #[test]
+    fn a_wish_opens_nothing_that_is_hidden() {
+        let floor = Sandbox::guarded()
+            .write("/home")
+            .hide("/home/keys")
+            .write("/home/keys/mine");
+        let wish = Sandbox::guarded()
+            .write("/home/keys")
+            .write("/home/keys/other")
+            .write("/home/keys/mine")
+            .write("/home/keyring");
+        let both = floor.tightened(&wish);
+        let allowed = ["/home/keys/mine", "/home/keyring"];
+        assert_eq!(both.write, allowed.map(PathBuf::from));
     }
 
     #[test]

@@ -43,9 +43,12 @@ impl Terms {
             None => policy.floor.clone(),
         };
         if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
-            // Where links lead now: a path that leaves what is allowed by one allows nothing.
-            let allowed = sandbox.write.iter().map(|path| real(path)).collect();
-            sandbox.write = allowed;
+            // Where links lead now: a wish that leaves by one what is allowed allows nothing.
+            sandbox.write = sandbox.write.iter().map(|path| real(path)).collect();
+            let hidden: Vec<_> = sandbox.hidden.iter().map(|path| real(path)).collect();
+            sandbox.hidden.extend(hidden);
+            sandbox.hidden.sort();
+            sandbox.hidden.dedup();
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
         let mut limits = policy.limits.clone();

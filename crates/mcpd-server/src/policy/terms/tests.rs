@@ -43,9 +43,14 @@ fn a_script_may_ask_to_be_confined() {
 fn a_script_may_write_no_more_than_its_operator_allows() {
     let (_directory, path) = directory();
     std::os::unix::fs::symlink("/etc", path.join("data/link")).unwrap();
-    let floor = Profile::new(Sandbox::guarded().write(path.join("data")));
+    fs::create_dir(path.join("data/key")).unwrap();
+    std::os::unix::fs::symlink(path.join("data/key"), path.join("hidden")).unwrap();
+    let floor = Sandbox::guarded()
+        .write(path.join("data"))
+        .hide(path.join("hidden"));
+    let floor = Profile::new(floor);
     let policy = Policy::default().floor(floor);
-    let wish = r#"{"description": "x", "sandbox": {"write": ["data/mine", "data/../other", "data/link", "/etc"]}}"#;
+    let wish = r#"{"description": "x", "sandbox": {"write": ["data/mine", "data/../other", "data/link", "data/key", "/etc"]}}"#;
     let sandbox = terms(&policy, &path, wish).sandbox;
     assert_eq!(sandbox.write, [path.join("data/mine")]);
 }
