@@ -1,8 +1,9 @@
 //! What scripts may do, seen from the wire: confinement, secrets and turns as the configuration says.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox};
+use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output};
 use serde_json::{Value, json};
 
 use crate::{Server, call, text};
@@ -207,4 +208,64 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
         let answer = client.receive();
         assert_eq!(text(&answer["result"]), "", "{answer}");
     }
+}
+
+#[test]
+fn what_is_missing_from_a_confinement_is_logged_once() {
+    let script = script(r#"{"sandbox": "guarded"}"#, "echo done");
+    let sandbox = Sandbox::new().with_script("x", &script);
+    // What is marked itself can't mark its runs.
+    let mut shell = sandbox.program("bash");
+    shell.args(["-c", "ulimit -x 5 && exec \"$0\" stdio scripts"]);
+    shell.arg(binary());
+    let calls: Vec<_> = (1..=2)
+        .map(|id| {
+            let mut message = call("x", json!({}));
+            message["id"] = id.into();
+            message.to_string() + "\n"
+        })
+        .collect();
+    let output = output(shell, calls.concat().as_bytes());
+    let said = sandbox.transcript(&output);
+    assert_eq!(said.matches("\"done\"").count(), 2, "{said}");
+    assert_eq!(
+        said.matches("less than they should be: mark").count(),
+        1,
+        "{said}"
+    );
+}
+
+#[test]
+fn a_script_that_can_not_be_confined_as_it_must_be_is_not_run() {
+    let strict = script(r#"{"sandbox": "strict"}"#, "echo done");
+    let nested = format!("exec '{}' call . strict --no-cache", binary().display());
+    let sandbox = Sandbox::new()
+        .with_script("strict", &strict)
+        .with_script("nested", &script("{}", &nested));
+    assert!(sandbox.run(&["call", "scripts", "strict"]).contains("done"));
+    // Who is confined can't make what the level is made of.
+    let said = sandbox.run(&["call", "scripts", "nested", "--sandbox", "guarded"]);
+    assert!(!said.contains("done"), "{said}");
+    assert!(
+        said.contains("The script `strict` can't be run safely here"),
+        "{said}"
+    );
+    assert!(said.contains("failed to confine"), "{said}");
+}
+
+#[test]
+fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can run scripts as somebody else");
+        return;
+    }
+    let configuration = "[sandbox.x]\nlevel = \"none\"\nrun_as = \"65534:65534\"\n\
+                         [[tool]]\nmatch = \"*\"\nsandbox = \"x\"\n";
+    let body = "[ -s \"$MCPD_CONTEXT\" ] && id -u";
+    let sandbox =
+        configured(configuration).with_script("who", &script(r#"{"context": true}"#, body));
+    fs::set_permissions(sandbox.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    on_each_transport(&sandbox, |server| {
+        assert_eq!(text(&server.call("who", json!({}))), "65534");
+    });
 }
