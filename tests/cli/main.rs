@@ -8,6 +8,7 @@ mod call;
 mod check;
 mod configuration;
 mod describe;
+mod doctor;
 mod list;
 mod serve;
 mod state;

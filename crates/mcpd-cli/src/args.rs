@@ -57,6 +57,8 @@ pub(crate) enum Command {
     State(State),
     /// Find faults in what scripts say of themselves.
     Check(Check),
+    /// Find out what this machine can enforce.
+    Doctor(Doctor),
 }
 
 /// What is said of mcpd's own doings.
@@ -293,6 +295,13 @@ Example:
 pub(crate) struct Stdio {
     #[command(flatten)]
     pub(crate) serving: Serving,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Doctor {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -18,6 +18,7 @@ use crate::signals::Termination;
 mod call;
 mod check;
 mod describe;
+mod doctor;
 mod list;
 mod serve;
 mod state;
@@ -39,6 +40,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Call(call) => call::run(call, &args.logging).await,
             Command::State(state) => state::run(state).await,
             Command::Check(check) => check::run(check).await,
+            Command::Doctor(doctor) => doctor::run(doctor).await,
         }
     });
     runtime.shutdown_timeout(LEFTOVERS);

@@ -125,6 +125,12 @@ pub use line::{Line, Stream};
 pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
 
+/// The control group this process is in, if it was delegated to it with what [`Config::cgroup`] is for.
+#[must_use]
+pub fn control_group() -> Option<std::path::PathBuf> {
+    os::control_group()
+}
+
 /// Does the work of the second process of [`Config::watchdog`], if this process was started as that.
 ///
 /// To be called first in `main`, before any thread is started; if it returns true, `main` must return.

@@ -45,6 +45,7 @@ use crate::os::{Birth, Remains};
 use crate::process::Progress;
 use crate::sandbox::{Level, Missing, Network};
 
+pub(crate) use self::cgroup::delegated as control_group;
 pub(crate) use self::lane::{Entered, Lane};
 pub(crate) use self::watchdog::run as run_watchdog;
 

@@ -24,11 +24,13 @@ pub(crate) use windows::{
 };
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
-pub(crate) use crate::linux::{Child, Entered, ExitWatch, Lane, System, run_watchdog};
+pub(crate) use crate::linux::{
+    Child, Entered, ExitWatch, Lane, System, control_group, run_watchdog,
+};
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
-pub(crate) use portable::{Child, Entered, ExitWatch, Lane, System, run_watchdog};
+pub(crate) use portable::{Child, Entered, ExitWatch, Lane, System, control_group, run_watchdog};
 
 /// A process just made, and our ends of its pipes.
 #[derive(Debug)]

@@ -173,8 +173,18 @@ impl Drop for Group {
     }
 }
 
+/// The group this process is in, if it may make others in it that limit memory.
+pub(crate) fn delegated() -> Option<PathBuf> {
+    use rustix::fs::{Access, access};
+
+    let own = own()?;
+    let controllers = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
+    let has_memory = controllers.split_whitespace().any(|name| name == "memory");
+    (has_memory && access(&own, Access::WRITE_OK).is_ok()).then_some(own)
+}
+
 /// The group this process is in, if there is one of version 2.
-pub(crate) fn own() -> Option<PathBuf> {
+fn own() -> Option<PathBuf> {
     let groups = fs::read_to_string("/proc/self/cgroup").ok()?;
     let path = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;

@@ -192,3 +192,8 @@ impl Child {
 pub(crate) fn run_watchdog() -> bool {
     false
 }
+
+/// There is none.
+pub(crate) fn control_group() -> Option<std::path::PathBuf> {
+    None
+}

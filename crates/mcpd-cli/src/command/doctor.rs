@@ -1,0 +1,165 @@
+//! `mcpd doctor`: what this machine can enforce, found out by trying.
+
+use std::env;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use mcpd_exec::{
+    Command, Containment, Enforced, Executor, Level, Missing, MissingMechanism, Sandbox, StartError,
+};
+use serde::Serialize;
+
+use crate::args::Doctor;
+use crate::exit_code::ExitCode;
+use crate::{config, output};
+
+const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
+
+pub(crate) async fn run(options: Doctor) -> anyhow::Result<ExitCode> {
+    let executor = config::executor(None)?;
+    let program = env::current_exe().context("find the program that is running")?;
+    let mut levels = Vec::new();
+    for level in LEVELS {
+        levels.push(examine(&executor, &program, level).await?);
+    }
+    let report = Report {
+        system: system(),
+        levels,
+        control_group: mcpd_exec::control_group(),
+    };
+    if options.json {
+        output::write_json(&report)?;
+    } else {
+        output::write_text(&report.to_text()?)?;
+    }
+    Ok(ExitCode::Success)
+}
+
+/// What was found.
+#[derive(Debug, Serialize)]
+struct Report {
+    system: String,
+    levels: Vec<Finding>,
+    /// Where whole runs could be held to limits of memory and processes.
+    control_group: Option<PathBuf>,
+}
+
+/// What a level comes to here.
+#[derive(Debug, Serialize)]
+struct Finding {
+    level: &'static str,
+    /// A script that asks for it runs.
+    available: bool,
+    landlock: Option<u32>,
+    seccomp: bool,
+    namespaces: bool,
+    /// How sure it is that nothing of a run is left.
+    descendants: &'static str,
+    missing: Vec<Gap>,
+}
+
+#[derive(Debug, Serialize)]
+struct Gap {
+    mechanism: &'static str,
+    reason: String,
+}
+
+/// Runs this very program, which surely is there, at a level.
+async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::Result<Finding> {
+    let sandbox = Sandbox::at(level).missing(Missing::Report);
+    let command = Command::new(program).arg("--version").sandbox(sandbox);
+    match executor.run(command).await {
+        Ok(outcome) => Ok(Finding::new(level, outcome.success(), &outcome.enforced)),
+        Err(StartError::Unenforceable { missing, .. }) => {
+            let mut finding = Finding::new(level, false, &Enforced::default());
+            finding.missing = missing.into_iter().map(Gap::from).collect();
+            Ok(finding)
+        }
+        Err(error) => Err(error).with_context(|| format!("try level {level}")),
+    }
+}
+
+impl Finding {
+    fn new(level: Level, available: bool, enforced: &Enforced) -> Self {
+        Self {
+            level: level.as_str(),
+            available,
+            landlock: enforced.landlock,
+            seccomp: enforced.seccomp,
+            namespaces: enforced.namespaces,
+            descendants: match enforced.containment {
+                Containment::Proven => "none survives",
+                Containment::Search => "searched for and killed",
+                _ => "reported, not killed",
+            },
+            missing: enforced.missing.iter().cloned().map(Gap::from).collect(),
+        }
+    }
+}
+
+impl From<MissingMechanism> for Gap {
+    fn from(missing: MissingMechanism) -> Self {
+        Self {
+            mechanism: missing.mechanism,
+            reason: missing.reason,
+        }
+    }
+}
+
+impl Report {
+    fn to_text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = format!("{}\n", self.system);
+        for finding in &self.levels {
+            let verdict = match (finding.available, finding.missing.is_empty()) {
+                (false, _) => "refused",
+                (true, true) => "all of it",
+                (true, false) => "in part",
+            };
+            writeln!(text, "\n{:8} {verdict}", finding.level)?;
+            if finding.level != Level::None.as_str() && finding.available {
+                finding.write_mechanisms(&mut text)?;
+            }
+            for gap in &finding.missing {
+                writeln!(text, "  without {}: {}", gap.mechanism, gap.reason)?;
+            }
+        }
+        match &self.control_group {
+            Some(group) => writeln!(
+                text,
+                "\nwhole runs can be held to limits of memory and processes below {}",
+                group.display()
+            )?,
+            None => writeln!(
+                text,
+                "\nno control group is delegated to mcpd: memory of whole runs can't be limited"
+            )?,
+        }
+        Ok(text)
+    }
+}
+
+impl Finding {
+    fn write_mechanisms(&self, text: &mut String) -> std::fmt::Result {
+        if let Some(version) = self.landlock {
+            writeln!(text, "  Landlock, version {version}")?;
+        }
+        for (mechanism, is_used) in [("seccomp", self.seccomp), ("namespaces", self.namespaces)] {
+            if is_used {
+                writeln!(text, "  {mechanism}")?;
+            }
+        }
+        writeln!(text, "  descendants: {}", self.descendants)
+    }
+}
+
+fn system() -> String {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = release.trim();
+    let space = if release.is_empty() { "" } else { " " };
+    let (version, system) = (env!("CARGO_PKG_VERSION"), env::consts::OS);
+    format!(
+        "mcpd {version} on {system}{space}{release}, {}",
+        env::consts::ARCH
+    )
+}

@@ -1,0 +1,28 @@
+//! `mcpd doctor`. What it finds is the machine's; that it looks, and says what is missing, is ours.
+
+use mcpd_tests::Sandbox;
+use serde_json::Value;
+
+#[test]
+fn each_level_is_tried_and_what_it_lacks_is_named() {
+    let report = Sandbox::new().stdout(&["doctor", "--json"]);
+    let report: Value = serde_json::from_slice(&report).unwrap();
+    let levels = report["levels"].as_array().unwrap();
+    let names: Vec<_> = levels.iter().map(|level| &level["level"]).collect();
+    assert_eq!(names, ["none", "guarded", "strict"]);
+    assert_eq!(levels[0]["available"], true);
+    assert_eq!(levels[0]["missing"], Value::Array(Vec::new()));
+    for level in &levels[1..] {
+        let is_whole = level["landlock"].is_u64() && level["seccomp"] == true;
+        let missing = level["missing"].as_array().unwrap();
+        assert!(is_whole || !missing.is_empty(), "{level}");
+    }
+}
+
+#[test]
+fn people_read_it_as_text() {
+    let report = String::from_utf8(Sandbox::new().stdout(&["doctor"])).unwrap();
+    for expected in ["\nnone ", "\nguarded ", "\nstrict ", "whole runs"] {
+        assert!(report.contains(expected), "{report}");
+    }
+}
