@@ -135,6 +135,8 @@ async fn redacted(script: &Script, mut outcome: Outcome) -> Result<Outcome, RunE
             redactor.json(&outcome.stdout)
         };
         outcome.stderr = redactor.text(&outcome.stderr);
+        // What is on disk is not searched, so nobody shall read it.
+        (outcome.stdout.file, outcome.stderr.file) = (None, None);
         outcome
     };
     // An output can be megabytes.
