@@ -20,6 +20,7 @@ fn help_shows_the_commands_and_examples() {
       call      Call a tool
       state     Show the state of a stateful tool
       check     Find faults in what scripts say of themselves
+      doctor    Find out what this machine can enforce
       help      Print this message or the help of the given subcommand(s)
 
     Options:
@@ -80,6 +81,8 @@ fn a_command_explains_itself() {
           --sandbox <LEVEL>     Confine every script at least so far: none, guarded, strict or a sandbox
                                 of the configuration [env: MCPD_SANDBOX]
           --allow-write <PATH>  Let every confined script write this file or directory
+          --cgroup <DIR>        A control group that was delegated to mcpd, below which it limits the
+                                memory of whole runs; `mcpd doctor` finds it [env: MCPD_CGROUP]
           --no-network          Let no script use the network
 
     Log, on stderr:

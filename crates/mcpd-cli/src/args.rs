@@ -163,6 +163,15 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) allow_write: Vec<PathBuf>,
+    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs; `mcpd doctor` finds it
+    #[arg(
+        long,
+        value_name = "DIR",
+        env = "MCPD_CGROUP",
+        hide_env_values = true,
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) cgroup: Option<PathBuf>,
     /// Let no script use the network.
     #[arg(long, requires = "sandbox", help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,

@@ -33,7 +33,7 @@ pub(crate) async fn asked<'a>(
     confinement: &Confinement,
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
-    let executor = executor(None)?;
+    let executor = executor(None, confinement.cgroup.as_deref())?;
     let here = [Path::new("")];
     let policy = policy(confinement, &here, limits, &executor).await?;
     Ok(server(roots, scanning, policy)
@@ -44,14 +44,15 @@ pub(crate) async fn asked<'a>(
 
 /// A server for clients, with the configuration of one of the directories `here` if no other is named.
 pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result<ServerBuilder> {
-    let probes = executor(Some(probes_at_a_time()))?;
+    let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
+    let probes = probes()?;
     let limits = limits(&options.limits);
     let policy = policy(&options.confinement, here, limits, &probes).await?;
     let server = server(options.roots.all(), &options.scanning, policy)
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
-        .executor(executor(options.concurrency)?);
+        .executor(executor);
     Ok(match &options.state_key_file {
         Some(file) => server.state_secret(state_key(file)?),
         None => server,
@@ -73,19 +74,27 @@ fn server<'a>(
     }
 }
 
-/// What runs processes, as many at a time as wanted. This process is ours alone, so it may do all it takes to
-/// leave none behind.
-pub(crate) fn executor(concurrency: Option<usize>) -> anyhow::Result<Executor> {
+/// What runs processes, as many at a time as wanted, in control groups below `cgroup`. This process is ours alone, so
+/// it may do all it takes to leave none behind.
+pub(crate) fn executor(
+    concurrency: Option<usize>,
+    cgroup: Option<&Path>,
+) -> anyhow::Result<Executor> {
     let mut config = Config::default();
     config.concurrency = concurrency.unwrap_or(config.concurrency);
     config.reaper = true;
     config.watchdog = true;
+    config.cgroup = cgroup.map(Path::to_owned);
     Executor::new(config).context("start the executor")
 }
 
-/// As many as there are threads to start them.
-fn probes_at_a_time() -> usize {
-    Config::default().spawners
+/// What asks scripts for their descriptions, as many at a time as there are threads to start them. The other executor's
+/// watchdog is its, too.
+fn probes() -> anyhow::Result<Executor> {
+    let mut config = Config::default();
+    config.concurrency = config.spawners;
+    config.reaper = true;
+    Executor::new(config).context("start the executor")
 }
 
 /// What scripts may do: as the file says that is named, or the first of those in the directories `here` and in

@@ -46,7 +46,7 @@ pub struct Config {
     pub reaper: bool,
     /// A second process watches over this one, and ends what is left of all runs if it is killed. False.
     ///
-    /// The second process is this program again, so its `main` must begin with
+    /// One is enough for all executors of a process. The second process is this program again, so its `main` must begin with
     /// [`run_watchdog`](crate::run_watchdog) (Linux).
     pub watchdog: bool,
     /// A control group (version 2) that was delegated to this process: a directory below `/sys/fs/cgroup`. None.

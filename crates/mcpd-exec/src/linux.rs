@@ -65,7 +65,7 @@ pub(crate) struct System {
     /// The kernel refuses a `/proc` in namespaces.
     no_proc: AtomicBool,
     /// `None` if none was wanted. Dropped before the directories, so that it does not mind their removal.
-    watchdog: Option<watchdog::Watchdog>,
+    _watchdog: Option<watchdog::Watchdog>,
 }
 
 impl System {
@@ -74,7 +74,7 @@ impl System {
         let orphans = config.reaper.then(Orphans::adopt).transpose()?;
         let watchdog = config
             .watchdog
-            .then(|| watchdog::Watchdog::start(directories.root()))
+            .then(|| watchdog::Watchdog::start(directories.parent()))
             .transpose()?;
         let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
@@ -87,7 +87,7 @@ impl System {
             directories: Arc::new(directories),
             strict_filters: Default::default(),
             no_proc: AtomicBool::new(false),
-            watchdog,
+            _watchdog: watchdog,
         })
     }
 

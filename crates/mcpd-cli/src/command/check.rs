@@ -22,7 +22,7 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         .iter()
         .map(|path| canonical(path))
         .collect::<Result<_, _>>()?;
-    let executor = config::executor(None)?;
+    let executor = config::executor(None, None)?;
     let here = [Path::new("")];
     let policy = config::policy(&args.confinement, &here, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;

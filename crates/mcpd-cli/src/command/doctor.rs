@@ -17,7 +17,7 @@ use crate::{config, output};
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
 pub(crate) async fn run(options: Doctor) -> anyhow::Result<ExitCode> {
-    let executor = config::executor(None)?;
+    let executor = config::executor(None, None)?;
     let program = env::current_exe().context("find the program that is running")?;
     let mut levels = Vec::new();
     for level in LEVELS {

@@ -10,6 +10,7 @@ use super::landlock::Ruleset;
 use super::lane::Entered;
 use super::temporary::Lease;
 use super::tree::Mark;
+use super::watchdog::Watchdog;
 use super::{System, tree};
 use crate::command::Command;
 use crate::enforced::{Containment, Enforced, MissingMechanism};
@@ -126,7 +127,7 @@ impl Confinement {
                 Containment::Group
             }
         };
-        if system.watchdog.is_none() {
+        if !Watchdog::is_there() {
             self.misses(
                 "watchdog",
                 "nobody ends what is left if the host itself is killed",

@@ -70,15 +70,15 @@ impl Directories {
     /// Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
         Self {
-            root: parent.join(format!("mcpd-run-{:016x}", tree::random())),
+            root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
             idle: Mutex::default(),
             tidier: OnceLock::new(),
         }
     }
 
-    /// Where all of them are.
-    pub(crate) fn root(&self) -> &Path {
-        &self.root
+    /// Where they are made.
+    pub(crate) fn parent(&self) -> &Path {
+        self.root.parent().unwrap_or(&self.root)
     }
 
     /// An empty directory that nobody else uses, and only its owner can enter.
@@ -220,12 +220,29 @@ fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
     fs::set_permissions(path, fs::Permissions::from_mode(mode))
 }
 
+/// What the names of all directories of one process begin with.
+fn prefix(nonce: u32) -> String {
+    format!("mcpd-run-{nonce:08x}-")
+}
+
+/// Removes those below `parent` that the process with this nonce has left there.
+pub(crate) fn remove_all(parent: &Path, nonce: u32) {
+    let prefix = prefix(nonce);
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(prefix.as_bytes()) {
+            // What can't be removed is not ours any more.
+            remove(&entry.path()).ok();
+        }
+    }
+}
+
 /// Removes whatever is there, with all that is in it.
 ///
 /// # Errors
 ///
 /// There is nothing, or something stays.
-pub(crate) fn remove(path: &Path) -> io::Result<()> {
+fn remove(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);
     }

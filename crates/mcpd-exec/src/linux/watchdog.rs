@@ -6,6 +6,7 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, thread};
@@ -16,6 +17,9 @@ use super::{temporary, tree};
 const ARGUMENT: &str = "__mcpd-exec-watchdog";
 /// Said before an orderly end.
 const ALL_IS_WELL: &[u8] = b".";
+
+/// How many watch over this process.
+static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
 /// The lifeline to the second process: it tears when this one dies, whatever kills it.
 #[derive(Debug)]
@@ -35,12 +39,19 @@ impl Watchdog {
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
             .spawn(move || keep_alive(child, &held, &temporary))?;
+        WATCHING.fetch_add(1, Relaxed);
         Ok(Self(lifeline))
+    }
+
+    /// Whether there is one, whoever has started it: they all watch over the whole process.
+    pub(crate) fn is_there() -> bool {
+        WATCHING.load(Relaxed) > 0
     }
 }
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
+        WATCHING.fetch_sub(1, Relaxed);
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(mut lifeline) = held.take() {
             // If it is gone already, there is nobody to reassure.
@@ -103,7 +114,7 @@ pub(crate) fn run() -> bool {
     io::stdin().read_to_end(&mut last_words).ok();
     if last_words != ALL_IS_WELL {
         tree::end_all(nonce);
-        temporary::remove(Path::new(directory)).ok();
+        temporary::remove_all(Path::new(directory), nonce);
     }
     true
 }
