@@ -71,7 +71,10 @@ pub(crate) struct System {
 impl System {
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
         let directories = Directories::below(&config.temporary());
-        let orphans = config.reaper.then(Orphans::adopt).transpose()?;
+        let marks = tree::can_mark();
+        // Without marks nobody could tell those of ours from others, and they would never be reaped.
+        let is_reaper = config.reaper && marks;
+        let orphans = is_reaper.then(Orphans::adopt).transpose()?;
         let watchdog = config
             .watchdog
             .then(|| watchdog::Watchdog::start(directories.parent()))
@@ -80,7 +83,7 @@ impl System {
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
             orphans,
-            marks: tree::can_mark(),
+            marks,
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
             groups: groups.map(Arc::new),
@@ -377,6 +380,10 @@ impl ExitWatch {
 fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartError {
     let raw::Failure { step, error } = failure;
     let program = program.to_owned();
+    let unenforceable = |mechanism, reason| StartError::Unenforceable {
+        program: program.clone(),
+        missing: vec![MissingMechanism::new(mechanism, reason)],
+    };
     match step {
         Stage::Exec => diagnosis::diagnose(error, command, program),
         Stage::Directory => StartError::CwdMissing {
@@ -387,11 +394,9 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
                 "the kernel refuses them ({error}); a container's seccomp profile, `user.max_user_namespaces`, \
                  `kernel.unprivileged_userns_clone` or AppArmor may forbid them"
             );
-            StartError::Unenforceable {
-                program,
-                missing: vec![MissingMechanism::new("namespaces", reason)],
-            }
+            unenforceable("namespaces", reason)
         }
+        Stage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
         Stage::Clone => StartError::Resource {
             program,
             source: error,
