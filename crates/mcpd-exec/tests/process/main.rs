@@ -9,6 +9,8 @@ mod ending;
 mod environment;
 #[cfg(target_os = "linux")]
 mod files;
+#[cfg(target_os = "linux")]
+mod host;
 mod input;
 #[cfg(target_os = "linux")]
 mod isolation;
