@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
@@ -25,6 +26,8 @@ pub(crate) struct Directories {
     idle: Mutex<Vec<Directory>>,
     /// Empties what was used.
     tidier: OnceLock<mpsc::Sender<Directory>>,
+    /// How many it has before it.
+    untidy: AtomicUsize,
 }
 
 /// One of them. A run may do to it whatever its sandbox allows, which may be to put something else in its place.
@@ -73,6 +76,7 @@ impl Directories {
             root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
             idle: Mutex::default(),
             tidier: OnceLock::new(),
+            untidy: AtomicUsize::new(0),
         }
     }
 
@@ -141,7 +145,12 @@ impl Directories {
         self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn tidy(self: &Arc<Self>, directory: Directory) {
+    fn tidy(self: &Arc<Self>, mut directory: Directory) {
+        /// So many wait with their rulesets: a run that leaves a million files keeps all others waiting.
+        const PATIENT: usize = 32;
+        if self.untidy.fetch_add(1, Relaxed) >= PATIENT {
+            directory.rulesets.clear();
+        }
         if let Some(tidier) = self.tidier() {
             // The thread lives as long as its senders.
             tidier.send(directory).ok();
@@ -154,10 +163,13 @@ impl Directories {
             let home = Arc::downgrade(self);
             let tidy = move || {
                 for mut directory in receiver {
+                    let cleared = directory.clear();
+                    let Some(home) = home.upgrade() else {
+                        return;
+                    };
+                    home.untidy.fetch_sub(1, Relaxed);
                     // One that is not there or stays full is not used again.
-                    if directory.clear().is_ok()
-                        && let Some(home) = home.upgrade()
-                    {
+                    if cleared.is_ok() {
                         home.idle().push(directory);
                     }
                 }

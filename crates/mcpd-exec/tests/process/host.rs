@@ -33,7 +33,7 @@ fn running(world: &World, level: Level, body: &str, processes: usize) -> Child {
     // Marked by another program, so that the host is not.
     let script = world.file(format!("#!/bin/sh\n{body}\n"), 0o755);
     let host = host(&example())
-        .args([level.as_str(), "env", &world.mark()])
+        .args([level.as_str(), "env", world.mark()])
         .arg(script)
         .env("TMPDIR", temporary)
         .current_dir(world.directory())

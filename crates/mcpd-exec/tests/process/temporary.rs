@@ -1,7 +1,7 @@
 //! Each confined run has a directory for its temporary files, and nothing of another run is in it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcpd_exec::{Config, Executor, Level, Outcome, Sandbox};
 
@@ -74,6 +74,29 @@ async fn a_directory_that_is_gone_is_made_anew() {
     check_writing("rm -r $TMPDIR").await;
     check_writing("rm -rf temporary/*").await;
     check_writing("mv $TMPDIR temporary/elsewhere").await;
+}
+
+/// Directories that wait to be emptied hold no descriptors, however many they are.
+#[tokio::test]
+async fn a_run_that_leaves_much_does_not_exhaust_the_host() {
+    if levels().await.all(|level| level != Level::Guarded) {
+        return;
+    }
+    let world = world();
+    let much = "perl -e 'for (1 .. 100_000) { open F, q(>), qq($ENV{TMPDIR}/$_) or die $! }'";
+    run(&world, Sandbox::guarded(), much).await;
+    let rulesets = || {
+        let descriptors = fs::read_dir("/proc/self/fd").unwrap();
+        let links = descriptors.filter_map(|entry| fs::read_link(entry.unwrap().path()).ok());
+        let is_ruleset = |link: &PathBuf| link.to_string_lossy().contains("landlock");
+        links.filter(is_ruleset).count()
+    };
+    let before = rulesets();
+    for _ in 0..150 {
+        run(&world, Sandbox::guarded(), "echo x > $TMPDIR/x").await;
+    }
+    let more = rulesets().saturating_sub(before);
+    assert!(more < 100, "{more}");
 }
 
 /// The executor follows no link to what the run itself may not touch; rather it starts nothing any more.
