@@ -233,7 +233,13 @@ impl Executor {
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
             turn = self.turn() => Arc::new(turn?),
         };
-        let started = self.start(&command, &turn).await?;
+        // What is being started when this is left is killed by whoever starts it.
+        let started = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stop| *stop >= Stop::Ask) => return Err(StartError::ShuttingDown),
+            () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
+            started = self.start(&command, &turn) => started?,
+        };
         let queued = (started.at - arrived).saturating_sub(started.spawn);
         let (limits, temporary) = (&command.limits, &self.0.temporary);
         run::run(started, limits, temporary, on_line, cancel, stop, queued)

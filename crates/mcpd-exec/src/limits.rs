@@ -48,8 +48,8 @@ pub struct Limits {
     pub open_files: Option<u64>,
     /// Processes and threads of the whole run. None; none at `guarded`, 256 at `strict`.
     ///
-    /// Held to exactly in a control group or at `strict`; otherwise the kernel counts all processes of the same user, and
-    /// none of root's.
+    /// Held to exactly in a control group, and at `strict` if neither the host is root nor another user is asked for;
+    /// otherwise the kernel counts all processes of the same user, and none of root's.
     pub processes: Option<u64>,
     /// Bytes of memory of the whole run. None; none. Needs a control group.
     pub memory: Option<u64>,

@@ -49,6 +49,9 @@ pub(crate) use self::cgroup::delegated as control_group;
 pub(crate) use self::lane::{Entered, Lane};
 pub(crate) use self::watchdog::run as run_watchdog;
 
+/// The mechanism, where it is missing.
+const NAMESPACES: &str = "namespaces";
+
 /// What the processes of one executor share.
 #[derive(Debug)]
 pub(crate) struct System {
@@ -64,7 +67,7 @@ pub(crate) struct System {
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
     /// The kernel refuses a `/proc` in namespaces.
     no_proc: AtomicBool,
-    /// `None` if none was wanted. Dropped before the directories, so that it does not mind their removal.
+    /// `None` if none was wanted.
     _watchdog: Option<watchdog::Watchdog>,
 }
 
@@ -75,11 +78,12 @@ impl System {
         // Without marks nobody could tell those of ours from others, and they would never be reaped.
         let is_reaper = config.reaper && marks;
         let orphans = is_reaper.then(Orphans::adopt).transpose()?;
+        // Before there is another process that would have to leave the group as well.
+        let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let watchdog = config
             .watchdog
             .then(|| watchdog::Watchdog::start(directories.parent()))
             .transpose()?;
-        let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
             orphans,
@@ -110,26 +114,19 @@ impl System {
         program: &Path,
         lane: &Entered,
     ) -> Result<Birth, StartError> {
-        let is_last = self.proc() == Proc::Empty;
-        match self.try_start(command, program, lane) {
-            // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
-            Err(StartError::Setup { step, source, .. })
-                if !is_last
-                    && step == Stage::Namespaces.describe()
-                    && source.kind() == io::ErrorKind::PermissionDenied =>
+        let has_proc = !self.no_proc.load(Relaxed);
+        let first = if has_proc { Proc::Own } else { Proc::Empty };
+        let result = self.try_start(command, program, lane, first);
+        // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
+        match &result {
+            Err(StartError::Unenforceable { missing, .. })
+                if has_proc && missing[0].mechanism == NAMESPACES =>
             {
-                self.no_proc.store(true, Relaxed);
-                self.try_start(command, program, lane)
+                let second = self.try_start(command, program, lane, Proc::Empty);
+                self.no_proc.store(second.is_ok(), Relaxed);
+                second.or(result)
             }
-            result => result,
-        }
-    }
-
-    fn proc(&self) -> Proc {
-        if self.no_proc.load(Relaxed) {
-            Proc::Empty
-        } else {
-            Proc::Own
+            _ => result,
         }
     }
 
@@ -145,6 +142,7 @@ impl System {
         command: &Command,
         program: &Path,
         lane: &Entered,
+        proc: Proc,
     ) -> Result<Birth, StartError> {
         let failed = |source| StartError::Io {
             program: program.to_owned(),
@@ -156,7 +154,7 @@ impl System {
         };
         let level = command.sandbox.level;
         let mut confinement =
-            Confinement::prepare(command, program, self, lane).map_err(|source| {
+            Confinement::prepare(command, program, self, lane, proc).map_err(|source| {
                 StartError::Setup {
                     program: program.to_owned(),
                     step: "prepare its confinement",
@@ -164,6 +162,7 @@ impl System {
                 }
             })?;
         refuse_missing(&confinement.enforced, command, program, lane)?;
+        confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
         let image = image(command, program, confinement.temporary()).map_err(failed)?;
         let resources = resources(&command.limits.at(level), level);
@@ -188,7 +187,7 @@ impl System {
         };
         let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
         confinement.ruleset = None;
-        self.see_started(&mut confinement, &spawned)
+        see_started(&mut confinement, &spawned)
             .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(Birth {
@@ -204,23 +203,18 @@ impl System {
             stderr,
         })
     }
+}
 
-    /// Waits until the first process of a namespace has started the program; elsewhere it has started already.
-    fn see_started(&self, confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
-        let Some(isolation) = &mut confinement.isolation else {
-            return Ok(());
-        };
-        if let Err(error) = isolation.started() {
-            raw::reap(spawned.pid, true).ok();
-            return Err(error);
-        }
-        if self.proc() == Proc::Empty {
-            let reason = "the kernel refuses one of its own here, so it is empty";
-            let missing = MissingMechanism::new("/proc", reason);
-            confinement.enforced.missing.push(missing);
-        }
-        Ok(())
+/// Waits until the first process of a namespace has started the program; elsewhere it has started already.
+fn see_started(confinement: &mut Confinement, spawned: &raw::Spawned) -> io::Result<()> {
+    let Some(isolation) = &mut confinement.isolation else {
+        return Ok(());
+    };
+    if let Err(error) = isolation.started() {
+        raw::reap(spawned.pid, true).ok();
+        return Err(error);
     }
+    Ok(())
 }
 
 /// What is missing matters at once if it must be there, or if it keeps something in that nothing else does.
@@ -292,19 +286,24 @@ impl Child {
         self.confinement.enforced.level >= Level::Guarded
     }
 
-    /// Whether it is certain that nothing of the run is left beside its leader, which has ended.
-    pub(crate) fn was_alone(&self) -> bool {
+    /// Whether it is certain, without waiting, that nothing of the run is left beside its leader, which has ended. `None` if
+    /// that can't be known.
+    pub(crate) fn was_alone(&self) -> Option<bool> {
         if self.confinement.isolation.is_some() {
             // With the first process of their namespace all others have ended.
-            return true;
+            return Some(true);
         }
-        match (self.orphans, self.confinement.mark) {
-            (Some(orphans), Some(mark)) => !orphans.has(mark),
-            _ => false,
-        }
+        let (orphans, mark) = (self.orphans?, self.confinement.mark?);
+        Some(orphans.has_none(mark))
     }
 
-    /// How many processes of the run are left beside its leader, which has ended, if that can be known.
+    /// Whether it can be known how many processes are left.
+    pub(crate) fn counts_leftovers(&self) -> bool {
+        let can_tell = self.orphans.is_some() && self.confinement.mark.is_some();
+        can_tell && self.confinement.isolation.is_none()
+    }
+
+    /// How many processes of the run are left beside its leader, which has ended, if that can be known. May wait.
     pub(crate) fn left(&self) -> Option<u32> {
         if self.confinement.isolation.is_some() {
             return None;
@@ -319,7 +318,9 @@ impl Child {
         match &mut self.ending {
             Some(ending) => ending.round(self.pid, ended, self.orphans),
             None => {
-                self.kill();
+                if self.is_confined() {
+                    self.kill();
+                }
                 Progress::until(ended)
             }
         }
@@ -389,12 +390,14 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
         Stage::Directory => StartError::CwdMissing {
             directory: command.current_dir.clone().unwrap_or_default(),
         },
-        Stage::Clone if command.sandbox.level == Level::Strict && !is_exhausted(&error) => {
+        Stage::Clone | Stage::Namespaces
+            if command.sandbox.level == Level::Strict && is_refusal(&error) =>
+        {
             let reason = format!(
                 "the kernel refuses them ({error}); a container's seccomp profile, `user.max_user_namespaces`, \
                  `kernel.unprivileged_userns_clone` or AppArmor may forbid them"
             );
-            unenforceable("namespaces", reason)
+            unenforceable(NAMESPACES, reason)
         }
         Stage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
         Stage::Clone => StartError::Resource {
@@ -409,6 +412,11 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
     }
 }
 
-fn is_exhausted(error: &io::Error) -> bool {
-    crate::os::fault(error) == crate::os::Fault::Exhausted
+/// Not for want of something, nor for a path that is not there.
+fn is_refusal(error: &io::Error) -> bool {
+    use crate::os::{Fault, fault};
+    !matches!(
+        fault(error),
+        Fault::Exhausted | Fault::Missing | Fault::NotDirectory | Fault::Loop
+    )
 }

@@ -132,12 +132,10 @@ impl Process {
         let Some(mut live) = self.live.take() else {
             return End::Over(Remains::default());
         };
-        if live.child.has_exited() && (!live.child.is_confined() || live.child.was_alone()) {
-            let remains = live.reap();
-            if remains.leftovers != Some(0) {
-                self.reaper.nudge();
-            }
-            return End::Over(remains);
+        let is_alone = live.child.was_alone();
+        if live.child.has_exited() && is_alone.unwrap_or(!live.child.is_confined()) {
+            let leftovers = live.child.counts_leftovers().then_some(0);
+            return End::Over(live.reap(leftovers));
         }
         let (reply, remains) = oneshot::channel();
         self.reaper.send(Task::End(Box::new(Dying {
@@ -150,12 +148,7 @@ impl Process {
 
 impl Live {
     /// Of a leader that has ended.
-    fn reap(&mut self) -> Remains {
-        // Of those who were killed there is no other trace.
-        let leftovers = match self.child.killed() {
-            0 => self.child.left(),
-            killed => Some(killed),
-        };
+    fn reap(&mut self, leftovers: Option<u32>) -> Remains {
         // An error means that somebody else reaped it, so we must not signal it any more either.
         let (status, usage) = match self.child.reap() {
             Ok(Some((status, usage))) => (Some(status), usage),
@@ -207,7 +200,12 @@ impl Dying {
         if progress != Progress::Over {
             return progress;
         }
-        let remains = self.live.reap();
+        // Of those who were killed there is no other trace.
+        let leftovers = match self.live.child.killed() {
+            0 => self.live.child.left(),
+            killed => Some(killed),
+        };
+        let remains = self.live.reap(leftovers);
         if let Some(reply) = self.reply.take() {
             // Nobody listens any more when the run was dropped.
             reply.send(remains).ok();
@@ -273,8 +271,12 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
         };
         match next(receiver, patience, closed) {
             Ok(Task::End(run)) => {
+                // What does not die must not be looked at more often for others that do.
+                if dying.is_empty() {
+                    pace = Pace::default();
+                }
+                pace.pause = Duration::ZERO;
                 dying.push(run);
-                pace = Pace::default();
             }
             Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => closed = true,

@@ -20,7 +20,7 @@ use std::time::Duration;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
-use crate::enforced::Enforced;
+use crate::enforced::{Containment, Enforced};
 use crate::executor::Stop;
 use crate::limits::Limits;
 use crate::line::{OnLine, Stream};
@@ -43,7 +43,12 @@ enum Stage {
     Asked,
     /// The group to be gone, until the drain limit.
     Killed,
+    /// What is left to have been ended, which nobody listens to any more.
+    Ending,
 }
+
+/// How long is waited for the end of what was killed. Only what the kernel can't end takes so long.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a process is not watched. Watching takes four system calls and a wake-up.
 const FRESH: Duration = Duration::from_millis(10);
@@ -128,7 +133,7 @@ pub(crate) async fn run(
         }
         run.check_output();
         run.watch()?;
-        run.end_if_confined();
+        run.end_if_over();
     }
     let timing = Timing {
         queued,
@@ -140,12 +145,16 @@ pub(crate) async fn run(
 
 impl Run<'_> {
     fn is_over(&self) -> bool {
-        self.exited && self.is_silent() && self.ending.is_none()
+        self.remains.is_some() && self.is_silent()
     }
 
-    /// Both pipes are closed.
+    /// Both pipes are closed, or nobody listens any more.
     fn is_silent(&self) -> bool {
-        !self.stdout.is_open() && !self.stderr.is_open()
+        self.stage == Stage::Ending || !self.holds_pipes()
+    }
+
+    fn holds_pipes(&self) -> bool {
+        self.stdout.is_open() || self.stderr.is_open()
     }
 
     /// Goes on to what follows the present stage. True if nothing does.
@@ -165,7 +174,8 @@ impl Run<'_> {
                 }
             }
             Stage::Asked => self.kill(),
-            Stage::Leaving | Stage::Killed => return true,
+            Stage::Leaving | Stage::Killed => self.enter(Stage::Ending, PATIENCE),
+            Stage::Ending => return true,
         }
         false
     }
@@ -182,15 +192,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Of a confined run nothing may be left, be it to hold the pipes.
-    fn end_if_confined(&mut self) {
-        let has_ended = self.exited && (self.stage == Stage::Leaving || self.is_silent());
-        if (has_ended || self.stage == Stage::Killed) && self.process.is_confined() {
-            self.watch = None;
-            match self.process.end() {
-                End::Over(remains) => self.over(remains),
-                End::Soon(ending) => self.ending = Some(ending),
-            }
+    /// Ends what is left once it is over, of a confined run even before: nothing of it may hold the pipes.
+    fn end_if_over(&mut self) {
+        let is_over = self.exited && self.is_silent();
+        let is_left = self.exited && self.stage == Stage::Leaving;
+        let is_ripe =
+            is_over || self.process.is_confined() && (is_left || self.stage >= Stage::Killed);
+        if !is_ripe || self.remains.is_some() || self.ending.is_some() {
+            return;
+        }
+        self.watch = None;
+        if self.cut_short.is_some() {
+            // Before reaping: afterwards the group's number may be somebody else's.
+            self.process.kill();
+        }
+        match self.process.end() {
+            End::Over(remains) => self.over(remains),
+            End::Soon(ending) => self.ending = Some(ending),
         }
     }
 
@@ -247,20 +265,13 @@ impl Run<'_> {
     }
 
     fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {
-        if self.cut_short.is_some() {
-            // Before reaping: afterwards the group's number may be somebody else's.
-            self.process.kill();
-        }
-        let remains = match self.remains.take() {
-            Some(remains) => remains,
-            None if self.exited && self.ending.is_none() => match self.process.end() {
-                End::Over(remains) => remains,
-                End::Soon(_) => Remains::default(),
-            },
-            // It is still being ended.
-            None => Remains::default(),
-        };
-        let pipes_held = self.stdout.is_open() || self.stderr.is_open();
+        let mut enforced = self.process.enforced().clone();
+        let remains = self.remains.take().unwrap_or_else(|| {
+            // It is still being ended, in the background.
+            enforced.containment = enforced.containment.min(Containment::Search);
+            Remains::default()
+        });
+        let pipes_held = self.holds_pipes();
         Outcome {
             ending: self.cut_short.unwrap_or_else(|| natural(&remains)),
             status: remains.status,
@@ -270,7 +281,7 @@ impl Run<'_> {
             pipes_held,
             leftovers: remains.leftovers,
             usage: remains.usage,
-            enforced: self.process.enforced().clone(),
+            enforced,
             timing,
         }
     }

@@ -1,7 +1,7 @@
 //! How far a process is confined: what is asked for, as plain data.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 /// How far a process is confined. Each level holds all that the one before it does.
@@ -197,7 +197,8 @@ impl Sandbox {
 
     /// This, and what `wish` adds to it: a wish can forbid, never allow.
     ///
-    /// What `wish` may write counts as far as this allows it too.
+    /// What `wish` may write counts as far as this allows it too, by its name: paths with `..` never do, and whoever
+    /// has links to fear resolves them first.
     #[must_use]
     pub fn tightened(mut self, wish: &Self) -> Self {
         let base = Self::at(wish.level);
@@ -224,8 +225,9 @@ impl Sandbox {
             let above = entries.iter().filter(|entry| path.starts_with(entry));
             above.map(|entry| entry.components().count()).max()
         };
+        let goes_up = path.components().any(|part| part == Component::ParentDir);
         let allowed = depth(&self.write);
-        allowed.is_some() && allowed >= depth(&self.hidden)
+        !goes_up && allowed.is_some() && allowed >= depth(&self.hidden)
     }
 
     /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
@@ -303,7 +305,10 @@ mod tests {
             floor,
             "no wish changes nothing"
         );
-        let wish = Sandbox::guarded().write("/srv/data").write("/etc");
+        let wish = Sandbox::guarded()
+            .write("/srv/data")
+            .write("/srv/../opt")
+            .write("/etc");
         let both = floor.clone().tightened(&wish);
         assert_eq!(both.level, Level::Strict);
         assert_eq!(both.write, [PathBuf::from("/srv/data")]);

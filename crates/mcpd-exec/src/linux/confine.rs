@@ -8,6 +8,7 @@ use super::cgroup::Group;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
+use super::namespaces::Proc;
 use super::temporary::Lease;
 use super::tree::Mark;
 use super::watchdog::Watchdog;
@@ -40,6 +41,7 @@ impl Confinement {
         program: &Path,
         system: &System,
         lane: &Entered,
+        proc: Proc,
     ) -> io::Result<Self> {
         let sandbox = &command.sandbox;
         let mut confinement = Self {
@@ -50,12 +52,11 @@ impl Confinement {
         match sandbox.level {
             Level::None => {}
             Level::Guarded => {
-                confinement.contain(system);
                 confinement.filter(lane.fault.as_deref());
+                confinement.contain(system);
                 confinement.rule(sandbox, system)?;
             }
             Level::Strict => {
-                let proc = system.proc();
                 let isolation = Isolation::plan(command, program, proc)?;
                 confinement.isolation = Some(isolation);
                 confinement.enforced.namespaces = true;
@@ -70,8 +71,26 @@ impl Confinement {
                 }
             }
         }
-        confinement.group(&command.limits, system)?;
+        confinement.group(&command.limits.at(sandbox.level), system)?;
         Ok(confinement)
+    }
+
+    /// What could not be had, and is no reason not to run: it is reported all the same.
+    pub(crate) fn report(&mut self, command: &Command, proc: Proc) {
+        if self.isolation.is_none() {
+            return;
+        }
+        if proc == Proc::Empty {
+            self.misses(
+                "/proc",
+                "the kernel refuses one of its own here, so it is empty",
+            );
+        }
+        let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
+        if !is_counted && self.group.is_none() {
+            let reason = "the kernel counts root's not at all, and another user's everywhere; that takes a control group";
+            self.misses("process limit", reason);
+        }
     }
 
     /// Where the program starts, unless that is where this process is.
@@ -114,7 +133,9 @@ impl Confinement {
 
     fn contain(&mut self, system: &System) {
         self.enforced.containment = match (self.mark, system.orphans) {
-            (Some(_), Some(_)) => Containment::Proven,
+            // Without a filter a process can change its mark.
+            (Some(_), Some(_)) if self.enforced.seccomp => Containment::Proven,
+            (Some(_), Some(_)) => Containment::Search,
             (Some(_), None) => {
                 let reason = "a descendant that keeps forking may slip through";
                 self.misses("reaper", reason);
@@ -142,6 +163,23 @@ impl Confinement {
         }
     }
 
+    /// For a process that is not alone on the system.
+    fn enter_guarded(&mut self, ruleset: Arc<Ruleset>) {
+        const SIZES: u32 = 3;
+        const SCOPES: u32 = 6;
+        let abi = ruleset.abi();
+        if abi < SIZES {
+            let reason = "this kernel's lets files elsewhere be truncated";
+            self.misses("landlock", reason);
+        }
+        if abi < SCOPES {
+            let reason =
+                "this kernel's lets other processes be signalled, and reached by abstract sockets";
+            self.misses("landlock", reason);
+        }
+        self.enter(ruleset);
+    }
+
     fn enter(&mut self, ruleset: Arc<Ruleset>) {
         self.enforced.landlock = Some(ruleset.abi());
         self.ruleset = Some(ruleset);
@@ -163,7 +201,7 @@ impl Confinement {
                     );
                     self.misses("write", reason);
                 }
-                self.enter(ruleset);
+                self.enter_guarded(ruleset);
             }
             Ok(None) => {}
             Err(missing) => self.enforced.missing.push(missing),

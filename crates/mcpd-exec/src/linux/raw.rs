@@ -245,6 +245,7 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD | libc::SIGCHLD;
     let flags = flags | plan.namespaces.map_or(0, |namespaces| namespaces.flags);
     let mut pidfd: RawFd = -1;
+    let _dumpable = plan.run_as.map(|_| Dumpable::keep());
     let cloned = STACK_MEMORY.with_borrow_mut(|stack| {
         let job: *mut Job<'_> = &raw mut job;
         let _quiet = Quiet::new();
@@ -277,6 +278,23 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
         step: STAGES[job.report.stage.load(Relaxed) as usize],
         error: io::Error::from_raw_os_error(failed),
     })
+}
+
+/// Whether others may look into this process, restored on drop: who changes the user in our memory changes that, too.
+struct Dumpable(c_int);
+
+impl Dumpable {
+    fn keep() -> Self {
+        // SAFETY: no pointers.
+        Self(unsafe { libc::prctl(libc::PR_GET_DUMPABLE) })
+    }
+}
+
+impl Drop for Dumpable {
+    fn drop(&mut self) {
+        // SAFETY: no pointers.
+        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, self.0) };
+    }
 }
 
 /// No signal reaches this thread while it lives: a handler would run in the child, on our memory.

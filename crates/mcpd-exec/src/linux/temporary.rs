@@ -251,6 +251,9 @@ pub(crate) fn remove_all(parent: &Path, nonce: u32) {
 
 /// Removes whatever is there, with all that is in it.
 ///
+/// Directories can be nested deeper than any stack is, or than there are descriptors, so this does not go down: it
+/// brings up what is nested.
+///
 /// # Errors
 ///
 /// There is nothing, or something stays.
@@ -258,20 +261,41 @@ fn remove(path: &Path) -> io::Result<()> {
     if !fs::symlink_metadata(path)?.is_dir() {
         return fs::remove_file(path);
     }
-    fs::remove_dir_all(path).or_else(|_| {
-        // Its owner can close a directory to itself, and open it again.
-        open_up(path);
-        fs::remove_dir_all(path)
-    })
+    open_up(path);
+    while remove_level(path)? {}
+    fs::remove_dir(path)
 }
 
+/// Removes what is in `directory`, but for what is in directories there: that it brings up. False if nothing was there.
+fn remove_level(directory: &Path) -> io::Result<bool> {
+    let mut found = false;
+    for entry in fs::read_dir(directory)? {
+        let entry = entry?;
+        found = true;
+        if !entry.file_type()?.is_dir() {
+            fs::remove_file(entry.path())?;
+            continue;
+        }
+        open_up(&entry.path());
+        for nested in fs::read_dir(entry.path())? {
+            let nested = nested?;
+            if nested.file_type()?.is_dir() {
+                // Whoever moves a directory has to be able to write it.
+                open_up(&nested.path());
+                let name = format!("{:016x}", tree::random());
+                fs::rename(nested.path(), directory.join(name))?;
+            } else {
+                fs::remove_file(nested.path())?;
+            }
+        }
+        fs::remove_dir(entry.path())?;
+    }
+    Ok(found)
+}
+
+/// The owner of a directory can close it to itself, and open it again.
 fn open_up(directory: &Path) {
     set_mode(directory, PRIVATE).ok();
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            open_up(&entry.path());
-        }
-    }
 }
 
 fn ourselves() -> RunAs {
@@ -337,5 +361,43 @@ impl Drop for Lease {
                 self.home.tidy(directory);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::{mkdirat, openat};
+
+    use super::*;
+
+    /// Deeper than a stack is, were it to be gone down, or than there are descriptors.
+    #[test]
+    fn directories_nested_without_end_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("deep");
+        fs::create_dir(&path).unwrap();
+        let flags = OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC;
+        let mut directory = rustix::fs::open(&path, flags, Mode::empty()).unwrap();
+        for _ in 0..20_000 {
+            mkdirat(&directory, "d", Mode::RWXU).unwrap();
+            directory = openat(&directory, "d", flags, Mode::empty()).unwrap();
+        }
+        drop(directory);
+        remove(&path).unwrap();
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn closed_directories_are_removed() {
+        let parent = tempfile::tempdir().unwrap();
+        let path = parent.path().join("closed");
+        let inner = path.join("inner");
+        fs::create_dir_all(inner.join("most")).unwrap();
+        fs::write(inner.join("most/file"), "x").unwrap();
+        for directory in [inner.join("most"), inner, path.clone()] {
+            set_mode(&directory, 0).unwrap();
+        }
+        remove(&path).unwrap();
+        assert!(!path.exists());
     }
 }

@@ -11,7 +11,8 @@ use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::{io, str};
+use std::time::Duration;
+use std::{io, str, thread};
 
 use rustix::process::{
     Pid, PidfdFlags, Resource, Signal, WaitId, WaitIdOptions, getpid, getrlimit,
@@ -110,10 +111,20 @@ impl Orphans {
             .map_err(|error| io::Error::new(error.kind(), error.to_string()))
     }
 
-    /// Whether there is any orphan with this mark, dead or alive. If not, and the leader has ended, its whole run has.
-    pub(crate) fn has(&self, mark: Mark) -> bool {
-        let held = self.hold();
-        !self.list(&held, Some(mark)).is_empty()
+    /// So many orphans are looked at before others get their turn.
+    const AT_A_TIME: usize = 64;
+
+    /// Whether it is certain, without waiting for anybody, that there is no orphan with this mark, dead or alive. If there
+    /// is none and the leader has ended, its whole run has.
+    pub(crate) fn has_none(&self, mark: Mark) -> bool {
+        let Ok(held) = self.reaping.try_lock() else {
+            return false;
+        };
+        let children = self.children();
+        let is_marked = |pid: &Pid| mark.is_on(*pid);
+        let none = children.len() <= Self::AT_A_TIME && !children.iter().any(is_marked);
+        drop(held);
+        none
     }
 
     /// How many orphans with this mark are alive, about now.
@@ -233,14 +244,21 @@ impl Ending {
     fn kill_orphans(&mut self, orphans: &Orphans) -> usize {
         let held = orphans.hold();
         let list = orphans.list(&held, Some(self.mark));
+        drop(held);
         // The newest first: it is the one that runs.
         for pid in list.iter().rev() {
             self.kill(*pid);
         }
-        for pid in &list {
-            reap_orphan(*pid);
+        for some in list.chunks(Orphans::AT_A_TIME) {
+            let held = orphans.hold();
+            for pid in some {
+                // By now it may be somebody else's number.
+                if self.mark.is_on(*pid) {
+                    reap_orphan(*pid);
+                }
+            }
+            drop(held);
         }
-        drop(held);
         list.len()
     }
 
@@ -287,8 +305,15 @@ fn is_alive(pid: Pid) -> bool {
 
 /// Ends every process whose mark begins with `nonce`, in whatever run of whatever process.
 pub(crate) fn end_all(nonce: u32) {
-    let mut quiet = 0;
+    /// So many rounds without a pause: what forks on and on must not be given time.
+    const EAGER: u32 = 1000;
+    let (mut quiet, mut rounds) = (0, 0);
     while quiet < 2 {
+        rounds += 1;
+        if rounds > EAGER {
+            // Something can't be killed, for now.
+            thread::sleep(Duration::from_millis(10));
+        }
         let found = processes().filter(|pid| {
             let mark = Mark::of(*pid).filter(|mark| mark.0 >> 32 == u64::from(nonce));
             mark.is_some_and(|mark| Ending::new(mark).kill(*pid) && is_alive(*pid))

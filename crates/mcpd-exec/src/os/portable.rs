@@ -157,7 +157,11 @@ impl Child {
         self.enforced.level >= Level::Guarded
     }
 
-    pub(crate) fn was_alone(&self) -> bool {
+    pub(crate) fn was_alone(&self) -> Option<bool> {
+        None
+    }
+
+    pub(crate) fn counts_leftovers(&self) -> bool {
         false
     }
 
@@ -166,7 +170,9 @@ impl Child {
     }
 
     pub(crate) fn end_round(&mut self) -> Progress {
-        self.kill();
+        if self.is_confined() {
+            self.kill();
+        }
         Progress::until(self.has_exited())
     }
 

@@ -2,7 +2,7 @@
 
 use mcpd_exec::{Containment, Ending, Level, Outcome, Sandbox};
 
-use crate::support::{World, config, eventually, eventually_async, levels, within};
+use crate::support::{World, config, eventually, eventually_async, levels, limits, ms, within};
 
 fn world() -> World {
     let mut config = config(8, 64);
@@ -119,4 +119,24 @@ fn zombies() -> usize {
         fields.is_some_and(|fields| fields[0] == "Z" && fields[1] == own)
     });
     zombies.count()
+}
+
+#[tokio::test]
+async fn what_a_run_exits_with_is_kept_however_long_ending_its_rest_takes() {
+    let world = world();
+    let limits = limits(|limits| limits.drain = ms(0));
+    let command = world.sh("setsid sleep 300 & setsid sleep 300 & exit 3");
+    let command = command.limits(limits).sandbox(Sandbox::guarded());
+    let outcome = within(world.executor.run(command)).await.unwrap();
+    assert_eq!(outcome.ending, Ending::Exited(3), "{outcome:?}");
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn dead_orphans_of_short_runs_are_reaped_too() {
+    let world = world();
+    for _ in 0..20 {
+        run(&world, "(true &)", Level::None).await;
+    }
+    eventually("no zombie left", || zombies() == 0);
 }
