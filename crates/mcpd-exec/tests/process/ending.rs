@@ -1,7 +1,6 @@
 //! An ending is reported as it was: exit code or signal, never one dressed as the other.
 
 use mcpd_exec::{Ending, Sandbox};
-use rustix::io::{FdFlags, fcntl_setfd};
 
 use crate::support::{World, levels};
 
@@ -74,11 +73,12 @@ async fn the_process_leads_a_group_of_its_own() {
 }
 
 /// Not even one that was meant to be inherited.
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 #[tokio::test]
 async fn no_descriptor_of_ours_is_inherited() {
     let world = World::new();
     let ours = std::fs::File::open("/dev/zero").unwrap();
-    fcntl_setfd(&ours, FdFlags::empty()).unwrap();
+    rustix::io::fcntl_setfd(&ours, rustix::io::FdFlags::empty()).unwrap();
     for level in levels().await {
         let script = world.sh("ls /proc/self/fd; ls -l /proc/self/fd");
         let outcome = world.run_in(Sandbox::at(level), script).await;

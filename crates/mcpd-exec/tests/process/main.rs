@@ -1,37 +1,43 @@
 //! What the executor promises, one file per guarantee. The scripts are hostile and real.
 #![cfg(unix)]
+#![cfg_attr(
+    mcpd_portable,
+    expect(dead_code, reason = "nothing is confined there, so less is needed")
+)]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
 mod alone;
 mod cancel;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod confined;
 mod ending;
 mod environment;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod files;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod host;
 mod input;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod isolation;
 mod kept;
 mod leftover;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod network;
 mod output;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod privileges;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod programs;
 mod queue;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod races;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod resources;
 mod shutdown;
 mod start;
 mod support;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod system_calls;
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod temporary;
 mod time_out;
