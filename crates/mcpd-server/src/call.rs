@@ -10,6 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Server;
 use crate::context::Context;
+use crate::id;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
 use crate::policy::Busy;
@@ -24,6 +25,8 @@ pub(crate) struct Call {
     method: &'static str,
     /// What the request names: a path or a URI.
     name: String,
+    /// Nobody can guess it.
+    id: String,
     input: Input,
     context: Context,
 }
@@ -94,6 +97,7 @@ impl Call {
             script: Arc::clone(script),
             method,
             name: name.to_owned(),
+            id: id::random(),
             input: Input::from(invocation),
             context: context.clone(),
         })
@@ -115,6 +119,7 @@ impl Call {
         let purpose = Purpose {
             method: self.method,
             name: &self.name,
+            call_id: &self.id,
         };
         let binding = Binding::new(self.method, &self.name, &self.input.stdin);
         let run = async |answers| {

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::context::Context;
-use crate::run;
+use crate::id;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
@@ -203,7 +203,7 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
                 "the client does not support `{method}`"
             )));
         }
-        let request = request.with_elicitation_id(run::unique_id());
+        let request = request.with_elicitation_id(id::random());
         let response = match session.questions.ask(&context.side.outbox, &request).await {
             Ok(response) => response,
             Err(error) => declined(&request, &error)?,

@@ -61,6 +61,7 @@ mod error;
 #[doc(hidden)]
 pub mod fuzzing;
 mod handler;
+mod id;
 mod inflight;
 mod interaction;
 mod mirror;

@@ -4,7 +4,6 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -29,6 +28,8 @@ use crate::tool::Script;
 pub(crate) struct Purpose<'a> {
     pub(crate) method: &'static str,
     pub(crate) name: &'a str,
+    /// Nobody can guess it.
+    pub(crate) call_id: &'a str,
 }
 
 /// What a script is given, checked; every round of a request gets the same.
@@ -84,7 +85,7 @@ pub(crate) async fn run(
     let files = files(script, purpose, answers, context)
         .await
         .map_err(RunError::Files)?;
-    let mut command = command(script, input, context);
+    let mut command = command(script, purpose, input, context);
     if let Some(files) = &files {
         command = files.show(command);
     }
@@ -158,11 +159,11 @@ impl Gaps {
     }
 }
 
-fn command(script: &Script, input: &Input, context: &Context) -> Command {
+fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Context) -> Command {
     let mut command = script
         .command()
         .stdin(input.stdin.clone())
-        .env("MCPD_CALL_ID", unique_id());
+        .env("MCPD_CALL_ID", purpose.call_id);
     let trace = [
         ("TRACEPARENT", &context.trace.parent),
         ("TRACESTATE", &context.trace.state),
@@ -177,16 +178,6 @@ fn command(script: &Script, input: &Input, context: &Context) -> Command {
         command = command.env(name, value);
     }
     command
-}
-
-/// Unique on this machine: this process, then a number.
-pub(crate) fn unique_id() -> String {
-    static IDS: AtomicU64 = AtomicU64::new(1);
-    format!(
-        "{}-{}",
-        std::process::id(),
-        IDS.fetch_add(1, Ordering::Relaxed)
-    )
 }
 
 /// Files that live as long as the run, and the variables that name them.

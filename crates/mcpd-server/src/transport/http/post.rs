@@ -169,10 +169,7 @@ impl Router {
         let id = self
             .sessions
             .insert(Session::new(introduction, self.server.subscribers()));
-        // Without randomness there is no session; the client is served all the same.
-        if let Ok(id) = id.map(HeaderValue::try_from)
-            && let Ok(id) = id
-        {
+        if let Ok(id) = HeaderValue::try_from(id) {
             response.headers_mut().insert(SESSION_ID, id);
         }
         response

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use crate::conversation::Conversation;
+use crate::id;
 use crate::session::Session;
 use crate::sync::lock;
 
@@ -13,17 +14,6 @@ use crate::sync::lock;
 const MAX_SESSIONS: usize = 1024;
 /// How long a session lives without a request.
 const IDLE: Duration = Duration::from_secs(3600);
-
-/// 128 bits that nobody can guess, as text.
-///
-/// # Errors
-///
-/// When the system has no randomness.
-pub(super) fn random_id() -> Result<String, getrandom::Error> {
-    let mut random = [0; 16];
-    getrandom::fill(&mut random)?;
-    Ok(format!("{:032x}", u128::from_ne_bytes(random)))
-}
 
 /// Ends a session with its streams, and cancels its open requests.
 fn end(conversation: &Conversation) {
@@ -39,8 +29,8 @@ pub(super) struct Sessions {
 
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
-    pub(super) fn insert(&self, session: Session) -> Result<String, getrandom::Error> {
-        let id = random_id()?;
+    pub(super) fn insert(&self, session: Session) -> String {
+        let id = id::random();
         let conversation = Conversation::new(session, Arc::default());
         let now = Instant::now();
         let mut sessions = lock(&self.by_id);
@@ -61,7 +51,7 @@ impl Sessions {
             end(&abandoned);
         }
         sessions.insert(id.clone(), (now, conversation));
-        Ok(id)
+        id
     }
 
     /// The session of an id, which counts as used now.
@@ -101,7 +91,7 @@ mod tests {
         let open = || {
             let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
             let session = Session::new(introduction, &subscribers);
-            sessions.insert(session).expect("randomness")
+            sessions.insert(session)
         };
         let (first, second) = (open(), open());
         for _ in 2..MAX_SESSIONS {

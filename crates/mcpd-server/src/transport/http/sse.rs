@@ -8,11 +8,12 @@ use hyper::body::Incoming;
 use hyper::{Request, Response, StatusCode};
 
 use super::events::Events;
+use super::post;
 use super::reply::{self, Body};
-use super::{post, sessions};
 use crate::Server;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
+use crate::id;
 use crate::sync::lock;
 
 /// Where a client opens its stream.
@@ -32,12 +33,7 @@ pub(super) struct Streams {
 impl Streams {
     /// Opens a stream. Its first event names the address to post to.
     pub(super) fn open(&self, server: &Server, names: ToolNames) -> Response<Body> {
-        let Ok(id) = sessions::random_id() else {
-            return reply::text(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "there is no randomness for an id",
-            );
-        };
+        let id = id::random();
         let (connection, messages) = Connection::open(server, names);
         let connection = Arc::new(connection);
         let mut streams = lock(&self.by_id);

@@ -1,0 +1,8 @@
+//! Ids that nobody can guess.
+
+/// 128 random bits in hexadecimal.
+pub(crate) fn random() -> String {
+    let mut random = [0; 16];
+    getrandom::fill(&mut random).expect("a system that starts processes has randomness");
+    format!("{:032x}", u128::from_ne_bytes(random))
+}
