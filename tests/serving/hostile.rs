@@ -2,7 +2,7 @@
 
 use mcpd_tests::{Pipes, Sandbox, eventually, peak_memory, processes_of};
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{call, nothing_left, on_each_transport, text};
 
@@ -47,13 +47,23 @@ fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
     assert!(peak < 48 * MIB, "mcpd took {peak} bytes");
 }
 
+/// What a result shows of an output that is too long for it.
+fn shown(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap()
+}
+
 #[test]
 fn output_within_the_limit_is_shortened_and_counted() {
     on_each_transport("hostile", &[], |server, _| {
         let result = server.call("floods", json!({"bytes": 100_000_000}));
         assert_eq!(result["isError"], false);
         assert_eq!(result["_meta"]["mcpd/output"]["totalBytes"], 100_000_000);
-        assert!(text(&result).len() < 200_000);
+        assert!(shown(&result).len() < 200_000);
+        let note = result["content"][1]["text"].as_str().unwrap();
+        assert!(
+            note.contains("The first 16777216 of them can be read"),
+            "{note}"
+        );
     });
 }
 
@@ -73,8 +83,8 @@ fn arguments_of_any_size_arrive_whole() {
         let result = server.call("echo", json!({"value": value}));
         assert_eq!(result["isError"], false);
         assert_eq!(result["_meta"]["mcpd/output"]["totalBytes"], stdin.len());
-        assert!(text(&result).starts_with(r#"{"value":"xxx"#), "{result}");
-        assert!(text(&result).ends_with(r#"xxx"}"#), "{result}");
+        assert!(shown(&result).starts_with(r#"{"value":"xxx"#), "{result}");
+        assert!(shown(&result).ends_with(r#"xxx"}"#), "{result}");
     });
 }
 

@@ -163,6 +163,24 @@ fn a_secret_is_in_no_answer() {
 }
 
 #[test]
+fn a_secret_is_not_in_an_output_that_is_read_later() {
+    let flood = "head -c 150000 /dev/zero | tr '\\0' x";
+    let body = format!("{flood}\necho \"$KEY\"\n{flood}");
+    let sandbox = with_secret().with_script("teller", &script("{}", &body));
+    on_each_transport(&sandbox, |server| {
+        let result = server.call("teller", json!({}));
+        let note = result["content"][1]["text"].as_str().unwrap();
+        let uri = &note[note.find("mcpd://runs/").unwrap()..];
+        let read =
+            json!({"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": {"uri": uri}});
+        let read = server.exchange(&read);
+        let output = read["result"]["contents"][0]["text"].as_str().unwrap();
+        assert!(!output.contains("et-of-alice"));
+        assert!(output.contains("xx[redacted KEY]\nxx"));
+    });
+}
+
+#[test]
 fn a_secret_is_in_no_notification() {
     let tool = json!({"name": "teller", "arguments": {}});
     let progress = "echo \"PROGRESS 1/2 $KEY\" >&2; sleep 0.1";

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Options};
-use mcpd_server::{Policy, Server, ServerBuilder};
+use mcpd_server::{DEFAULT_KEEP, Policy, Server, ServerBuilder};
 
 use self::file::File;
 use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
@@ -46,7 +46,8 @@ pub(crate) async fn asked<'a>(
 pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result<ServerBuilder> {
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probes()?;
-    let limits = limits(&options.limits);
+    let mut limits = limits(&options.limits);
+    limits.keep = DEFAULT_KEEP;
     let policy = policy(&options.confinement, here, limits, &probes).await?;
     let server = server(options.roots.all(), &options.scanning, policy)
         .watch(!options.no_watch)

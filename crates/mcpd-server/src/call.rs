@@ -9,6 +9,7 @@ use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Server;
+use crate::archive::Shelf;
 use crate::context::Context;
 use crate::id;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
@@ -103,6 +104,17 @@ impl Call {
         })
     }
 
+    /// Where long outputs of the script go.
+    fn shelf(&self) -> Shelf {
+        Shelf {
+            archive: Arc::clone(self.server.archive()),
+            owner: self.context.introduced_session().cloned(),
+            script: Arc::clone(&self.script),
+            call_id: self.id.clone(),
+            links: self.context.version.has_resource_links(),
+        }
+    }
+
     /// Runs the script until there is a result, which `interpret` finds in what it printed.
     ///
     /// # Errors
@@ -164,7 +176,9 @@ async fn tool_result(
     call: Call,
     brought: Brought,
 ) -> Result<Interactive<CallToolResult>, ErrorObject> {
-    match call.result(brought, output::tool_result).await {
+    let shelf = call.shelf();
+    let interpret = |script, outcome| output::tool_result(script, outcome, shelf.clone());
+    match call.result(brought, interpret).await {
         Ok(result) => Ok(result),
         Err(Failure::Error(error)) => Err(error),
         Err(Failure::NoResult(reason)) => Ok(CallToolResult::error(reason).into()),

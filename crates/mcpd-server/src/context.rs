@@ -41,6 +41,11 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// The session of this request, if that began with `initialize`: any other may be over when the request is.
+    pub(crate) fn introduced_session(&self) -> Option<&Arc<Session>> {
+        self.session.as_ref().filter(|session| session.introduced)
+    }
+
     /// The bytes of `result` on this request's wire.
     pub(crate) fn encode(&self, result: impl ResultObject) -> MethodResult {
         encode(&self.stamp, result)

@@ -49,6 +49,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archive;
 mod call;
 pub mod catalog;
 mod connection;
@@ -89,6 +90,9 @@ pub use native::{CallContext, IntoToolResult, Json};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use server::{Server, ServerBuilder};
 pub use tool::Tool;
+
+/// How much of an output that is too long for a result can be read as a resource by default, in bytes.
+pub const DEFAULT_KEEP: u64 = 16 << 20;
 
 /// The largest message that is read by default, in bytes.
 pub const DEFAULT_MAX_MESSAGE: usize = 16 << 20;

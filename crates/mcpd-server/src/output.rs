@@ -12,6 +12,7 @@ use mcpd_protocol::{ReadResourceResult, ResourceBody, ResourceContents, Role, Wi
 use mcpd_scriptspec::{self as scriptspec, OutputFormat};
 use serde_json::value::RawValue;
 
+use crate::archive::Shelf;
 use crate::interaction::Produced;
 use crate::tool::Script;
 
@@ -20,16 +21,25 @@ mod exit;
 mod files;
 mod mcp;
 mod printed;
+mod rest;
 mod text;
 
 pub(crate) use downgrade::Downgrade;
 use exit::Exit;
 use files::Files;
 use printed::{Fault, Object};
+pub(crate) use text::note_totals;
 
 /// The result of a tool.
-pub(crate) async fn tool_result(script: Arc<Script>, outcome: Outcome) -> Produced<CallToolResult> {
-    interpret(script, outcome, tool).await
+pub(crate) async fn tool_result(
+    script: Arc<Script>,
+    outcome: Outcome,
+    shelf: Shelf,
+) -> Produced<CallToolResult> {
+    interpret(script, outcome, move |script, outcome| {
+        tool(script, outcome, &shelf)
+    })
+    .await
 }
 
 /// The result of a prompt.
@@ -70,11 +80,11 @@ async fn interpret<R: Send + 'static>(
         })
 }
 
-fn tool(script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
+fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> Produced<CallToolResult> {
     let read = match script.spec.output {
         OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => read_json(outcome, structured),
-        _ => return Produced::Complete(text::result(outcome)),
+        _ => return Produced::Complete(text::result(outcome, &outcome.stdout, shelf)),
     };
     if outcome.success() {
         return read
@@ -90,7 +100,10 @@ fn tool(script: &Script, outcome: &Outcome) -> Produced<CallToolResult> {
         }
         (Ok(Produced::Refused(error)), Ending::Exited(_)) => Produced::Refused(error),
         // A run that failed has nothing to ask, and one that was stopped may have said half of it.
-        _ => Produced::Complete(text::result(&text::shortened(outcome))),
+        _ => {
+            let shown = text::shortened(&outcome.stdout);
+            Produced::Complete(text::result(outcome, &shown, shelf))
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 use mcpd_exec::{Limits, Sandbox};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
+use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
 
 mod redactor;
@@ -99,11 +100,14 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// No script is confined, and each inherits the environment of this process.
+    /// No script is confined, and each inherits the environment of this process. Of long outputs
+    /// [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
     fn default() -> Self {
+        let mut limits = Limits::default();
+        limits.keep = DEFAULT_KEEP;
         Self {
             floor: Profile::default(),
-            limits: Limits::default(),
+            limits,
             environment: Environment::of_this_process(),
             rules: Vec::new(),
         }
@@ -119,6 +123,8 @@ impl Policy {
     }
 
     /// Runs every script within these limits, unless a rule or the script has another word.
+    ///
+    /// With [`Limits::keep`] an output of which a result shows only a part can be read as a resource.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;

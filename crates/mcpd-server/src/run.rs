@@ -123,7 +123,7 @@ pub(crate) async fn execute(
     redacted(script, outcome).await
 }
 
-/// The outcome without the secrets of the script.
+/// The outcome without the secrets of the script, but for what is on disk: that is searched when it is read.
 async fn redacted(script: &Script, mut outcome: Outcome) -> Result<Outcome, RunError> {
     let Some(redactor) = script.terms.redactor().map(Arc::clone) else {
         return Ok(outcome);
@@ -136,8 +136,6 @@ async fn redacted(script: &Script, mut outcome: Outcome) -> Result<Outcome, RunE
             redactor.json(&outcome.stdout)
         };
         outcome.stderr = redactor.text(&outcome.stderr);
-        // What is on disk is not searched, so nobody shall read it.
-        (outcome.stdout.file, outcome.stderr.file) = (None, None);
         outcome
     };
     // An output can be megabytes.

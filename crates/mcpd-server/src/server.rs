@@ -11,6 +11,7 @@ use mcpd_protocol::Stamp;
 use mcpd_protocol::Wire;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::archive::Archive;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::run::Gaps;
@@ -38,6 +39,7 @@ struct Inner {
     watching: bool,
     executor: Executor,
     gaps: Gaps,
+    archive: Arc<Archive>,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
     seal: Seal,
@@ -105,6 +107,11 @@ impl Server {
 
     pub(crate) fn is_watching(&self) -> bool {
         self.inner.watching
+    }
+
+    /// Outputs that were too long for their results.
+    pub(crate) fn archive(&self) -> &Arc<Archive> {
+        &self.inner.archive
     }
 
     /// What of confinement has been missed.

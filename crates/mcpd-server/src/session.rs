@@ -18,6 +18,8 @@ pub(crate) struct Introduction {
     pub(crate) version: ProtocolVersion,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client: Option<Implementation>,
+    /// It was said, and not supposed.
+    pub(crate) is_given: bool,
 }
 
 /// One `initialize` and what followed.
@@ -29,6 +31,8 @@ pub(crate) struct Session {
     pub(crate) capabilities: Arc<ClientCapabilities>,
     /// Who the client says it is.
     pub(crate) client: Option<Arc<Implementation>>,
+    /// It began with `initialize`. Otherwise it may be over after one request.
+    pub(crate) introduced: bool,
     /// What it has been asked.
     pub(crate) questions: Questions,
     /// Events for this client, fetched by whoever can send to it.
@@ -44,6 +48,7 @@ impl Introduction {
             version,
             capabilities: ClientCapabilities::default(),
             client: None,
+            is_given: false,
         }
     }
 }
@@ -61,6 +66,7 @@ impl Session {
             version: introduction.version,
             capabilities: Arc::new(introduction.capabilities),
             client: introduction.client.map(Arc::new),
+            introduced: introduction.is_given,
             questions: Questions::default(),
             subscription: Arc::new(subscribers.subscribe(lists)),
             log_level: Mutex::new(None),

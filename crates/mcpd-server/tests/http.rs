@@ -7,8 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
+use mcpd_exec::Limits;
 use mcpd_server::transport::http::{self, Auth, Options};
-use mcpd_server::{Policy, Server};
+use mcpd_server::{DEFAULT_KEEP, Policy, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -17,14 +18,20 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A server over the scripts of these tests, serving HTTP in the background.
 async fn serve() -> (Server, u16) {
-    serve_scripts("scripts").await
+    serve_scripts("scripts", None).await
 }
 
-/// The same over another directory of scripts.
-async fn serve_scripts(scripts: &str) -> (Server, u16) {
+/// The same over another directory of scripts, of whose outputs results show no more than `capture` bytes of both ends.
+async fn serve_scripts(scripts: &str, capture: Option<usize>) -> (Server, u16) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
+    let mut limits = Limits::default();
+    limits.keep = DEFAULT_KEEP;
+    if let Some(capture) = capture {
+        (limits.capture_head, limits.capture_tail) = (capture, capture);
+    }
     let server = Server::builder()
         .scripts(tests.join(scripts))
+        .policy(Policy::default().limits(limits))
         .watch(false)
         .start()
         .expect("scripts");
@@ -65,7 +72,8 @@ fn exchanges() {
         let script = std::fs::read_to_string(path).unwrap();
         let transcript = runtime.block_on(async {
             let scripts = setting(&script, "scripts").unwrap_or("scripts");
-            let (server, port) = serve_scripts(scripts).await;
+            let capture = setting(&script, "capture").map(|bytes| bytes.parse().expect("a number"));
+            let (server, port) = serve_scripts(scripts, capture).await;
             server.catalog_ready().await;
             tokio::time::timeout(PATIENCE, play(&server, port, &script)).await
         });
@@ -82,14 +90,17 @@ fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Sends every request of `script`, which are set apart by lines of `---`, and writes down the answers.
-/// `# scripts: NAME`, at the beginning, names another directory of scripts than `scripts`. For one request
+/// `# scripts: NAME`, at the beginning, names another directory of scripts than `scripts`, and `# capture: NUMBER` has
+/// results show so many bytes of both ends of an output. For one request
 /// `# hang up after: TEXT` leaves as soon as the answer has that text, `# hang up: once it runs` when a
 /// script does; `# still running: NUMBER` looks afterwards how many scripts do.
 async fn play(server: &Server, port: u16, script: &str) -> String {
     let mut transcript = String::new();
     let mut session = String::new();
+    let mut run = String::new();
     for request in script.split("---\n") {
-        let message = complete(&request.replace("{session}", &session));
+        let message = request.replace("{session}", &session);
+        let message = complete(&message.replace("{run}", &run));
         let response = if let Some(text) = setting(request, "hang up after") {
             let mut stream = send(port, &message).await;
             read_until(&mut stream, text).await
@@ -106,6 +117,12 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
         let mut shown = shown(&response);
         if !session.is_empty() {
             shown = shown.replace(&session, "SESSION");
+        }
+        if let Some((_, rest)) = response.split_once("mcpd://runs/")
+            && let Some(id) = rest.split('/').next()
+        {
+            run = id.to_owned();
+            shown = shown.replace(&run, "RUN");
         }
         transcript.push_str(&format!("{}\n{shown}\n", request.trim_end()));
         if let Some(number) = setting(request, "still running") {
@@ -474,7 +491,7 @@ async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
 async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Server, u16) {
     let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
     write_script(&scripts.join("chatty"), body);
-    let mut limits = mcpd_exec::Limits::default();
+    let mut limits = Limits::default();
     limits.wall = wall;
     limits.output_hard = u64::MAX;
     let server = Server::builder()

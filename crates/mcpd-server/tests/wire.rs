@@ -9,8 +9,9 @@ use std::sync::mpsc as std_mpsc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpd_exec::Limits;
 use mcpd_server::transport::stdio;
-use mcpd_server::{Connection, DEFAULT_PAGE_SIZE, Reply, Server, ToolNames};
+use mcpd_server::{Connection, DEFAULT_KEEP, DEFAULT_PAGE_SIZE, Policy, Reply, Server, ToolNames};
 use serde_json::Value;
 use tokio::runtime;
 use tokio::sync::mpsc;
@@ -38,7 +39,8 @@ fn conversations() {
 }
 
 /// The server that a conversation wants. Its first lines may be settings: `# scripts: NAME` names another
-/// directory of scripts than `scripts`, `# page size: NUMBER` cuts lists into pages.
+/// directory of scripts than `scripts`, `# page size: NUMBER` cuts lists into pages, `# capture: NUMBER` has
+/// results show so many bytes of both ends of an output, and `# keep: NUMBER` so many be kept of a longer one.
 fn start(session: &str) -> Server {
     let setting = |name: &str| {
         let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
@@ -46,6 +48,12 @@ fn start(session: &str) -> Server {
     };
     let scripts = setting("scripts").unwrap_or("scripts");
     let page_size = setting("page size").map(|size| size.parse().expect("a number"));
+    let mut limits = Limits::default();
+    if let Some(capture) = setting("capture") {
+        limits.capture_head = capture.parse().expect("a number");
+        limits.capture_tail = limits.capture_head;
+    }
+    limits.keep = setting("keep").map_or(DEFAULT_KEEP, |keep| keep.parse().expect("a number"));
     Server::builder()
         .scripts(
             Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -53,6 +61,7 @@ fn start(session: &str) -> Server {
                 .join(scripts),
         )
         .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
+        .policy(Policy::default().limits(limits))
         // One scan of each directory is enough for all conversations.
         .cache_directory(env!("CARGO_TARGET_TMPDIR"))
         .watch(false)
@@ -65,14 +74,19 @@ fn start(session: &str) -> Server {
 struct Words {
     /// The last `requestState` that was received; sent as `$STATE`.
     state: Option<String>,
+    /// The last run whose output can be read; sent as `$RUN`.
+    run: Option<String>,
 }
 
 impl Words {
     fn sent(&self, line: &str) -> String {
-        match &self.state {
-            Some(state) => line.replace("$STATE", state),
-            None => line.to_owned(),
+        let mut line = line.to_owned();
+        for (name, value) in [("$STATE", &self.state), ("$RUN", &self.run)] {
+            if let Some(value) = value {
+                line = line.replace(name, value);
+            }
         }
+        line
     }
 
     fn received(&mut self, message: &[u8]) -> (Value, String) {
@@ -82,6 +96,12 @@ impl Words {
         if let Some(state) = message["result"]["requestState"].as_str() {
             shown = shown.replace(state, "$STATE");
             self.state = Some(state.to_owned());
+        }
+        if let Some((_, rest)) = shown.split_once("mcpd://runs/")
+            && let Some(id) = rest.split('/').next()
+        {
+            self.run = Some(id.to_owned());
+            shown = shown.replace(id, "$RUN");
         }
         if let Some(id) = message["params"]["elicitationId"].as_str() {
             shown = shown.replace(id, "ELICITATION");

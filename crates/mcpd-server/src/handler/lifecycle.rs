@@ -49,6 +49,7 @@ pub(crate) fn initialize(
         version,
         capabilities: known(params.capabilities, version),
         client: Some(params.client_info),
+        is_given: true,
     };
     Ok((introduction, result))
 }

@@ -1,5 +1,6 @@
-//! `resources/read`: the state of a script, what a script prints, or a file.
+//! `resources/read`: the state of a script, what a script prints or has printed, or a file.
 
+use std::io;
 use std::sync::Arc;
 
 use base64::Engine as _;
@@ -10,6 +11,7 @@ use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::archive::Output;
 use crate::call::{self, Call};
 use crate::catalog::{ReadError, Source, StaticFile};
 use crate::context::Context;
@@ -29,6 +31,12 @@ pub(crate) fn read(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: ReadResourceRequestParams = request.parse_params()?;
+    if let Some(output) = server
+        .archive()
+        .find(&params.uri, context.introduced_session())
+    {
+        return Ok(read_output(output, params.uri, context));
+    }
     let catalog = server.catalog();
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
@@ -120,6 +128,24 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
         "the state of `{}` can't be read: {reason}",
         script.path
     ))
+}
+
+/// Reads what a script has printed.
+fn read_output(output: Output, uri: String, context: Context) -> Handled {
+    Handled::later(async move {
+        let (size, omitted) = (output.size(), output.omitted());
+        let bytes = tokio::task::spawn_blocking(move || output.read())
+            .await
+            .map_err(io::Error::other)
+            .flatten()
+            .map_err(|error| {
+                tracing::error!(%uri, "failed to read an output: {error}");
+                ErrorObject::internal_error("the output can't be read")
+            })?;
+        let mut result = ReadResourceResult::new(vec![file_contents(uri, None, bytes)]);
+        output::note_totals(&mut result.meta, size + omitted, omitted);
+        context.encode_content(result)
+    })
 }
 
 /// Reads a file where it may take its time.

@@ -91,7 +91,7 @@ impl<'a> Files<'a> {
         }
         let mut bytes = self.read(path)?;
         if let Some(redactor) = self.terms.and_then(Terms::redactor) {
-            bytes = redactor.bytes(bytes);
+            bytes = redactor.bytes(bytes, false);
         }
         let (name, value) = match String::from_utf8(bytes) {
             Ok(text) => ("text", text),

@@ -1,10 +1,13 @@
 //! Output as text: what there is to read, and what is said where there is nothing.
 
-use mcpd_exec::{Captured, Outcome};
+use mcpd_exec::{Captured, Outcome, Stream};
+use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
 use super::exit::Exit;
+use super::rest;
+use crate::archive::Shelf;
 
 /// How much of the beginning and of the end of an output is given as text when it was meant to be JSON, in
 /// bytes each.
@@ -13,30 +16,38 @@ pub(super) const KEPT: usize = 64 * 1024;
 /// How much of stderr a result repeats when the script printed nothing else, in bytes.
 const STDERR_TAIL: usize = 4096;
 
-/// What the caller of a tool gets for a run whose output is text.
-pub(super) fn result(outcome: &Outcome) -> CallToolResult {
-    let text = of(&outcome.stdout);
+/// What the caller of a tool gets for a run whose output is text, of which `stdout` is shown.
+pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
+    let text = of(stdout);
     let exit = Exit::of(outcome);
-    let mut content = Vec::new();
-    content.extend(exit.explanation(outcome));
+    let explanation = exit.explanation(outcome).map(ContentBlock::text);
+    let mut content: Vec<_> = explanation.into_iter().collect();
     if !text.is_empty() || (content.is_empty() && outcome.success()) {
-        content.push(text);
+        content.push(ContentBlock::text(text));
+        if stdout.omitted() > 0 {
+            content.extend(rest::content(Stream::Stdout, &outcome.stdout, shelf));
+        }
     }
     if content.is_empty() {
-        content.push(last_words(outcome, &exit));
+        content.push(ContentBlock::text(last_words(outcome, &exit)));
+        if outcome.stderr.total_bytes > STDERR_TAIL as u64 || outcome.stderr.omitted() > 0 {
+            content.extend(rest::content(Stream::Stderr, &outcome.stderr, shelf));
+        }
     }
-    let mut result = CallToolResult::new(content.into_iter().map(ContentBlock::text).collect());
+    let mut result = CallToolResult::new(content);
     if !outcome.success() {
         mark_failure(&mut result, outcome);
     }
-    if outcome.stdout.omitted() > 0 {
-        let total = outcome.stdout.total_bytes;
-        result.meta.other.insert(
-            "mcpd/output".to_owned(),
-            json!({"totalBytes": total, "omittedBytes": outcome.stdout.omitted()}),
-        );
-    }
+    note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted());
     result
+}
+
+/// Says how much of an output is left out, if anything is.
+pub(crate) fn note_totals(meta: &mut ResultMeta, total: u64, omitted: u64) {
+    if omitted > 0 {
+        let totals = json!({"totalBytes": total, "omittedBytes": omitted});
+        meta.other.insert("mcpd/output".to_owned(), totals);
+    }
 }
 
 /// Makes a result one of a run that failed, and says how.
@@ -49,10 +60,10 @@ pub(super) fn mark_failure(result: &mut CallToolResult, outcome: &Outcome) {
     );
 }
 
-/// The outcome with no more output than is given as text.
-pub(super) fn shortened(outcome: &Outcome) -> Outcome {
-    let mut shortened = outcome.clone();
-    let Captured { head, tail, .. } = &mut shortened.stdout;
+/// The output with no more of it than is given as text.
+pub(super) fn shortened(stdout: &Captured) -> Captured {
+    let mut shortened = stdout.clone();
+    let Captured { head, tail, .. } = &mut shortened;
     if head.len() > 2 * KEPT {
         if tail.is_empty() {
             *tail = head.slice(head.len() - KEPT..);

@@ -53,9 +53,9 @@ impl Redactor {
         self.piece(line.bytes, continued, line.continues)
     }
 
-    /// A text that is known as a whole.
-    pub(crate) fn bytes(&self, text: Vec<u8>) -> Vec<u8> {
-        match self.piece(&text, false, false) {
+    /// A text from its beginning, perhaps cut at the end.
+    pub(crate) fn bytes(&self, text: Vec<u8>, cut_end: bool) -> Vec<u8> {
+        match self.piece(&text, false, cut_end) {
             Cow::Owned(redacted) => redacted,
             Cow::Borrowed(_) => text,
         }

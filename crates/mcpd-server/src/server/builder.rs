@@ -215,6 +215,7 @@ impl ServerBuilder {
             watching: self.watch,
             executor,
             gaps: Gaps::default(),
+            archive: Arc::default(),
             catalog,
             subscribers,
             seal,

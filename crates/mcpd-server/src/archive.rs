@@ -1,0 +1,292 @@
+//! Outputs that were too long for their results: they can be read for a while, by whoever made the call. Bounded in
+//! number, in bytes and in time; the oldest gives way.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+use std::{io, mem};
+
+use bytes::Bytes;
+use mcpd_exec::{Captured, Kept};
+use tokio::time::{Instant, sleep_until};
+
+use crate::policy::Redactor;
+use crate::session::Session;
+use crate::sync::lock;
+use crate::tool::Script;
+
+/// How long an output can be read.
+pub(crate) const LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// How many outputs there may be.
+const MAX_OUTPUTS: usize = 64;
+/// How many bytes they may have together.
+const MAX_BYTES: u64 = 256 << 20;
+
+/// The outputs of all calls.
+#[derive(Debug, Default)]
+pub(crate) struct Archive {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The oldest first.
+    entries: VecDeque<Entry>,
+    /// Somebody comes when the oldest has had its time.
+    is_tidied: bool,
+}
+
+#[derive(Debug)]
+struct Entry {
+    uri: String,
+    /// The session that may read it; without one, whoever knows its URI.
+    owner: Option<Weak<Session>>,
+    output: Output,
+    expires: Instant,
+}
+
+impl Archive {
+    /// Must be called on a tokio runtime.
+    fn put(self: &Arc<Self>, uri: String, owner: Option<&Arc<Session>>, output: Output) {
+        let mut state = lock(&self.state);
+        state.entries.push_back(Entry {
+            uri,
+            owner: owner.map(Arc::downgrade),
+            output,
+            expires: Instant::now() + LIFETIME,
+        });
+        state.tidy();
+        if !mem::replace(&mut state.is_tidied, true) {
+            tokio::spawn(tidy(Arc::downgrade(self)));
+        }
+    }
+
+    /// The output at `uri`, if there is one that `reader` may read.
+    pub(crate) fn find(&self, uri: &str, reader: Option<&Arc<Session>>) -> Option<Output> {
+        let mut state = lock(&self.state);
+        state.tidy();
+        let entry = state.entries.iter().find(|entry| entry.uri == uri)?;
+        entry.is_for(reader).then(|| entry.output.clone())
+    }
+}
+
+/// Removes outputs when their time has come, as long as there are any.
+async fn tidy(archive: Weak<Archive>) {
+    let next = || {
+        let archive = archive.upgrade()?;
+        let mut state = lock(&archive.state);
+        state.tidy();
+        let oldest = state.entries.front().map(|entry| entry.expires);
+        state.is_tidied = oldest.is_some();
+        oldest
+    };
+    while let Some(oldest) = next() {
+        sleep_until(oldest).await;
+    }
+}
+
+impl State {
+    /// Removes what is too old, too much, or for nobody any more.
+    fn tidy(&mut self) {
+        let now = Instant::now();
+        self.entries
+            .retain(|entry| now < entry.expires && !entry.is_orphaned());
+        let size = |entry: &Entry| entry.output.size();
+        let mut bytes: u64 = self.entries.iter().map(size).sum();
+        while self.entries.len() > MAX_OUTPUTS || bytes > MAX_BYTES {
+            bytes -= self.entries.pop_front().as_ref().map_or(bytes, size);
+        }
+    }
+}
+
+impl Entry {
+    fn is_for(&self, reader: Option<&Arc<Session>>) -> bool {
+        match (&self.owner, reader) {
+            (None, _) => true,
+            (Some(owner), Some(reader)) => owner.as_ptr() == Arc::as_ptr(reader),
+            (Some(_), None) => false,
+        }
+    }
+
+    /// Its session is over.
+    fn is_orphaned(&self) -> bool {
+        self.owner
+            .as_ref()
+            .is_some_and(|owner| owner.strong_count() == 0)
+    }
+}
+
+/// An output that can be read.
+#[derive(Debug, Clone)]
+pub(crate) struct Output {
+    body: Body,
+    /// What takes the secrets out of a file.
+    redactor: Option<Arc<Redactor>>,
+}
+
+#[derive(Debug, Clone)]
+enum Body {
+    Memory(Bytes),
+    Disk(Kept),
+}
+
+impl Output {
+    fn new(captured: &Captured, script: &Script) -> Option<Self> {
+        let body = match captured.whole() {
+            Some(whole) => Body::Memory(whole),
+            None => Body::Disk(captured.file.clone()?),
+        };
+        Some(Self {
+            body,
+            redactor: script.terms.redactor().cloned(),
+        })
+    }
+
+    /// How many bytes there are.
+    pub(crate) fn size(&self) -> u64 {
+        match &self.body {
+            Body::Memory(bytes) => bytes.len() as u64,
+            Body::Disk(kept) => kept.size(),
+        }
+    }
+
+    /// How many bytes came after these, which nobody has any more.
+    pub(crate) fn omitted(&self) -> u64 {
+        match &self.body {
+            Body::Memory(_) => 0,
+            Body::Disk(kept) => kept.omitted(),
+        }
+    }
+
+    /// The bytes, without secrets. May read from disk, so it is not for an async worker.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be read.
+    pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
+        match (&self.body, &self.redactor) {
+            (Body::Memory(bytes), _) => Ok(bytes.to_vec()),
+            (Body::Disk(kept), None) => kept.read(),
+            (Body::Disk(kept), Some(redactor)) => {
+                Ok(redactor.bytes(kept.read()?, kept.omitted() > 0))
+            }
+        }
+    }
+}
+
+/// Where the outputs of one call go of which its result shows only a part.
+#[derive(Debug, Clone)]
+pub(crate) struct Shelf {
+    pub(crate) archive: Arc<Archive>,
+    /// The session that may read them. Without one they are for whoever knows their URIs.
+    pub(crate) owner: Option<Arc<Session>>,
+    pub(crate) script: Arc<Script>,
+    /// A part of the URIs that nobody can guess.
+    pub(crate) call_id: String,
+    /// Whether the result can have links.
+    pub(crate) links: bool,
+}
+
+impl Shelf {
+    /// Keeps an output, and says at which URI. `None` if none is to be kept, or this could not be.
+    ///
+    /// Must be called on a tokio runtime.
+    pub(crate) fn put(&self, stream: &str, captured: &Captured) -> Option<(String, Output)> {
+        if self.script.terms.limits().keep == 0 {
+            return None;
+        }
+        let Some(output) = Output::new(captured, &self.script) else {
+            tracing::warn!(script = %self.script.path, "failed to write a long output to disk");
+            return None;
+        };
+        let uri = format!("mcpd://runs/{}/{stream}", self.call_id);
+        self.archive
+            .put(uri.clone(), self.owner.as_ref(), output.clone());
+        Some((uri, output))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::ProtocolVersion;
+
+    use super::*;
+    use crate::session::Introduction;
+    use crate::subscribers::Subscribers;
+
+    fn session() -> Arc<Session> {
+        let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
+        Arc::new(Session::new(
+            introduction,
+            &Arc::new(Subscribers::default()),
+        ))
+    }
+
+    fn put(archive: &Arc<Archive>, uri: &str, owner: Option<&Arc<Session>>, bytes: &Bytes) {
+        let output = Output {
+            body: Body::Memory(bytes.clone()),
+            redactor: None,
+        };
+        archive.put(uri.to_owned(), owner, output);
+    }
+
+    /// Which of the outputs `0`, `1`, … are there for `reader`.
+    fn found(archive: &Archive, reader: Option<&Arc<Session>>) -> Vec<usize> {
+        let is_found = |uri: &usize| archive.find(&uri.to_string(), reader).is_some();
+        (0..100).filter(is_found).collect()
+    }
+
+    #[tokio::test]
+    async fn an_output_is_for_its_session_as_long_as_that_lasts() {
+        let archive = Arc::new(Archive::default());
+        let (owner, other) = (session(), session());
+        put(&archive, "0", Some(&owner), &Bytes::new());
+        put(&archive, "1", None, &Bytes::new());
+        assert_eq!(found(&archive, Some(&owner)), [0, 1]);
+        assert_eq!(found(&archive, Some(&other)), [1]);
+        assert_eq!(found(&archive, None), [1]);
+        drop(owner);
+        assert_eq!(found(&archive, None), [1]);
+        assert_eq!(lock(&archive.state).entries.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn of_too_many_the_oldest_give_way() {
+        let archive = Arc::new(Archive::default());
+        for uri in 0..MAX_OUTPUTS + 2 {
+            put(&archive, &uri.to_string(), None, &Bytes::new());
+        }
+        let newest: Vec<_> = (2..MAX_OUTPUTS + 2).collect();
+        assert_eq!(found(&archive, None), newest);
+    }
+
+    #[tokio::test]
+    async fn of_too_large_ones_too() {
+        let archive = Arc::new(Archive::default());
+        let quarter = Bytes::from(vec![0; MAX_BYTES as usize / 4]);
+        for uri in 0..4 {
+            put(&archive, &uri.to_string(), None, &quarter);
+        }
+        assert_eq!(found(&archive, None), [0, 1, 2, 3]);
+        put(&archive, "4", None, &Bytes::from_static(b"x"));
+        assert_eq!(found(&archive, None), [1, 2, 3, 4]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn after_their_time_they_are_gone_without_being_asked_for() {
+        let archive = Arc::new(Archive::default());
+        let len = || lock(&archive.state).entries.len();
+        put(&archive, "0", None, &Bytes::new());
+        tokio::time::sleep(LIFETIME / 2).await;
+        put(&archive, "1", None, &Bytes::new());
+        assert_eq!(len(), 2);
+        tokio::time::sleep(LIFETIME / 2 + Duration::from_millis(1)).await;
+        assert_eq!(len(), 1);
+        tokio::time::sleep(LIFETIME / 2).await;
+        assert_eq!(len(), 0);
+        // It starts anew.
+        put(&archive, "2", None, &Bytes::new());
+        tokio::time::sleep(LIFETIME + Duration::from_millis(1)).await;
+        assert_eq!(len(), 0);
+    }
+}
