@@ -5,15 +5,14 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 
-use mcpd_exec::{Command, Ending, RunAs, Sandbox};
+use mcpd_exec::{Command, Ending, Level, Sandbox};
+use tokio::sync::Mutex;
 
-use crate::support::{World, config, limits, ms, timed_out, within};
+use crate::support::{World, config, counted, is_root, limits, ms, timed_out, within};
 
 const ROUNDS: usize = 200;
 /// Room for the tree beside whatever else the user runs.
 const PROCESSES: u64 = 150;
-/// Nobody's number, as far as anybody knows.
-const STRANGER: u32 = 23_456;
 
 /// Hops: each process forks and ends, its child takes a new session and group.
 const RABBIT: &str = r"
@@ -28,6 +27,9 @@ const STORM: &str = r"
 
 /// Runs `code` until its time is up, over and over, and looks for survivors each time.
 async fn check(code: &str, rabbits: &str) {
+    // One at a time: each would take the others for processes the user has anyway, and be allowed more.
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let _turn = TURN.lock().await;
     let mut config = config(1, 1);
     config.reaper = true;
     let world = World::with(config);
@@ -39,7 +41,10 @@ async fn check(code: &str, rabbits: &str) {
             limits.processes = Some(own_processes() + PROCESSES);
         });
         let command = world.command("perl").args(["-e", code, rabbits]);
-        let command = command.current_dir("/").limits(limits).sandbox(stranger());
+        let command = command
+            .current_dir("/")
+            .limits(limits)
+            .sandbox(counted(Level::Guarded));
         let outcome = within(world.executor.run(command)).await.unwrap();
         // One that hops is gone at once; what it leaves goes on.
         let cut_short = timed_out(&outcome) || outcome.ending == Ending::Exited(0);
@@ -52,22 +57,12 @@ async fn check(code: &str, rabbits: &str) {
     world.nothing_left();
 }
 
-/// Whom the kernel counts the processes of: root's it does not.
-fn stranger() -> Sandbox {
-    let sandbox = Sandbox::guarded();
-    if rustix::process::geteuid().is_root() {
-        sandbox.run_as(RunAs::new(STRANGER, STRANGER))
-    } else {
-        sandbox
-    }
-}
-
-/// How many threads the user has already, who will run the tree.
+/// How many threads this user has already, who will run the tree unless somebody else does.
 fn own_processes() -> u64 {
-    let user = match rustix::process::geteuid() {
-        root if root.is_root() => STRANGER,
-        user => user.as_raw(),
-    };
+    if is_root() {
+        return 0;
+    }
+    let user = rustix::process::geteuid().as_raw();
     let processes = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
     let own = processes.filter(|entry| entry.metadata().is_ok_and(|data| data.uid() == user));
     own.map(|entry| fs::read_dir(entry.path().join("task")).map_or(0, |tasks| tasks.count() as u64))
@@ -103,7 +98,7 @@ async fn a_wide_tree_ends_with_its_leader() {
     let mut config = config(1, 1);
     config.reaper = true;
     let world = World::with(config);
-    let code = "use POSIX; for (1 .. 100) { unless (fork) { setsid; sleep 300 } }";
+    let code = "use POSIX; for (1 .. 100) { unless (fork) { setsid; sleep 300; exit } }";
     let command: Command = world.command("perl").args(["-e", code]);
     let command = command.current_dir("/").sandbox(Sandbox::guarded());
     let outcome = within(world.executor.run(command)).await.unwrap();

@@ -2,11 +2,12 @@
 //! without it too, where it succeeds.
 
 use std::fs;
-use std::sync::atomic::{AtomicU32, Ordering};
 
-use mcpd_exec::{Ending, Level, Limits, Outcome, RunAs, Sandbox, StartError};
+use mcpd_exec::{Ending, Level, Limits, Outcome, Sandbox, StartError};
 
-use crate::support::{World, is_root, levels, limits, ms, signal, skip, timed_out, within};
+use crate::support::{
+    World, counted, is_root, levels, limits, ms, signal, skip, timed_out, within,
+};
 
 async fn run(world: &World, level: Level, limits: Limits, body: &str) -> Outcome {
     let sandbox = Sandbox::at(level).write(world.directory());
@@ -97,18 +98,6 @@ async fn confined_processes_are_held_to_ordinary_limits() {
                 "{text}"
             );
         }
-    }
-}
-
-/// Whom the kernel counts the processes of, alone: nobody else has this number, nor has it twice.
-fn counted(level: Level) -> Sandbox {
-    let sandbox = Sandbox::at(level);
-    if is_root() {
-        static NEXT: AtomicU32 = AtomicU32::new(1 << 30);
-        let user = NEXT.fetch_add(1, Ordering::Relaxed) + (std::process::id() << 6);
-        sandbox.run_as(RunAs::new(user, user))
-    } else {
-        sandbox
     }
 }
 
