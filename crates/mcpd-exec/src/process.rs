@@ -132,8 +132,8 @@ impl Process {
         let Some(mut live) = self.live.take() else {
             return End::Over(Remains::default());
         };
-        let is_alone = live.child.was_alone();
-        if live.child.has_exited() && is_alone.unwrap_or(!live.child.is_confined()) {
+        // In this order: until the leader has ended, what it leaves behind is nobody's orphan.
+        if live.child.has_exited() && live.child.was_alone().unwrap_or(!live.child.is_confined()) {
             let leftovers = live.child.counts_leftovers().then_some(0);
             return End::Over(live.reap(leftovers));
         }
