@@ -78,9 +78,9 @@ pub(crate) struct Drain {
 }
 
 impl Drain {
-    /// Most processes write a line or two; the buffer grows for the others.
+    /// Most processes write a line or two; the buffer grows for the others, and then the pipe with it.
     const FIRST_BUFFER: usize = 4 * 1024;
-    const LAST_BUFFER: usize = 64 * 1024;
+    const LAST_BUFFER: usize = 256 * 1024;
 
     pub(crate) fn new(
         stream: Stream,
@@ -133,7 +133,10 @@ impl Drain {
         self.flooded = self.buffer.len() == self.buffer.capacity();
         self.buffer.clear();
         if self.flooded && self.buffer.capacity() < Self::LAST_BUFFER {
-            self.buffer.reserve(2 * self.buffer.capacity());
+            self.buffer.reserve(4 * self.buffer.capacity());
+            if let Some(pipe) = &self.pipe {
+                os::widen(pipe, self.buffer.capacity());
+            }
         }
     }
 

@@ -27,6 +27,15 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
     pipe::Sender::from_owned_fd_unchecked(non_blocking(end)?)
 }
 
+/// Lets a process write so many bytes ahead of us: each time it has to wait, two processes change places.
+pub(crate) fn widen(pipe: &Reader, bytes: usize) {
+    // Refused to a user with many large pipes, who keeps the small ones.
+    #[cfg(target_os = "linux")]
+    rustix::pipe::fcntl_setpipe_size(pipe, bytes).ok();
+    #[cfg(not(target_os = "linux"))]
+    let _ = (pipe, bytes);
+}
+
 /// Our end only: the process's end is another open file.
 fn non_blocking(end: OwnedFd) -> io::Result<OwnedFd> {
     rustix::io::ioctl_fionbio(&end, true)?;
