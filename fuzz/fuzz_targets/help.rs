@@ -11,6 +11,7 @@ fuzz_target!(|input: (&[u8], &[u8])| {
         let text = match diagnostic.location.stream {
             Stream::Stdout => stdout,
             Stream::Stderr => stderr,
+            Stream::Source => panic!("no file was read"),
         };
         assert!(diagnostic.location.span.end <= text.len(), "{diagnostic:?}");
         assert!(diagnostic.location.span.start <= diagnostic.location.span.end);

@@ -76,6 +76,7 @@ impl<'a> Finding<'a> {
         let text = match diagnostic.location.stream {
             Stream::Stdout => &script.help.stdout,
             Stream::Stderr => &script.help.stderr,
+            Stream::Source => &script.help.source,
         };
         let span = &diagnostic.location.span;
         let place = (!span.is_empty()).then(|| Place {

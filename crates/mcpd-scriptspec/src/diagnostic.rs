@@ -20,24 +20,29 @@ pub struct Diagnostic {
     pub help: Option<String>,
 }
 
-/// A place in the output of `--help`.
+/// A place in what a script says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Location {
-    /// Which of the two outputs.
+    /// Which text.
     pub stream: Stream,
-    /// Bytes from the beginning of that output; empty where the fault is in none of them.
+    /// Bytes from the beginning of that text; empty where the fault is in none of them.
     pub span: Range<usize>,
 }
 
-/// One of the two outputs of `--help`.
+/// Where a script says something of itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(clippy::exhaustive_enums, reason = "a process has these two outputs")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "a process has two outputs, and who describes itself otherwise does so in a file"
+)]
 pub enum Stream {
-    /// Holds the metadata.
+    /// Of `--help`: holds the metadata.
     Stdout,
-    /// Holds the options.
+    /// Of `--help`: holds the options.
     Stderr,
+    /// The text of a file: the script, or what stands beside it.
+    Source,
 }
 
 /// What a fault means for the script.
@@ -147,6 +152,7 @@ impl fmt::Display for Stream {
         f.write_str(match self {
             Self::Stdout => "stdout",
             Self::Stderr => "stderr",
+            Self::Source => "source",
         })
     }
 }

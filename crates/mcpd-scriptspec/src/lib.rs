@@ -63,6 +63,7 @@
 
 mod decimal;
 mod diagnostic;
+mod dialect;
 mod input_schema;
 mod invocation;
 mod json;
@@ -79,6 +80,7 @@ mod value;
 
 pub use decimal::Decimal;
 pub use diagnostic::{Diagnostic, Location, Severity, Stream};
+pub use dialect::{Body, Described, Dialect};
 pub use invocation::{ArgumentFault, Invocation};
 pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
 pub use name::{PathError, ScriptPath};

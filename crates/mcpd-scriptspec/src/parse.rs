@@ -162,7 +162,7 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
                 SyntaxErrorKind::Trailing => Code::TextAfterJson,
             };
             let help = match report.stream() {
-                Stream::Stdout => {
+                Stream::Stdout | Stream::Source => {
                     "stdout of `--help` is the metadata, one JSON object and nothing else"
                 }
                 Stream::Stderr => {

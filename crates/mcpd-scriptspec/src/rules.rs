@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::diagnostic::Severity;
+use crate::{diagnostic::Severity, dialect::Dialect};
 
 /// One rule: what breaking it means, and why it exists.
 #[derive(Debug)]
@@ -14,14 +14,16 @@ pub struct Rule {
     pub severity: Severity,
     /// Why the rule exists.
     pub why: &'static str,
-    /// How a script breaks the rule when asked for `--help`, as lines of shell.
+    /// The dialect of the examples; without one they are what a script does when asked for `--help`, as lines of shell.
+    pub dialect: Option<Dialect>,
+    /// How a script breaks the rule.
     pub bad: &'static str,
     /// The same, mended.
     pub good: &'static str,
 }
 
 macro_rules! rules {
-    ($($variant:ident $name:literal $severity:ident $why:literal bad $bad:literal good $good:literal)*) => {
+    ($($variant:ident $name:literal $severity:ident $(in $dialect:ident)? $why:literal bad $bad:literal good $good:literal)*) => {
         /// The name of a rule; it never changes its meaning and is never used again for another.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[non_exhaustive]
@@ -42,6 +44,7 @@ macro_rules! rules {
             code: Code::$variant,
             severity: Severity::$severity,
             why: $why,
+            dialect: [$(Some(Dialect::$dialect),)? None][0],
             bad: $bad,
             good: $good,
         },)*];
@@ -339,6 +342,18 @@ echo '{"shape": {"required": true}}' >&2"#
     bad r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'"#
     good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
 echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
+
+    SourceNotUtf8 "source-not-utf8" Error
+    "Descriptions reach clients as UTF-8; bytes in another encoding would be other characters than the author wrote."
+    bad r#"printf 'DESCRIPTION "Gr\374\337e"' > greet.bas"#
+    good r#"echo '{"description": "Grüße"}'"#
+
+    SourceSyntax "source-syntax" Error in Basic
+    "A description that can only be read in part may mean something else than its author thinks, so none of it counts."
+    bad r#"DESCRIPTION "Greet someone"
+PARAM name string"#
+    good r#"DESCRIPTION "Greet someone"
+PARAM name AS string DESCRIPTION "Who""#
 }
 
 #[cfg(test)]

@@ -48,6 +48,7 @@ fn check(path: &Path) -> Vec<Diagnostic> {
         let stream = match diagnostic.location.stream {
             Stream::Stdout => &case.stdout,
             Stream::Stderr => &case.stderr,
+            Stream::Source => panic!("{} is not about a file", diagnostic.code),
         };
         shown += &render::diagnostic(diagnostic, stream);
     }
@@ -126,7 +127,8 @@ fn every_case_is_as_recorded() {
     assert!(cases >= 60, "only {cases} cases were found");
     let missing: Vec<_> = RULES
         .iter()
-        // The one who runs the script finds these.
+        // The one who runs the script finds these, and who reads a file those of dialects.
+        .filter(|rule| !rule.code.as_str().starts_with("source-") && rule.dialect.is_none())
         .filter(|rule| {
             !matches!(
                 rule.code.as_str(),

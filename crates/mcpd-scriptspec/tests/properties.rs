@@ -33,6 +33,7 @@ fn check_parsed(stdout: &[u8], stderr: &[u8]) -> Parsed {
         let stream = match diagnostic.location.stream {
             Stream::Stdout => stdout,
             Stream::Stderr => stderr,
+            Stream::Source => panic!("no file was read"),
         };
         assert!(
             stream.get(diagnostic.location.span.clone()).is_some(),

@@ -4,6 +4,8 @@
 pub(crate) struct Case {
     pub(crate) stdout: Vec<u8>,
     pub(crate) stderr: Vec<u8>,
+    /// The name of a file and what is in it.
+    pub(crate) file: (String, Vec<u8>),
     pub(crate) calls: Vec<String>,
 }
 
@@ -18,6 +20,7 @@ impl Case {
         let mut case = Self {
             stdout: Vec::new(),
             stderr: Vec::new(),
+            file: Default::default(),
             calls: Vec::new(),
         };
         let mut section = "";
@@ -38,6 +41,10 @@ impl Case {
             match name {
                 "stdout" => case.stdout.extend(bytes),
                 "stderr" => case.stderr.extend(bytes),
+                _ if let Some(file) = name.strip_prefix("file ") => {
+                    file.clone_into(&mut case.file.0);
+                    case.file.1.extend(bytes);
+                }
                 "arguments" if !line.trim().is_empty() => {
                     case.calls
                         .push(String::from_utf8(bytes).unwrap().trim().to_owned());

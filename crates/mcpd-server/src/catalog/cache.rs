@@ -59,6 +59,7 @@ impl Cache {
         Some(HelpText {
             stdout: entry.stdout.clone().into_bytes(),
             stderr: entry.stderr.clone().into_bytes(),
+            source: Vec::new(),
         })
     }
 

@@ -21,7 +21,7 @@ pub const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How much it may print for that, per stream, in bytes.
 pub const PROBE_OUTPUT_LIMIT: usize = 1 << 20;
 
-/// What a script printed when it was asked for `--help`.
+/// What a script says of itself: what it printed when it was asked for `--help`, or what stands in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HelpText {
@@ -29,6 +29,8 @@ pub struct HelpText {
     pub stdout: Vec<u8>,
     /// The options, if all went well.
     pub stderr: Vec<u8>,
+    /// The file, of a script that was not asked.
+    pub source: Vec<u8>,
 }
 
 /// One script as it was found: described, or faulty, or both.
@@ -243,6 +245,7 @@ impl Scanner {
                 Ending::Exited(0) => Ok(HelpText {
                     stdout: outcome.stdout.head.to_vec(),
                     stderr: outcome.stderr.head.to_vec(),
+                    source: Vec::new(),
                 }),
                 _ => Err(ProbeFault::Ended(Box::new(outcome))),
             },
@@ -322,6 +325,7 @@ impl ProbeFault {
             Self::Ended(outcome) => HelpText {
                 stdout: outcome.stdout.head.to_vec(),
                 stderr: outcome.stderr.head.to_vec(),
+                source: Vec::new(),
             },
         }
     }

@@ -1,0 +1,108 @@
+//! Other ways in which files describe themselves, without being run → the same specs, by the same rules.
+//!
+//! Each dialect has a front end: a pure function from a text to a [`draft`], which is the description as JSON would have it,
+//! with the place of every part. What a draft means, and what is wrong with it, is found by the one reader there is.
+
+use crate::{
+    diagnostic::{Diagnostic, Stream},
+    parse::Parsed,
+    rules::Code,
+};
+
+mod basic;
+mod draft;
+
+/// A way in which a file describes itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Dialect {
+    /// BASIC with `PARAM` and `DESCRIPTION`.
+    Basic,
+}
+
+/// One tool that a file describes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Described {
+    /// The path it is to have below its root, where that is not the path of its file.
+    pub path: Option<String>,
+    /// What is said of it. Diagnostics point into the text of the file.
+    pub parsed: Parsed,
+    /// What runs when it is called.
+    pub body: Body,
+}
+
+/// What runs when a tool is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Body {
+    /// The file itself: as an executable, or by the interpreter for its extension.
+    File,
+    /// A part of the file, by the interpreter for an extension.
+    #[non_exhaustive]
+    Code {
+        /// Without a dot, such as `sh`.
+        extension: String,
+        /// The program.
+        text: String,
+    },
+}
+
+impl Dialect {
+    /// The dialect in which the file at `path`, relative to its root, describes itself; `None` if only asking it can tell.
+    #[must_use]
+    pub fn of(path: &str, text: &[u8]) -> Option<Self> {
+        let _ = text;
+        let file_name = path.rsplit('/').next().unwrap_or(path);
+        let extension = file_name
+            .rsplit_once('.')
+            .map_or("", |(_, extension)| extension);
+        match extension.to_ascii_lowercase().as_str() {
+            "bas" => Some(Self::Basic),
+            _ => None,
+        }
+    }
+
+    /// What the file at `path` says of itself in this dialect.
+    #[must_use]
+    pub fn read(self, path: &str, text: &[u8]) -> Vec<Described> {
+        let text = match std::str::from_utf8(text) {
+            Ok(text) => text,
+            Err(error) => return vec![Described::of_file(not_utf8(text, error))],
+        };
+        match self {
+            Self::Basic => {
+                let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
+                vec![Described {
+                    path: Some(name.to_owned()),
+                    ..Described::of_file(basic::read(text).finish())
+                }]
+            }
+        }
+    }
+}
+
+impl Described {
+    fn of_file(parsed: Parsed) -> Self {
+        Self {
+            path: None,
+            parsed,
+            body: Body::File,
+        }
+    }
+}
+
+fn not_utf8(text: &[u8], error: std::str::Utf8Error) -> Parsed {
+    let start = error.valid_up_to();
+    let end = start + error.error_len().unwrap_or(text.len() - start);
+    let message = format!("byte {start} is not UTF-8");
+    Parsed {
+        spec: None,
+        diagnostics: vec![Diagnostic::new(
+            Code::SourceNotUtf8,
+            Stream::Source,
+            start..end,
+            message,
+        )],
+    }
+}

@@ -1,0 +1,299 @@
+//! BASIC: lines `PARAM name AS type …` and `DESCRIPTION "…"` anywhere in a program. All other lines are for who runs it.
+//!
+//! ```text
+//! PARAM name AS type { LIKE value | DESCRIPTION "text" | OPTIONAL | DEFAULT value
+//!                    | ENUM [ value, … ] | PATTERN "regex" | MIN number | MAX number }
+//! type: string | number | integer | boolean | date | email | array | object | ARRAY OF type
+//! ```
+
+use super::draft::{Draft, Literal, Node};
+use crate::{json::Span, rules::Code, suggest::suggest};
+
+mod lexer;
+
+use lexer::{Kind, Token, Tokens};
+
+const TYPES: &[&str] = &[
+    "string", "number", "integer", "boolean", "date", "email", "array", "object",
+];
+
+const CLAUSES: &[&str] = &[
+    "LIKE",
+    "DESCRIPTION",
+    "OPTIONAL",
+    "DEFAULT",
+    "ENUM",
+    "PATTERN",
+    "MIN",
+    "MAX",
+];
+
+/// Values inside values, at most.
+const MAX_DEPTH: usize = 32;
+
+/// Why the rest of a line means nothing: it has been reported.
+struct Reported;
+
+pub(super) fn read(source: &str) -> Draft {
+    let first_line = source.lines().next().map_or(0, str::len);
+    let mut draft = Draft::new(0..first_line);
+    let mut start = 0;
+    for line in source.split_inclusive('\n') {
+        // What was reported is all there is to say of the line.
+        let _ = Statement::new(source, start, &mut draft).read();
+        start += line.len();
+    }
+    draft
+}
+
+/// One line.
+struct Statement<'a, 'd> {
+    tokens: Tokens<'a>,
+    draft: &'d mut Draft,
+}
+
+impl<'a, 'd> Statement<'a, 'd> {
+    fn new(source: &'a str, start: usize, draft: &'d mut Draft) -> Self {
+        Self {
+            tokens: Tokens::of_line(source, start),
+            draft,
+        }
+    }
+
+    fn read(&mut self) -> Result<(), Reported> {
+        let keyword = self.tokens.next();
+        if keyword.is_word("PARAM") && self.tokens.peek().kind != Kind::Symbol("=") {
+            return self.param();
+        }
+        let is_text = matches!(self.tokens.peek().kind, Kind::String(_) | Kind::Unclosed);
+        if keyword.is_word("DESCRIPTION") && is_text {
+            let text = self.text()?;
+            self.draft.metadata.add("description", keyword.span, text);
+            self.end()?;
+        }
+        Ok(())
+    }
+
+    fn param(&mut self) -> Result<(), Reported> {
+        let name = self.tokens.next();
+        let Kind::Word(word) = name.kind else {
+            return self.expected("the name of a parameter", &name);
+        };
+        self.keyword("AS")?;
+        let mut option = Node::object(name.span.clone());
+        let value_type = self.value_type(0)?;
+        let mut clauses = Clauses::default();
+        while self.tokens.peek().kind != Kind::End {
+            self.clause(&mut option, &mut clauses)?;
+        }
+        clauses.finish(&mut option, value_type, &name.span);
+        self.draft.options.add(word, name.span, option);
+        Ok(())
+    }
+
+    fn keyword(&mut self, keyword: &str) -> Result<(), Reported> {
+        let token = self.tokens.next();
+        if token.is_word(keyword) {
+            return Ok(());
+        }
+        self.expected(&format!("`{keyword}`"), &token)
+    }
+
+    /// The fields of an option, or of the elements of a list, that say what a value must be.
+    fn value_type(&mut self, depth: usize) -> Result<Node, Reported> {
+        let token = self.tokens.next();
+        let Kind::Word(word) = token.kind else {
+            return self.expected("a type", &token);
+        };
+        let name = word.to_ascii_lowercase();
+        let span = token.span.clone();
+        let mut node = Node::object(span.clone());
+        let (value_type, format) = match name.as_str() {
+            "string" | "integer" | "boolean" | "array" | "object" => (name.as_str(), None),
+            "number" => ("float", None),
+            "date" | "email" => ("string", Some(name.as_str())),
+            _ => {
+                let fault = self.draft.fault(
+                    Code::UnknownValueType,
+                    span,
+                    format!("there is no type `{word}`"),
+                );
+                fault.help = Some(match suggest(&name, TYPES.iter().copied()) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("types are {}", TYPES.join(", ")),
+                });
+                return Err(Reported);
+            }
+        };
+        node.add(
+            "value_type",
+            span.clone(),
+            Node::string(span.clone(), value_type),
+        );
+        if let Some(format) = format {
+            node.add("format", span.clone(), Node::string(span.clone(), format));
+        }
+        if value_type == "array" && self.tokens.peek().is_word("OF") {
+            self.tokens.next();
+            if depth == MAX_DEPTH {
+                return self.too_deep(span);
+            }
+            let items = self.value_type(depth + 1)?;
+            node.add("items", span, items);
+        }
+        Ok(node)
+    }
+
+    fn clause(&mut self, option: &mut Node, clauses: &mut Clauses) -> Result<(), Reported> {
+        let token = self.tokens.next();
+        let keyword = match token.kind {
+            Kind::Word(word) => word.to_ascii_uppercase(),
+            _ => String::new(),
+        };
+        let span = token.span.clone();
+        match keyword.as_str() {
+            "LIKE" => {
+                let example = self.value(0)?;
+                let examples = Node::new(example.span.clone(), Literal::Array(vec![example]));
+                option.add("examples", span, examples);
+            }
+            "DESCRIPTION" => {
+                let text = self.text()?;
+                option.add("description", span, text);
+            }
+            "DEFAULT" => {
+                clauses.optional = true;
+                let value = self.value(0)?;
+                option.add("default_value", span, value);
+            }
+            "OPTIONAL" => clauses.optional = true,
+            "ENUM" => clauses.values = Some(self.value(0)?),
+            "PATTERN" => {
+                let text = self.text()?;
+                option.add("pattern", span, text);
+            }
+            "MIN" | "MAX" => {
+                let bound = self.value(0)?;
+                let size = clauses
+                    .size
+                    .get_or_insert_with(|| Node::object(span.clone()));
+                size.add(keyword.to_ascii_lowercase(), span, bound);
+            }
+            _ => {
+                let near = suggest(&keyword, CLAUSES.iter().copied());
+                self.expected("a clause", &token)
+                    .unwrap_or_else(|Reported| {
+                        if let Some(fault) = self.draft.diagnostics.last_mut() {
+                            fault.help = Some(match near {
+                                Some(near) => format!("did you mean `{near}`?"),
+                                None => format!("clauses are {}", CLAUSES.join(", ")),
+                            });
+                        }
+                    });
+                return Err(Reported);
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&mut self) -> Result<Node, Reported> {
+        let token = self.tokens.next();
+        match token.kind {
+            Kind::String(ref text) => Ok(Node::string(token.span, text.clone())),
+            _ => self.expected("a text in quotes", &token),
+        }
+    }
+
+    fn value(&mut self, depth: usize) -> Result<Node, Reported> {
+        let token = self.tokens.next();
+        let literal = match token.kind {
+            Kind::String(ref text) => Literal::String(text.clone()),
+            Kind::Number(ref number) => Literal::Number(number.clone()),
+            Kind::Word(word) if word.eq_ignore_ascii_case("true") => Literal::Boolean(true),
+            Kind::Word(word) if word.eq_ignore_ascii_case("false") => Literal::Boolean(false),
+            Kind::Symbol("[") => return self.list(token.span, depth),
+            _ => {
+                return self.expected(
+                    "a value: a text in quotes, a number, `TRUE`, `FALSE` or a list in `[ ]`",
+                    &token,
+                );
+            }
+        };
+        Ok(Node::new(token.span, literal))
+    }
+
+    fn list(&mut self, open: Span, depth: usize) -> Result<Node, Reported> {
+        if depth == MAX_DEPTH {
+            return self.too_deep(open);
+        }
+        let mut items = Vec::new();
+        if self.tokens.peek().kind == Kind::Symbol("]") {
+            let close = self.tokens.next();
+            return Ok(Node::new(open.start..close.span.end, Literal::Array(items)));
+        }
+        loop {
+            items.push(self.value(depth + 1)?);
+            let token = self.tokens.next();
+            match token.kind {
+                Kind::Symbol(",") => {}
+                Kind::Symbol("]") => {
+                    return Ok(Node::new(open.start..token.span.end, Literal::Array(items)));
+                }
+                _ => return self.expected("`,` or `]`", &token),
+            }
+        }
+    }
+
+    fn end(&mut self) -> Result<(), Reported> {
+        let token = self.tokens.next();
+        match token.kind {
+            Kind::End => Ok(()),
+            _ => self.expected("the end of the line", &token),
+        }
+    }
+
+    fn expected<T>(&mut self, what: &str, token: &Token<'_>) -> Result<T, Reported> {
+        let message = match token.kind {
+            Kind::Unclosed => "the text has no closing quote on its line".to_owned(),
+            _ => format!("expected {what}, found {}", token.kind.describe()),
+        };
+        self.draft
+            .fault(Code::SourceSyntax, token.span.clone(), message);
+        Err(Reported)
+    }
+
+    fn too_deep<T>(&mut self, span: Span) -> Result<T, Reported> {
+        let message = format!("more than {MAX_DEPTH} lists inside each other");
+        self.draft.fault(Code::NestingTooDeep, span, message);
+        Err(Reported)
+    }
+}
+
+/// What some clauses say together.
+#[derive(Default)]
+struct Clauses {
+    optional: bool,
+    values: Option<Node>,
+    size: Option<Node>,
+}
+
+impl Clauses {
+    fn finish(self, option: &mut Node, value_type: Node, name: &Span) {
+        let required = Node::boolean(name.clone(), !self.optional);
+        option.add("required", name.clone(), required);
+        let Literal::Object(fields) = value_type.value else {
+            return;
+        };
+        for mut field in fields {
+            if let Some(values) = self.values.as_ref().filter(|_| field.key == "value_type") {
+                let mut choice = Node::object(values.span.clone());
+                choice.add("enum", values.span.clone(), values.clone());
+                field.value = choice;
+            }
+            option.add(field.key, field.key_span, field.value);
+        }
+        if let Some(size) = self.size {
+            option.add("size", size.span.clone(), size);
+        }
+    }
+}

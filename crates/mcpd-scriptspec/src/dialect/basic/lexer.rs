@@ -1,0 +1,142 @@
+//! One line of BASIC → tokens with their places in the whole source.
+
+use crate::json::Span;
+
+/// A word, a value or a sign.
+#[derive(Debug, Clone)]
+pub(super) struct Token<'a> {
+    pub(super) kind: Kind<'a>,
+    pub(super) span: Span,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Kind<'a> {
+    Word(&'a str),
+    String(String),
+    /// As JSON writes it.
+    Number(String),
+    Symbol(&'a str),
+    /// A text without its closing quote.
+    Unclosed,
+    /// The end of the line, or a comment.
+    End,
+}
+
+impl Kind<'_> {
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Self::Word(word) => format!("`{word}`"),
+            Self::String(_) => "a text".to_owned(),
+            Self::Number(number) => format!("the number {number}"),
+            Self::Symbol(symbol) => format!("`{symbol}`"),
+            Self::Unclosed => "an open text".to_owned(),
+            Self::End => "the end of the line".to_owned(),
+        }
+    }
+}
+
+impl Token<'_> {
+    /// Whether it is this keyword, in whatever case.
+    pub(super) fn is_word(&self, keyword: &str) -> bool {
+        matches!(self.kind, Kind::Word(word) if word.eq_ignore_ascii_case(keyword))
+    }
+}
+
+/// The tokens of a line, one after another; at its end only [`Kind::End`] comes.
+#[derive(Debug, Clone)]
+pub(super) struct Tokens<'a> {
+    source: &'a str,
+    at: usize,
+    end: usize,
+}
+
+impl<'a> Tokens<'a> {
+    /// Of the line that begins at byte `start`.
+    pub(super) fn of_line(source: &'a str, start: usize) -> Self {
+        let end = source[start..]
+            .find('\n')
+            .map_or(source.len(), |length| start + length);
+        Self {
+            source,
+            at: start,
+            end,
+        }
+    }
+
+    pub(super) fn peek(&self) -> Token<'a> {
+        self.clone().next()
+    }
+
+    pub(super) fn next(&mut self) -> Token<'a> {
+        let rest = &self.source[self.at..self.end];
+        let text = rest.trim_start();
+        let start = self.end - text.len();
+        let (kind, length) = kind(text);
+        self.at = start + length;
+        Token {
+            kind,
+            span: start..self.at,
+        }
+    }
+}
+
+/// The first token of a text, and its length in bytes.
+fn kind(text: &str) -> (Kind<'_>, usize) {
+    let Some(first) = text.chars().next() else {
+        return (Kind::End, 0);
+    };
+    match first {
+        '\'' | '#' => (Kind::End, 0),
+        '/' if text.starts_with("//") => (Kind::End, 0),
+        '"' => string(text),
+        '-' | '0'..='9' => number(text),
+        _ if first.is_alphabetic() || first == '_' => {
+            let is_part = |char: char| char.is_alphanumeric() || char == '_';
+            let length = text.find(|char| !is_part(char)).unwrap_or(text.len());
+            match &text[..length] {
+                word if word.eq_ignore_ascii_case("rem") => (Kind::End, 0),
+                word => (Kind::Word(word), length),
+            }
+        }
+        _ => (Kind::Symbol(&text[..first.len_utf8()]), first.len_utf8()),
+    }
+}
+
+/// A quote in a text is written twice.
+fn string(text: &str) -> (Kind<'_>, usize) {
+    let mut content = String::new();
+    let mut chars = text.char_indices().skip(1).peekable();
+    while let Some((place, char)) = chars.next() {
+        if char != '"' {
+            content.push(char);
+        } else if chars.next_if(|(_, next)| *next == '"').is_some() {
+            content.push('"');
+        } else {
+            return (Kind::String(content), place + 1);
+        }
+    }
+    (Kind::Unclosed, text.len())
+}
+
+fn number(text: &str) -> (Kind<'_>, usize) {
+    let sign = usize::from(text.starts_with('-'));
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let whole = digits(&text[sign..]);
+    if whole == 0 {
+        return (Kind::Symbol(&text[..1]), 1);
+    }
+    let mut length = sign + whole;
+    if text[length..].starts_with('.') {
+        let fraction = digits(&text[length + 1..]);
+        length += if fraction > 0 { 1 + fraction } else { 0 };
+    }
+    // JSON has no leading zeros.
+    let unsigned = text[sign..length].trim_start_matches('0');
+    let zero = if unsigned.is_empty() || unsigned.starts_with('.') {
+        "0"
+    } else {
+        ""
+    };
+    let number = format!("{}{zero}{unsigned}", &text[..sign]);
+    (Kind::Number(number), length)
+}

@@ -1,0 +1,198 @@
+//! A description as a front end understood it: JSON that remembers where each part of it stands in the source.
+
+use std::ops::Range;
+
+use crate::{
+    diagnostic::{Diagnostic, Severity, Stream},
+    json::Span,
+    parse::{HelpOutput, Parsed, parse},
+    rules::Code,
+};
+
+/// What a text says of one tool, before it is checked.
+#[derive(Debug)]
+pub(super) struct Draft {
+    /// An object of the fields that a script prints to stdout of `--help`.
+    pub(super) metadata: Node,
+    /// An object of the options that a script prints to stderr of `--help`.
+    pub(super) options: Node,
+    /// What the front end minds.
+    pub(super) diagnostics: Vec<Diagnostic>,
+}
+
+/// A value and its place in the source.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    pub(super) span: Span,
+    pub(super) value: Literal,
+}
+
+/// A JSON value.
+#[derive(Debug, Clone)]
+pub(super) enum Literal {
+    Boolean(bool),
+    /// As JSON writes it.
+    Number(String),
+    String(String),
+    Array(Vec<Node>),
+    Object(Vec<Entry>),
+}
+
+/// A member of an object.
+#[derive(Debug, Clone)]
+pub(super) struct Entry {
+    pub(super) key: String,
+    pub(super) key_span: Span,
+    pub(super) value: Node,
+}
+
+impl Draft {
+    /// An empty one, of the source at `span`.
+    pub(super) fn new(span: Span) -> Self {
+        Self {
+            metadata: Node::object(span.clone()),
+            options: Node::object(span),
+            diagnostics: Vec::new(),
+        }
+    }
+
+    /// Reports something that the checks to come can't know.
+    pub(super) fn fault(
+        &mut self,
+        code: Code,
+        span: Span,
+        message: impl Into<String>,
+    ) -> &mut Diagnostic {
+        let diagnostic = Diagnostic::new(code, Stream::Source, span, message.into());
+        self.diagnostics.push_mut(diagnostic)
+    }
+
+    /// Checks it as if a script had printed it; every diagnostic is about the source.
+    pub(super) fn finish(self) -> Parsed {
+        let (metadata, options) = (Written::new(&self.metadata), Written::new(&self.options));
+        let parsed = parse(HelpOutput {
+            stdout: metadata.text.as_bytes(),
+            stderr: options.text.as_bytes(),
+        });
+        let relocated = parsed.diagnostics.into_iter().map(|mut diagnostic| {
+            let written = match diagnostic.location.stream {
+                Stream::Stderr => &options,
+                Stream::Stdout | Stream::Source => &metadata,
+            };
+            diagnostic.location.span = written.source_of(&diagnostic.location.span);
+            diagnostic.location.stream = Stream::Source;
+            diagnostic
+        });
+        let mut diagnostics = self.diagnostics;
+        diagnostics.extend(relocated);
+        diagnostics.sort_by_key(|diagnostic| {
+            let span = &diagnostic.location.span;
+            (span.start, span.end)
+        });
+        let failed = diagnostics
+            .iter()
+            .any(|diagnostic| diagnostic.severity == Severity::Error);
+        Parsed {
+            spec: parsed.spec.filter(|_| !failed),
+            diagnostics,
+        }
+    }
+}
+
+impl Node {
+    pub(super) fn new(span: Span, value: Literal) -> Self {
+        Self { span, value }
+    }
+
+    pub(super) fn string(span: Span, text: impl Into<String>) -> Self {
+        Self::new(span, Literal::String(text.into()))
+    }
+
+    pub(super) fn boolean(span: Span, value: bool) -> Self {
+        Self::new(span, Literal::Boolean(value))
+    }
+
+    /// An object without members.
+    pub(super) fn object(span: Span) -> Self {
+        Self::new(span, Literal::Object(Vec::new()))
+    }
+
+    /// Adds a member to an object; of another value it makes nothing.
+    pub(super) fn add(&mut self, key: impl Into<String>, key_span: Span, value: Self) {
+        if let Literal::Object(entries) = &mut self.value {
+            entries.push(Entry {
+                key: key.into(),
+                key_span,
+                value,
+            });
+        }
+    }
+}
+
+/// A node as JSON text, with the way back.
+#[derive(Debug, Default)]
+struct Written {
+    text: String,
+    /// What was written where, and what it was in the source; outer ones after inner ones.
+    places: Vec<(Range<usize>, Span)>,
+}
+
+impl Written {
+    fn new(node: &Node) -> Self {
+        let mut written = Self::default();
+        written.write(node);
+        written
+    }
+
+    fn write(&mut self, node: &Node) {
+        let start = self.text.len();
+        match &node.value {
+            Literal::Boolean(value) => self.text.push_str(if *value { "true" } else { "false" }),
+            Literal::Number(number) => self.text.push_str(number),
+            Literal::String(text) => self.string(text),
+            Literal::Array(items) => {
+                self.text.push('[');
+                for (place, item) in items.iter().enumerate() {
+                    self.separate(place);
+                    self.write(item);
+                }
+                self.text.push(']');
+            }
+            Literal::Object(entries) => {
+                self.text.push('{');
+                for (place, entry) in entries.iter().enumerate() {
+                    self.separate(place);
+                    let key = self.text.len();
+                    self.string(&entry.key);
+                    self.places
+                        .push((key..self.text.len(), entry.key_span.clone()));
+                    self.text.push(':');
+                    self.write(&entry.value);
+                }
+                self.text.push('}');
+            }
+        }
+        self.places
+            .push((start..self.text.len(), node.span.clone()));
+    }
+
+    fn separate(&mut self, place: usize) {
+        if place > 0 {
+            self.text.push(',');
+        }
+    }
+
+    fn string(&mut self, text: &str) {
+        let quoted = serde_json::to_string(text).expect("a string is valid JSON");
+        self.text.push_str(&quoted);
+    }
+
+    /// The place in the source of the smallest part that covers `span`.
+    fn source_of(&self, span: &Range<usize>) -> Span {
+        let covers =
+            |(place, _): &&(Range<usize>, Span)| place.start <= span.start && span.end <= place.end;
+        let covering = self.places.iter().filter(covers);
+        let smallest = covering.min_by_key(|(place, _)| place.len());
+        smallest.map_or(0..0, |(_, source)| source.clone())
+    }
+}
