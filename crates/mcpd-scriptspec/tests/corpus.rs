@@ -5,12 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
-use std::{
-    collections::BTreeSet,
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
 use mcpd_scriptspec::{Diagnostic, HelpOutput, Parsed, RULES, ScriptSpec, Severity, Stream, parse};
 use serde_json::{Value, value::RawValue};
@@ -21,7 +16,10 @@ mod corpus {
     pub(crate) mod render;
 }
 
-use corpus::{case::Case, render};
+use corpus::{
+    case::{Case, children},
+    render,
+};
 
 #[track_caller]
 fn check(path: &Path) -> Vec<Diagnostic> {
@@ -143,13 +141,4 @@ fn every_case_is_as_recorded() {
         .map(|rule| rule.code.as_str())
         .collect();
     assert_eq!(missing, [""; 0], "rules that no case breaks");
-}
-
-fn children(directory: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    paths
 }

@@ -5,12 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
-use std::{
-    collections::BTreeSet,
-    fmt::Write as _,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
 use mcpd_scriptspec::{Body, Described, Diagnostic, Dialect, RULES, Severity, Stream};
 use serde_json::value::RawValue;
@@ -22,7 +17,10 @@ mod corpus {
     pub(crate) mod render;
 }
 
-use corpus::{case::Case, render};
+use corpus::{
+    case::{Case, children},
+    render,
+};
 
 /// Cases of each dialect, at least.
 const ENOUGH: usize = 25;
@@ -128,13 +126,4 @@ fn every_case_is_as_recorded() {
         .map(|rule| rule.code.as_str())
         .collect();
     assert_eq!(missing, [""; 0], "rules that no case breaks");
-}
-
-fn children(directory: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(directory)
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    paths.sort();
-    paths
 }

@@ -348,13 +348,7 @@ async fn of_two_that_want_one_uri_the_first_is_served() {
         fs::create_dir(file.parent().expect("resources")).expect("created");
         fs::write(&file, directory.path().to_string_lossy().as_bytes()).expect("written");
     }
-    let server = Server::builder()
-        .scripts(root.path())
-        .scripts(other.path())
-        .watch(false)
-        .start()
-        .expect("starts");
-    server.catalog_ready().await;
+    let server = serve_both(root.path(), other.path()).await;
     let catalog = server.catalog();
     let served: Vec<_> = catalog
         .resources()
@@ -391,6 +385,18 @@ async fn of_two_that_want_one_uri_the_first_is_served() {
     assert_eq!(text, root.path().to_str());
 }
 
+/// A server of two roots, scanned once.
+async fn serve_both(root: &Path, other: &Path) -> Server {
+    let server = Server::builder()
+        .scripts(root)
+        .scripts(other)
+        .watch(false)
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    server
+}
+
 #[tokio::test]
 async fn tools_that_want_one_name_are_told_apart() {
     let root = tempfile::tempdir().expect("a directory");
@@ -400,13 +406,7 @@ async fn tools_that_want_one_name_are_told_apart() {
     }
     write(&other.path().join("a_b"), &script("hidden", "echo"));
     write(&other.path().join("x".repeat(100)), &script("long", "echo"));
-    let server = Server::builder()
-        .scripts(root.path())
-        .scripts(other.path())
-        .watch(false)
-        .start()
-        .expect("starts");
-    server.catalog_ready().await;
+    let server = serve_both(root.path(), other.path()).await;
     let catalog = server.catalog();
     let names: Vec<_> = catalog
         .tools()

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cgroup::Group;
+use super::image::limits_at;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
@@ -71,7 +72,7 @@ impl Confinement {
                 }
             }
         }
-        confinement.group(&command.limits.at(sandbox.level), system)?;
+        confinement.group(&limits_at(sandbox.level, &command.limits), system)?;
         Ok(confinement)
     }
 

@@ -1,5 +1,20 @@
 //! The text of a case → what the script printed and how it is called.
 
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// What is in a directory, in order.
+pub(crate) fn children(directory: &Path) -> Vec<PathBuf> {
+    let mut paths: Vec<_> = fs::read_dir(directory)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    paths.sort();
+    paths
+}
+
 /// One case.
 pub(crate) struct Case {
     pub(crate) stdout: Vec<u8>,

@@ -279,19 +279,19 @@ fn the_resolver_is_visible_with_a_network_only() {
     assert_eq!(resolver(Network::Host), target.starts_with("/run"));
 }
 
+/// Why there are no steps to this sandbox.
+#[track_caller]
+fn refusal(sandbox: &Sandbox) -> String {
+    let visible = &[];
+    let view = View { sandbox, visible };
+    steps(&view, Proc::Own).unwrap_err().to_string()
+}
+
 #[test]
 fn not_everything_can_be_written_or_hidden() {
     for sandbox in [strict().write("/"), strict().hide("/")] {
-        let error = steps(
-            &View {
-                sandbox: &sandbox,
-                visible: &[],
-            },
-            Proc::Own,
-        )
-        .unwrap_err();
         assert_eq!(
-            error.to_string(),
+            refusal(&sandbox),
             "`/` can be neither written nor hidden as a whole"
         );
     }
@@ -306,16 +306,8 @@ fn there_are_only_so_many_places() {
         fs::create_dir(&path).unwrap();
         sandbox = sandbox.write(path);
     }
-    let error = steps(
-        &View {
-            sandbox: &sandbox,
-            visible: &[],
-        },
-        Proc::Own,
-    )
-    .unwrap_err();
     assert_eq!(
-        error.to_string(),
+        refusal(&sandbox),
         "more than 32 paths to be written or seen"
     );
 }
