@@ -399,11 +399,25 @@ pub(crate) struct State {
 }
 
 #[derive(Debug, ClapArgs)]
-#[command(after_help = "The exit code is 1 if there is an error, or a warning that is denied.")]
+#[command(after_help = "\
+Examples:
+  mcpd check ~/tools --deny warnings
+  mcpd check --explain unknown-field
+
+The exit code is 1 if there is an error, or a warning that is denied, whatever the format.")]
 pub(crate) struct Check {
     /// Directories with scripts, or single scripts.
-    #[arg(value_name = "PATH", required = true)]
+    #[arg(value_name = "PATH", required_unless_present = "explain")]
     pub(crate) paths: Vec<PathBuf>,
+    /// Explain a rule, and check nothing; without CODE, list all rules.
+    #[arg(
+        long,
+        value_name = "CODE",
+        num_args = 0..=1,
+        default_missing_value = "all",
+        conflicts_with_all = ["paths", "format", "deny"]
+    )]
+    pub(crate) explain: Option<String>,
     /// How faults are printed.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: CheckFormat,
@@ -418,8 +432,14 @@ pub(crate) struct Check {
 pub(crate) enum CheckFormat {
     /// With the place in the script's output.
     Human,
+    /// One line each, the place first.
+    Short,
     /// One array of objects.
     Json,
+    /// SARIF 2.1.0, for code scanners.
+    Sarif,
+    /// Annotations of a GitHub workflow.
+    Github,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -14,6 +14,7 @@ use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
 use crate::signals::Termination;
+use crate::suggest;
 
 mod call;
 mod check;
@@ -112,11 +113,8 @@ fn hint(catalog: &Catalog, name: &str) -> String {
         );
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
-    let likely = paths
-        .map(|path| (strsim::jaro_winkler(name, path), path))
-        .filter(|(likeness, _)| *likeness > 0.8);
-    match likely.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((_, path)) => format!("; did you mean `{path}`?"),
+    match suggest::nearest(name, paths) {
+        Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
     }
 }

@@ -11,7 +11,9 @@ mod exit_code;
 mod logging;
 mod output;
 mod render;
+mod rules;
 mod signals;
+mod suggest;
 mod token;
 
 use std::process;

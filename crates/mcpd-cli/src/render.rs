@@ -1,24 +1,32 @@
-//! Faults as data that both forms of output are made of. What a fault is, others decide.
+//! Faults as data that every form of output is made of. What a fault is, others decide.
 
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
 use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
 use mcpd_server::catalog::scan::{ScannedScript, UnusableFile};
 
+use crate::rules;
+
+mod github;
 mod human;
 mod json;
+mod sarif;
+mod short;
 
+pub(crate) use github::github;
 pub(crate) use human::human;
+pub(crate) use sarif::sarif;
+pub(crate) use short::short;
 
 /// One fault, wherever it was found.
 #[derive(Debug)]
 pub(crate) struct Finding<'a> {
     /// The script's path below its root, unless no script can have it.
     pub(crate) path: Option<&'a str>,
-    /// The executable file, unless the fault lies between two of them.
+    /// The file at fault, unless it is built in.
     pub(crate) file: Option<&'a Path>,
     /// The rule that was broken.
     pub(crate) code: &'a str,
@@ -32,14 +40,54 @@ pub(crate) struct Finding<'a> {
     pub(crate) last_words: Option<&'a [u8]>,
 }
 
-/// A place in one of the outputs of `--help`.
+/// A place in something a script says of itself.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    pub(crate) stream: Stream,
-    /// The whole output.
+    /// The output of `--help` that it is in, unless it is in the file itself.
+    pub(crate) output: Option<Stream>,
+    /// All of that output, or of the file.
     pub(crate) text: &'a [u8],
     /// Bytes of it.
     pub(crate) span: Range<usize>,
+}
+
+/// Where a byte is, as editors want it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Position {
+    /// Counted from 1.
+    line: usize,
+    /// In characters, counted from 1.
+    column: usize,
+}
+
+impl Place<'_> {
+    fn start(&self) -> Position {
+        Position::of(self.text, self.span.start)
+    }
+
+    /// Behind the last character.
+    fn end(&self) -> Position {
+        Position::of(self.text, self.span.end)
+    }
+
+    /// What it is in: `file`, or what that prints.
+    fn origin(&self, file: &str) -> String {
+        match self.output {
+            Some(stream) => format!("{file} --help ({stream})"),
+            None => file.to_owned(),
+        }
+    }
+}
+
+impl Position {
+    fn of(text: &[u8], byte: usize) -> Self {
+        let before = String::from_utf8_lossy(&text[..byte]);
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: line.chars().count() + 1,
+        }
+    }
 }
 
 /// How much of what was found is not served, or not as it asked for; nothing if all is well.
@@ -68,7 +116,10 @@ impl<'a> Finding<'a> {
                 .map(|diagnostic| Self::in_script(script, diagnostic))
         });
         let unusable = scan.unusable.iter().map(Self::of_file);
-        let conflicts = catalog.conflicts().iter().map(Self::between_tools);
+        let conflicts = catalog
+            .conflicts()
+            .iter()
+            .map(|conflict| Self::between_tools(catalog, conflict));
         scripts.chain(unusable).chain(conflicts).collect()
     }
 
@@ -80,7 +131,7 @@ impl<'a> Finding<'a> {
         };
         let span = &diagnostic.location.span;
         let place = (!span.is_empty()).then(|| Place {
-            stream: diagnostic.location.stream,
+            output: Some(diagnostic.location.stream),
             text,
             span: span.start.min(text.len())..span.end.min(text.len()),
         });
@@ -104,7 +155,7 @@ impl<'a> Finding<'a> {
         Self {
             path: None,
             file: Some(&file.file),
-            code: "unusable-file",
+            code: rules::UNUSABLE_FILE,
             severity: Severity::Error,
             message: &file.reason,
             place: None,
@@ -113,11 +164,14 @@ impl<'a> Finding<'a> {
         }
     }
 
-    fn between_tools(conflict: &'a Conflict) -> Self {
+    fn between_tools(catalog: &'a Catalog, conflict: &'a Conflict) -> Self {
+        // Of several scripts with one path the last gave way.
+        let mut scripts = catalog.scan().scripts.iter().rev();
+        let script = scripts.find(|script| script.path == conflict.path);
         Self {
             path: Some(conflict.path.as_str()),
-            file: None,
-            code: "name-conflict",
+            file: script.map(|script| script.file.as_path()),
+            code: rules::NAME_CONFLICT,
             severity: Severity::Warning,
             message: &conflict.message,
             place: None,
@@ -127,9 +181,47 @@ impl<'a> Finding<'a> {
     }
 }
 
+/// The directory that paths are shown relative to.
+fn here() -> PathBuf {
+    std::env::current_dir()
+        .and_then(|here| here.canonicalize())
+        .unwrap_or_default()
+}
+
+/// The path as people and CI know it: relative to where they are.
+fn shown(file: &Path, here: &Path) -> String {
+    printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
+}
+
+/// The text without anything that a terminal would obey.
+fn printable(text: &str) -> String {
+    let is_obeyed = |char: char| {
+        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    text.replace(is_obeyed, "\u{fffd}")
+}
+
 fn last_line(text: &[u8]) -> Option<&[u8]> {
     text.trim_ascii_end()
         .rsplit(|byte| *byte == b'\n')
         .next()
         .filter(|line| !line.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, byte: usize, line: usize, column: usize) {
+        let expected = Position { line, column };
+        assert_eq!(Position::of(text.as_bytes(), byte), expected);
+    }
+
+    #[test]
+    fn lines_and_characters_count_from_one() {
+        check("{}", 0, 1, 1);
+        check("{\n\"größe\": x}", 12, 2, 9);
+        check("{\n", 2, 2, 1);
+    }
 }

@@ -13,10 +13,14 @@ use crate::args::{Check, CheckFormat};
 use crate::exit_code::ExitCode;
 use crate::render::{self, Finding};
 use crate::signals::Termination;
-use crate::{config, output};
+use crate::{config, output, rules};
 
-/// Asks every script, and says what is wrong.
+/// Asks every script, and says what is wrong; or explains rules, and asks none.
 pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
+    if let Some(code) = &args.explain {
+        explain(code)?;
+        return Ok(ExitCode::Success);
+    }
     let roots = args
         .paths
         .iter()
@@ -38,7 +42,10 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         CheckFormat::Human => {
             output::write_styled(&render::human(&findings, catalog.scan().scripts.len()))?
         }
+        CheckFormat::Short => output::write(render::short(&findings).as_bytes())?,
         CheckFormat::Json => output::write_json(&findings)?,
+        CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
+        CheckFormat::Github => output::write(render::github(&findings).as_bytes())?,
     }
     let tolerated = if args.deny.is_some() {
         Severity::Info
@@ -51,6 +58,18 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
     } else {
         ExitCode::Failure
     })
+}
+
+/// Prints one rule, or all of them in a line each.
+fn explain(code: &str) -> anyhow::Result<()> {
+    if code != "all" {
+        return output::write(rules::find(code)?.text().as_bytes());
+    }
+    let rules: Vec<_> = rules::all()
+        .map(|rule| (rule.code, format!("{}: {}", rule.severity, rule.why)))
+        .collect();
+    let rows = rules.iter().map(|(code, what)| (*code, what.as_str()));
+    output::write(output::table(rows, output::columns()).as_bytes())
 }
 
 fn canonical(path: &Path) -> anyhow::Result<PathBuf> {

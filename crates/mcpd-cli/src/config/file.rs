@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::value::{Amount, Seconds, Source};
+use crate::suggest;
 
 /// The name of the file where it is looked for.
 const NAME: &str = "mcpd.toml";
@@ -211,12 +212,8 @@ fn words(message: &str) -> String {
 
 /// Which of the names there are was meant.
 pub(super) fn suggestion(given: &str, known: &[&str]) -> String {
-    let likely = known
-        .iter()
-        .map(|name| (strsim::jaro_winkler(given, name), name))
-        .filter(|(likeness, _)| *likeness > 0.8);
-    match likely.max_by(|a, b| a.0.total_cmp(&b.0)) {
-        Some((_, name)) => format!("did you mean `{name}`?"),
+    match suggest::nearest(given, known.iter().copied()) {
+        Some(name) => format!("did you mean `{name}`?"),
         None => format!("known are {}", known.join(", ")),
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Renderer, Snippet};
 use mcpd_scriptspec::Severity;
 
-use super::{Finding, Place};
+use super::{Finding, Place, here, printable, shown};
 use crate::output;
 
 /// Characters of a script's last words that are repeated.
@@ -16,9 +16,7 @@ const LAST_WORDS: usize = 200;
 
 /// All faults, and how many they are.
 pub(crate) fn human(findings: &[Finding<'_>], scripts: usize) -> String {
-    let here = std::env::current_dir()
-        .and_then(|here| here.canonicalize())
-        .unwrap_or_default();
+    let here = here();
     let renderer = Renderer::styled().term_width(output::columns().unwrap_or(100));
     let mut text = String::new();
     for finding in findings {
@@ -34,9 +32,7 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
         Severity::Warning => Level::WARNING,
         Severity::Info => Level::INFO,
     };
-    let file = finding
-        .file
-        .map(|file| printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy()));
+    let file = finding.file.map(|file| shown(file, here));
     let mut group = Group::with_title(level.primary_title(finding.message).id(finding.code));
     group = match (&finding.place, file) {
         (Some(place), file) => group.element(snippet(place, &file.unwrap_or_default())),
@@ -57,7 +53,7 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
 fn snippet<'a>(place: &Place<'_>, file: &str) -> Snippet<'a, annotate_snippets::Annotation<'a>> {
     let (text, span) = text_and_span(place);
     Snippet::source(text)
-        .path(format!("{file} --help ({})", place.stream))
+        .path(place.origin(file))
         .annotation(AnnotationKind::Primary.span(span))
 }
 
@@ -70,14 +66,6 @@ fn text_and_span(place: &Place<'_>) -> (String, Range<usize>) {
     let span = start..text.len();
     text.push_str(&String::from_utf8_lossy(&place.text[end..]));
     (text, span)
-}
-
-/// The text without anything that a terminal would obey.
-fn printable(text: &str) -> String {
-    let is_obeyed = |char: char| {
-        char.is_control() || matches!(char, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.replace(is_obeyed, "\u{fffd}")
 }
 
 fn summary(findings: &[Finding<'_>], scripts: usize) -> String {
@@ -120,12 +108,36 @@ mod tests {
     #[test]
     fn a_span_keeps_its_place_among_bytes_that_are_no_text() {
         let place = Place {
-            stream: Stream::Stdout,
+            output: Some(Stream::Stdout),
             text: b"\xff\xfe ok \xff",
             span: 3..5,
         };
         let (text, span) = text_and_span(&place);
         assert_eq!(&text[span], "ok");
+    }
+
+    #[test]
+    fn a_place_in_the_file_itself_is_shown_as_one() {
+        let finding = Finding {
+            path: Some("greet.bas"),
+            file: Some(Path::new("/tools/greet.bas")),
+            code: "unknown-value-type",
+            severity: Severity::Error,
+            message: "unknown value type `text`",
+            place: Some(Place {
+                output: None,
+                text: b"REM greets\nPARAM name AS text",
+                span: 25..29,
+            }),
+            help: None,
+            last_words: None,
+        };
+        let text = Renderer::plain().render(&[group(&finding, Path::new("/tools"))]);
+        assert_eq!(
+            text.lines().nth(1).map(str::trim),
+            Some("--> greet.bas:2:15"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -15,7 +15,11 @@ impl Serialize for Finding<'_> {
         object.serialize_field("message", self.message)?;
         object.serialize_field(
             "stream",
-            &self.place.as_ref().map(|place| place.stream.to_string()),
+            &self.place.as_ref().map(|place| {
+                place
+                    .output
+                    .map_or_else(|| "source".to_owned(), |stream| stream.to_string())
+            }),
         )?;
         object.serialize_field("span", &self.place.as_ref().map(Span::of))?;
         object.serialize_field("help", &self.help)?;
@@ -24,9 +28,9 @@ impl Serialize for Finding<'_> {
 }
 
 /// A place as editors want it.
-#[derive(Debug, PartialEq, Eq, Serialize)]
+#[derive(Debug, Serialize)]
 struct Span {
-    /// Bytes from the beginning of the output.
+    /// Bytes from the beginning of the output or file.
     start: usize,
     end: usize,
     /// Counted from 1.
@@ -37,45 +41,12 @@ struct Span {
 
 impl Span {
     fn of(place: &Place<'_>) -> Self {
-        let before = String::from_utf8_lossy(&place.text[..place.span.start]);
-        let line = before.rsplit('\n').next().unwrap_or_default();
+        let start = place.start();
         Self {
             start: place.span.start,
             end: place.span.end,
-            line: before.matches('\n').count() + 1,
-            column: line.chars().count() + 1,
+            line: start.line,
+            column: start.column,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use mcpd_scriptspec::Stream;
-
-    use super::*;
-
-    #[track_caller]
-    fn check(text: &str, span: std::ops::Range<usize>, line: usize, column: usize) {
-        let place = Place {
-            stream: Stream::Stdout,
-            text: text.as_bytes(),
-            span: span.clone(),
-        };
-        assert_eq!(
-            Span::of(&place),
-            Span {
-                start: span.start,
-                end: span.end,
-                line,
-                column
-            }
-        );
-    }
-
-    #[test]
-    fn lines_and_characters_count_from_one() {
-        check("{}", 0..2, 1, 1);
-        check("{\n\"größe\": x}", 12..13, 2, 9);
-        check("{\n", 2..2, 2, 1);
     }
 }

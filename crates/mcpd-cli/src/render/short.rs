@@ -1,0 +1,34 @@
+//! Faults for editors and for `grep`: one line each, the place first.
+
+use std::fmt::Write as _;
+
+use super::{Finding, here, printable, shown};
+
+/// All faults, one a line: `path:line:column: severity[code]: message`.
+pub(crate) fn short(findings: &[Finding<'_>]) -> String {
+    let here = here();
+    let mut text = String::new();
+    for finding in findings {
+        let file = finding
+            .file
+            .map(|file| shown(file, &here))
+            .or_else(|| finding.path.map(printable))
+            .unwrap_or_default();
+        let place = match &finding.place {
+            Some(place) => {
+                let start = place.start();
+                format!("{}:{}:{}", place.origin(&file), start.line, start.column)
+            }
+            None => file,
+        };
+        writeln!(
+            text,
+            "{place}: {}[{}]: {}",
+            finding.severity,
+            finding.code,
+            printable(finding.message)
+        )
+        .expect("a string takes everything");
+    }
+    text
+}

@@ -1,0 +1,181 @@
+//! Every rule that `mcpd check` knows, explained: those of descriptions, which the library has, and those of the
+//! files around them. Also as the page of the documentation.
+
+use mcpd_scriptspec::{RULES, Severity};
+
+use crate::suggest;
+
+/// A file that can't be a script.
+pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
+/// Two tools that would have one name.
+pub(crate) const NAME_CONFLICT: &str = "name-conflict";
+
+/// Where the page is published.
+const PAGE: &str = concat!(
+    env!("CARGO_PKG_REPOSITORY"),
+    "/blob/main/docs/diagnostics.md"
+);
+
+/// One rule.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    pub(crate) code: &'static str,
+    /// What breaking it means.
+    pub(crate) severity: Severity,
+    pub(crate) why: &'static str,
+    /// How it is broken.
+    bad: &'static str,
+    /// The same, mended.
+    good: &'static str,
+}
+
+const OF_FILES: [Rule; 2] = [
+    Rule {
+        code: UNUSABLE_FILE,
+        severity: Severity::Error,
+        why: "A file that nobody may read or execute, or a link that leaves its root, can answer no call; without a word about it it would just seem to be missing.",
+        bad: "ln -s /usr/local/bin/greet tools/greet",
+        good: "cp /usr/local/bin/greet tools/greet",
+    },
+    Rule {
+        code: NAME_CONFLICT,
+        severity: Severity::Warning,
+        why: "Clients know a tool by one name. Of two that would share it, one is listed under another name or not at all.",
+        bad: "cp greet tools/say/hello\ncp greet tools/say_hello",
+        good: "cp greet tools/say/hello\ncp greet tools/say/goodbye",
+    },
+];
+
+/// All of them, in the order of the page.
+pub(crate) fn all() -> impl Iterator<Item = Rule> {
+    let of_descriptions = RULES.iter().map(|rule| Rule {
+        code: rule.code.as_str(),
+        severity: rule.severity,
+        why: rule.why,
+        bad: rule.bad,
+        good: rule.good,
+    });
+    of_descriptions.chain(OF_FILES)
+}
+
+/// The rule of this code.
+///
+/// # Errors
+///
+/// There is none; says which one may have been meant.
+pub(crate) fn find(code: &str) -> anyhow::Result<Rule> {
+    all().find(|rule| rule.code == code).ok_or_else(|| {
+        let hint = match suggest::nearest(code, all().map(|rule| rule.code)) {
+            Some(code) => format!("did you mean `{code}`?"),
+            None => "`mcpd check --explain` lists those there are".to_owned(),
+        };
+        let code = code.escape_debug();
+        anyhow::anyhow!("explain `{code}`: there is no such rule; {hint}")
+    })
+}
+
+impl Rule {
+    /// Where the page explains it.
+    pub(crate) fn url(&self) -> String {
+        format!("{PAGE}#{}", self.code)
+    }
+
+    /// Everything about it, for a terminal.
+    pub(crate) fn text(&self) -> String {
+        let indented = |example: &str| -> String {
+            let lines = example.lines().map(|line| format!("    {line}\n"));
+            lines.collect()
+        };
+        format!(
+            "{}[{}]\n\n{}\n\nInstead of\n\n{}\nwrite\n\n{}",
+            self.severity,
+            self.code,
+            self.why,
+            indented(self.bad),
+            indented(self.good)
+        )
+    }
+
+    /// Why it is there, and the examples.
+    pub(crate) fn markdown(&self) -> String {
+        format!(
+            "{}\n\nInstead of\n\n{}\nwrite\n\n{}",
+            self.why,
+            fenced(self.bad),
+            fenced(self.good)
+        )
+    }
+}
+
+/// A block of code, whatever is in it.
+fn fenced(code: &str) -> String {
+    let runs = code.split(|char| char != '`').map(str::len);
+    let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
+    format!("{fence}sh\n{code}\n{fence}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use super::*;
+
+    /// The page of the documentation.
+    fn page() -> String {
+        let mut page = "\
+# Diagnostics
+
+What `mcpd check` finds, rule by rule.
+An error keeps a script from being served; a warning or an info does not.
+`mcpd check --explain CODE` shows the same in a terminal.
+
+This page is made from the table of rules: see [testing](testing.md#generated-pages).
+"
+        .to_owned();
+        for rule in all() {
+            write!(
+                page,
+                "\n## {}\n\nSeverity: {}.\n\n{}",
+                rule.code,
+                rule.severity,
+                rule.markdown()
+            )
+            .expect("a string takes everything");
+        }
+        page
+    }
+
+    #[test]
+    fn the_page_is_made_from_the_rules() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/diagnostics.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&file, page()).unwrap();
+        }
+        let is_same = std::fs::read_to_string(&file).unwrap() == page();
+        assert!(
+            is_same,
+            "docs/diagnostics.md is old: set UPDATE_DOCS=1 and test again"
+        );
+    }
+
+    #[test]
+    fn a_fence_is_longer_than_what_it_holds() {
+        assert_eq!(fenced("a"), "```sh\na\n```\n");
+        assert_eq!(fenced("```\na\n```"), "````sh\n```\na\n```\n````\n");
+    }
+
+    #[test]
+    fn a_code_is_found_or_guessed() {
+        assert_eq!(find("name-conflict").unwrap().code, NAME_CONFLICT);
+        let refused = |code| find(code).unwrap_err().to_string();
+        assert_eq!(
+            refused("unknown-feild"),
+            "explain `unknown-feild`: there is no such rule; did you mean `unknown-field`?"
+        );
+        assert_eq!(
+            refused("x"),
+            "explain `x`: there is no such rule; `mcpd check --explain` lists those there are"
+        );
+    }
+}

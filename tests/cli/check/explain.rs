@@ -1,0 +1,60 @@
+//! `mcpd check --explain`.
+
+use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
+
+#[test]
+fn a_rule_is_explained_with_examples() {
+    assert_snapshot!(Sandbox::new().run(&["check", "--explain", "unknown-value-type"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    error[unknown-value-type]
+
+    A type that mcpd does not know cannot be checked, and a model would be told nothing about it.
+
+    Instead of
+
+        echo '{"description": "Counts"}'
+        echo '{"step": {"required": true, "value_type": "int"}}' >&2
+
+    write
+
+        echo '{"description": "Counts"}'
+        echo '{"step": {"required": true, "value_type": "integer"}}' >&2
+    "#);
+}
+
+#[test]
+fn without_a_code_all_rules_are_listed() {
+    let list = Sandbox::new().run(&["check", "--explain"]);
+    assert!(list.starts_with("exit code: 0\n"), "{list}");
+    for code in [
+        "help-failed",
+        "unknown-field",
+        "unusable-file",
+        "name-conflict",
+    ] {
+        let mut lines = list.lines();
+        assert!(
+            lines.any(|line| line.starts_with(&format!("{code} "))),
+            "{list}"
+        );
+    }
+}
+
+#[test]
+fn an_unknown_rule_is_an_error_that_guesses() {
+    assert_snapshot!(Sandbox::new().run(&["check", "--explain", "unknown-feild"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to explain `unknown-feild`: there is no such rule; did you mean `unknown-field`?
+    ");
+}
+
+#[test]
+fn nothing_is_checked_while_a_rule_is_explained() {
+    let refused = Sandbox::new().run(&["check", "scripts", "--explain", "unknown-field"]);
+    assert!(refused.starts_with("exit code: 1\n"), "{refused}");
+    let refused = Sandbox::new().run(&["check"]);
+    assert!(refused.starts_with("exit code: 1\n"), "{refused}");
+}
