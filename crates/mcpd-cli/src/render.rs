@@ -43,9 +43,8 @@ pub(crate) struct Finding<'a> {
 /// A place in something a script says of itself.
 #[derive(Debug)]
 pub(crate) struct Place<'a> {
-    /// The output of `--help` that it is in, unless it is in the file itself.
-    pub(crate) output: Option<Stream>,
-    /// All of that output, or of the file.
+    pub(crate) stream: Stream,
+    /// All of that output or file.
     pub(crate) text: &'a [u8],
     /// Bytes of it.
     pub(crate) span: Range<usize>,
@@ -70,12 +69,24 @@ impl Place<'_> {
         Position::of(self.text, self.span.end)
     }
 
+    /// Whether its lines are those of a file: what a script prints is in none.
+    fn is_in_file(&self) -> bool {
+        self.stream == Stream::Source
+    }
+
     /// What it is in: `file`, or what that prints.
     fn origin(&self, file: &str) -> String {
-        match self.output {
-            Some(stream) => format!("{file} --help ({stream})"),
-            None => file.to_owned(),
+        if self.is_in_file() {
+            file.to_owned()
+        } else {
+            format!("{file} --help ({})", self.stream)
         }
+    }
+
+    /// Where it is, for a message about the whole file.
+    fn remark(&self) -> String {
+        let Position { line, column } = self.start();
+        format!(" ({} of `--help`, {line}:{column})", self.stream)
     }
 }
 
@@ -131,7 +142,7 @@ impl<'a> Finding<'a> {
         };
         let span = &diagnostic.location.span;
         let place = (!span.is_empty()).then(|| Place {
-            output: Some(diagnostic.location.stream),
+            stream: diagnostic.location.stream,
             text,
             span: span.start.min(text.len())..span.end.min(text.len()),
         });

@@ -1,7 +1,7 @@
 //! Every rule that `mcpd check` knows, explained: those of descriptions, which the library has, and those of the
 //! files around them. Also as the page of the documentation.
 
-use mcpd_scriptspec::{RULES, Severity};
+use mcpd_scriptspec::{Dialect, RULES, Severity};
 
 use crate::suggest;
 
@@ -23,6 +23,8 @@ pub(crate) struct Rule {
     /// What breaking it means.
     pub(crate) severity: Severity,
     pub(crate) why: &'static str,
+    /// What the examples are written in; shell if nothing else.
+    dialect: Option<Dialect>,
     /// How it is broken.
     bad: &'static str,
     /// The same, mended.
@@ -34,6 +36,7 @@ const OF_FILES: [Rule; 2] = [
         code: UNUSABLE_FILE,
         severity: Severity::Error,
         why: "A file that nobody may read or execute, or a link that leaves its root, can answer no call; without a word about it it would just seem to be missing.",
+        dialect: None,
         bad: "ln -s /usr/local/bin/greet tools/greet",
         good: "cp /usr/local/bin/greet tools/greet",
     },
@@ -41,6 +44,7 @@ const OF_FILES: [Rule; 2] = [
         code: NAME_CONFLICT,
         severity: Severity::Warning,
         why: "Clients know a tool by one name. Of two that would share it, one is listed under another name or not at all.",
+        dialect: None,
         bad: "cp greet tools/say/hello\ncp greet tools/say_hello",
         good: "cp greet tools/say/hello\ncp greet tools/say/goodbye",
     },
@@ -52,6 +56,7 @@ pub(crate) fn all() -> impl Iterator<Item = Rule> {
         code: rule.code.as_str(),
         severity: rule.severity,
         why: rule.why,
+        dialect: rule.dialect,
         bad: rule.bad,
         good: rule.good,
     });
@@ -96,22 +101,31 @@ impl Rule {
         )
     }
 
+    /// The language of the examples, as highlighters know it.
+    fn language(&self) -> &'static str {
+        match self.dialect {
+            None => "sh",
+            Some(Dialect::Basic) => "basic",
+            Some(_) => "",
+        }
+    }
+
     /// Why it is there, and the examples.
     pub(crate) fn markdown(&self) -> String {
         format!(
             "{}\n\nInstead of\n\n{}\nwrite\n\n{}",
             self.why,
-            fenced(self.bad),
-            fenced(self.good)
+            fenced(self.language(), self.bad),
+            fenced(self.language(), self.good)
         )
     }
 }
 
 /// A block of code, whatever is in it.
-fn fenced(code: &str) -> String {
+fn fenced(language: &str, code: &str) -> String {
     let runs = code.split(|char| char != '`').map(str::len);
     let fence = "`".repeat(runs.max().unwrap_or(0).max(2) + 1);
-    format!("{fence}sh\n{code}\n{fence}\n")
+    format!("{fence}{language}\n{code}\n{fence}\n")
 }
 
 #[cfg(test)]
@@ -161,8 +175,8 @@ This page is made from the table of rules: see [testing](testing.md#generated-pa
 
     #[test]
     fn a_fence_is_longer_than_what_it_holds() {
-        assert_eq!(fenced("a"), "```sh\na\n```\n");
-        assert_eq!(fenced("```\na\n```"), "````sh\n```\na\n```\n````\n");
+        assert_eq!(fenced("sh", "a"), "```sh\na\n```\n");
+        assert_eq!(fenced("", "```\na\n```"), "````\n```\na\n```\n````\n");
     }
 
     #[test]

@@ -29,28 +29,27 @@ fn command(finding: &Finding<'_>, file: Option<&str>) -> String {
         properties.push(format!("file={}", property(file)));
     }
     if let Some(place) = &finding.place {
-        let (start, end) = (place.start(), place.end());
-        match place.output {
-            None => {
-                properties.push(format!("line={},col={}", start.line, start.column));
-                properties.push(format!("endLine={}", end.line));
-                // GitHub shows a range of columns within one line only.
-                if start.line == end.line {
-                    properties.push(format!("endColumn={}", end.column));
-                }
-            }
-            // A line of what a script prints is no line of a file.
-            Some(stream) => {
-                let Position { line, column } = start;
-                message += &format!(" ({stream} of `--help`, {line}:{column})");
-            }
+        if place.is_in_file() {
+            properties.push(range(place.start(), place.end()));
+        } else {
+            message += &place.remark();
         }
     }
     properties.push(format!("title={}", property(finding.code)));
     if let Some(help) = finding.help {
-        message += &format!("\nhelp: {help}");
+        message += &format!("\nhelp: {}", printable(help));
     }
     format!("::{level} {}::{}", properties.join(","), data(&message))
+}
+
+/// The lines, and the columns within one line: GitHub shows no others.
+fn range(start: Position, end: Position) -> String {
+    let lines = format!("line={},endLine={}", start.line, end.line);
+    if start.line == end.line {
+        format!("{lines},col={},endColumn={}", start.column, end.column)
+    } else {
+        lines
+    }
 }
 
 /// The text after the last `::`.
@@ -68,6 +67,8 @@ fn property(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use std::path::Path;
+
+    use mcpd_scriptspec::Stream;
 
     use super::*;
     use crate::render::Place;
@@ -99,19 +100,19 @@ mod tests {
     #[test]
     fn a_place_in_the_file_is_annotated() {
         let place = |span| Place {
-            output: None,
+            stream: Stream::Source,
             text: b"one\ntwo\nthree",
             span,
         };
         check(
             "x",
             Some(place(4..7)),
-            "::warning file=tools/a%2Cb%3Ac,line=2,col=1,endLine=2,endColumn=4,title=unknown-field::x%0Ahelp: did you mean `size`?",
+            "::warning file=tools/a%2Cb%3Ac,line=2,endLine=2,col=1,endColumn=4,title=unknown-field::x%0Ahelp: did you mean `size`?",
         );
         check(
             "x",
             Some(place(4..9)),
-            "::warning file=tools/a%2Cb%3Ac,line=2,col=1,endLine=3,title=unknown-field::x%0Ahelp: did you mean `size`?",
+            "::warning file=tools/a%2Cb%3Ac,line=2,endLine=3,title=unknown-field::x%0Ahelp: did you mean `size`?",
         );
     }
 }

@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_span_keeps_its_place_among_bytes_that_are_no_text() {
         let place = Place {
-            output: Some(Stream::Stdout),
+            stream: Stream::Stdout,
             text: b"\xff\xfe ok \xff",
             span: 3..5,
         };
@@ -125,7 +125,7 @@ mod tests {
             severity: Severity::Error,
             message: "unknown value type `text`",
             place: Some(Place {
-                output: None,
+                stream: Stream::Source,
                 text: b"REM greets\nPARAM name AS text",
                 span: 25..29,
             }),

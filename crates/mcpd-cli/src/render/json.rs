@@ -15,11 +15,7 @@ impl Serialize for Finding<'_> {
         object.serialize_field("message", self.message)?;
         object.serialize_field(
             "stream",
-            &self.place.as_ref().map(|place| {
-                place
-                    .output
-                    .map_or_else(|| "source".to_owned(), |stream| stream.to_string())
-            }),
+            &self.place.as_ref().map(|place| place.stream.to_string()),
         )?;
         object.serialize_field("span", &self.place.as_ref().map(Span::of))?;
         object.serialize_field("help", &self.help)?;

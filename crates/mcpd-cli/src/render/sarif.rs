@@ -54,11 +54,9 @@ fn descriptor(rule: &rules::Rule) -> Value {
 
 fn result(finding: &Finding<'_>, here: &Path) -> Value {
     let mut message = finding.message.to_owned();
-    if let Some(place) = &finding.place
-        && let Some(stream) = place.output
-    {
-        let start = place.start();
-        message += &format!(" ({stream} of `--help`, {}:{})", start.line, start.column);
+    let place = finding.place.as_ref();
+    if let Some(place) = place.filter(|place| !place.is_in_file()) {
+        message += &place.remark();
     }
     if let Some(help) = finding.help {
         message += &format!("\nhelp: {help}");
@@ -69,16 +67,15 @@ fn result(finding: &Finding<'_>, here: &Path) -> Value {
         "message": {"text": message},
     });
     if let Some(file) = finding.file {
-        result["locations"] =
-            json!([{"physicalLocation": location(file, here, finding.place.as_ref())}]);
+        result["locations"] = json!([{"physicalLocation": location(file, here, place)}]);
     }
     result
 }
 
-/// The file, and where in it. A line of what a script prints is no line of a file.
+/// The file, and where in it.
 fn location(file: &Path, here: &Path, place: Option<&Place<'_>>) -> Value {
     let mut location = json!({"artifactLocation": {"uri": uri(file, here)}});
-    if let Some(place) = place.filter(|place| place.output.is_none()) {
+    if let Some(place) = place.filter(|place| place.is_in_file()) {
         let (start, end) = (place.start(), place.end());
         location["region"] = json!({
             "startLine": start.line,
@@ -111,6 +108,8 @@ fn uri(file: &Path, here: &Path) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mcpd_scriptspec::Stream;
+
     use super::*;
 
     #[track_caller]
@@ -127,17 +126,17 @@ mod tests {
 
     #[test]
     fn only_a_place_in_the_file_has_a_region() {
-        let place = |output| Place {
-            output,
+        let place = |stream| Place {
+            stream,
             text: "a\nwörd".as_bytes(),
             span: 2..7,
         };
         let region =
-            |output| location(Path::new("a"), Path::new(""), Some(&place(output)))["region"].take();
+            |stream| location(Path::new("a"), Path::new(""), Some(&place(stream)))["region"].take();
         assert_eq!(
-            region(None),
+            region(Stream::Source),
             json!({"startLine": 2, "startColumn": 1, "endLine": 2, "endColumn": 5})
         );
-        assert_eq!(region(Some(mcpd_scriptspec::Stream::Stdout)), Value::Null);
+        assert_eq!(region(Stream::Stdout), Value::Null);
     }
 }
