@@ -44,6 +44,13 @@ pub const DEFAULT_PAGE_SIZE: NonZeroUsize = NonZeroUsize::new(1000).expect("it i
 /// The variables of a template, in its order, and what a URI says of them.
 type Values<'a> = Vec<(&'a str, String)>;
 
+/// What is built into the program, whatever the directories hold.
+#[derive(Debug, Default)]
+pub(crate) struct BuiltIn {
+    pub(crate) tools: Vec<Arc<Tool>>,
+    pub(crate) resources: Vec<Arc<Resource>>,
+}
+
 /// What mcpd serves at one moment.
 #[derive(Debug)]
 pub struct Catalog {
@@ -73,14 +80,14 @@ pub struct Conflict {
 impl From<Scan> for Catalog {
     /// What a server of these scripts would serve.
     fn from(scan: Scan) -> Self {
-        Self::new(&[], scan, DEFAULT_PAGE_SIZE)
+        Self::new(&BuiltIn::default(), scan, DEFAULT_PAGE_SIZE)
     }
 }
 
 impl Catalog {
-    /// Puts tools built into the program and everything scanned under their names and URIs.
-    pub(crate) fn new(native: &[Arc<Tool>], scan: Scan, page_size: NonZeroUsize) -> Self {
-        let assembly = Assembly::new(native, &scan);
+    /// Puts what is built in and everything scanned under their names and URIs.
+    pub(crate) fn new(built_in: &BuiltIn, scan: Scan, page_size: NonZeroUsize) -> Self {
+        let assembly = Assembly::new(built_in, &scan);
         let mut matchers = assembly.templates.clone();
         matchers.sort_by_key(|template| {
             let uri = template.uri();

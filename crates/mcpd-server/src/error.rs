@@ -25,6 +25,15 @@ pub enum Error {
         /// What is wrong with it.
         reason: String,
     },
+    /// A resource of the program can't be served.
+    #[error("serve the resource `{uri}`: {reason}")]
+    #[non_exhaustive]
+    Resource {
+        /// Where it was to be.
+        uri: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The executor's threads could not be started.
     #[error("start the executor")]
     Executor(#[source] io::Error),

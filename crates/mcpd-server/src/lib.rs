@@ -86,7 +86,7 @@ pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Templa
 pub use connection::{Connection, Reply};
 pub use environment::Environment;
 pub use error::Error;
-pub use native::{CallContext, IntoToolResult, Json};
+pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use server::{Server, ServerBuilder};
 pub use tool::Tool;

@@ -1,5 +1,5 @@
-//! Tools that are functions of the embedding program. The schema comes from the argument type; what
-//! reaches the function has been checked against it.
+//! Tools and resources that are functions of the embedding program. The schema of a tool comes from the argument
+//! type; what reaches the function has been checked against it.
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -15,24 +15,38 @@ use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::Server;
 use crate::call::invalid_arguments;
 use crate::context::{Context, SideStream};
 use crate::schema::Schema;
 use crate::tool::Run;
 
-/// What a native tool can tell its caller while it works.
+mod resource;
+
+pub use resource::IntoResourceBody;
+pub(crate) use resource::NativeResource;
+
+/// Where a native tool is called, and what it can tell its caller while it works.
 #[derive(Debug)]
 pub struct CallContext {
+    server: Server,
     side: SideStream,
     logger: String,
 }
 
 impl CallContext {
-    pub(crate) fn new(context: &Context, path: &ScriptPath) -> Self {
+    pub(crate) fn new(server: &Server, context: &Context, path: &ScriptPath) -> Self {
         Self {
+            server: server.clone(),
             side: context.side.clone(),
             logger: path.as_str().to_owned(),
         }
+    }
+
+    /// The server that was called.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
     }
 
     /// Sends a log message to the caller, if it wants one of that level.
@@ -129,7 +143,7 @@ impl NativeTool {
                 Ok(arguments) => {
                     let function = Arc::clone(&function);
                     let call = async move { function(arguments, context).await.into_tool_result() };
-                    Box::pin(run(call)) as Run
+                    Box::pin(async { spawned(call).await.map(Interactive::from) }) as Run
                 }
                 Err(error) => refused(&error.to_string()),
             },
@@ -158,13 +172,13 @@ impl fmt::Debug for NativeTool {
     }
 }
 
-/// Runs a call in a task of its own: whatever it does before it first waits, messages are read and
+/// Runs a function in a task of its own: whatever it does before it first waits, messages are read and
 /// answered meanwhile.
-async fn run(
-    call: impl Future<Output = CallToolResult> + Send + 'static,
-) -> Result<Interactive<CallToolResult>, ErrorObject> {
+async fn spawned<T: Send + 'static>(
+    call: impl Future<Output = T> + Send + 'static,
+) -> Result<T, ErrorObject> {
     match AbortOnDropHandle::new(tokio::spawn(call)).await {
-        Ok(result) => Ok(result.into()),
+        Ok(result) => Ok(result),
         Err(error) => match error.try_into_panic() {
             Ok(panic) => resume_unwind(panic),
             Err(_) => Err(ErrorObject::internal_error("the server is shutting down")),

@@ -16,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::run::Gaps;
 use crate::seal::Seal;
-use crate::subscribers::Subscribers;
+use crate::subscribers::{Event, Subscribers};
 
 mod builder;
 
@@ -79,6 +79,14 @@ impl Server {
     pub async fn shutdown(&self) {
         self.inner.stop.cancel();
         self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+    }
+
+    /// Tells everybody who has subscribed to the resource at `uri` that it may be another: for native resources, whose
+    /// changes only the program knows of.
+    pub fn resource_updated(&self, uri: &str) {
+        self.inner
+            .subscribers
+            .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
 
     /// The directories scripts are served from.

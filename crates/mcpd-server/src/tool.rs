@@ -205,7 +205,9 @@ impl Tool {
     ) -> Run {
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
-            Body::Native(tool) => tool.call(arguments, CallContext::new(context, &self.path)),
+            Body::Native(tool) => {
+                tool.call(arguments, CallContext::new(server, context, &self.path))
+            }
         }
     }
 }

@@ -5,13 +5,15 @@
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::pin::Pin;
-use std::sync::mpsc as std_mpsc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_exec::Limits;
 use mcpd_server::transport::stdio;
-use mcpd_server::{Connection, DEFAULT_KEEP, DEFAULT_PAGE_SIZE, Policy, Reply, Server, ToolNames};
+use mcpd_server::{CallContext, Json, Server, ServerBuilder};
+use mcpd_server::{Connection, DEFAULT_KEEP, DEFAULT_PAGE_SIZE, Policy, Reply, ToolNames};
 use serde_json::Value;
 use tokio::runtime;
 use tokio::sync::mpsc;
@@ -38,9 +40,57 @@ fn conversations() {
     });
 }
 
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Switch {
+    /// Whether the lamp is to shine.
+    on: bool,
+}
+
+/// A lamp that is built into the program, with a resource of each kind.
+fn with_lamp(server: ServerBuilder) -> ServerBuilder {
+    let is_on = Arc::new(AtomicBool::new(false));
+    let lamp = Arc::clone(&is_on);
+    let switch = move |switch: Switch, context: CallContext| {
+        is_on.store(switch.on, Ordering::SeqCst);
+        context.server().resource_updated("lamp://state");
+        async { "switched" }
+    };
+    let state = move |_| {
+        let state = serde_json::json!({"on": lamp.load(Ordering::SeqCst)});
+        async { Json(state) }
+    };
+    let scripts = async |server: Server| Json(server.catalog().scan().scripts.len());
+    server
+        .tool("lamp/switch", "Switches the lamp.", switch)
+        .resource("lamp://state", "lamp/state", "How the lamp is.", state)
+        .resource("lamp://", "lamp", "A manual.", async |_| "Turn it on.")
+        .resource(
+            "lamp://light",
+            "lamp/light",
+            "What it looks like.",
+            async |_| vec![0xff, 0xd8],
+        )
+        .resource(
+            "lamp://scripts",
+            "lamp/scripts",
+            "How many scripts there are.",
+            scripts,
+        )
+        .resource("lamp://bulb", "lamp/bulb", "What is missing.", async |_| {
+            Err::<String, _>("there is none")
+        })
+        .resource(
+            "notes://today",
+            "lamp/today",
+            "Hides a script's.",
+            async |_| "dark",
+        )
+}
+
 /// The server that a conversation wants. Its first lines may be settings: `# scripts: NAME` names another
 /// directory of scripts than `scripts`, `# page size: NUMBER` cuts lists into pages, `# capture: NUMBER` has
-/// results show so many bytes of both ends of an output, and `# keep: NUMBER` so many be kept of a longer one.
+/// results show so many bytes of both ends of an output, and `# keep: NUMBER` so many be kept of a longer one;
+/// `# built in: lamp` adds a lamp.
 fn start(session: &str) -> Server {
     let setting = |name: &str| {
         let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
@@ -54,7 +104,11 @@ fn start(session: &str) -> Server {
         limits.capture_tail = limits.capture_head;
     }
     limits.keep = setting("keep").map_or(DEFAULT_KEEP, |keep| keep.parse().expect("a number"));
-    Server::builder()
+    let server = match setting("built in") {
+        Some(_) => with_lamp(Server::builder()),
+        None => Server::builder(),
+    };
+    server
         .scripts(
             Path::new(env!("CARGO_MANIFEST_DIR"))
                 .join("tests")

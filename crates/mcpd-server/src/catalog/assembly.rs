@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::{Role, UriTemplate};
 
-use super::Conflict;
 use super::names::{self, Claims};
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use super::scan::Scan;
+use super::{BuiltIn, Conflict};
 use crate::tool::{Script, Tool};
 
 /// The parts of a catalog, without conflicts among them.
@@ -25,9 +25,9 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// Tools built into the program first, then the scripts of the roots in their order. URIs of mcpd's own
+    /// What is built into the program first, then the scripts of the roots in their order. URIs of mcpd's own
     /// making come before those that scripts choose.
-    pub(super) fn new(native: &[Arc<Tool>], scan: &Scan) -> Self {
+    pub(super) fn new(built_in: &BuiltIn, scan: &Scan) -> Self {
         let mut assembly = Self {
             tools: Vec::new(),
             prompts: Vec::new(),
@@ -37,15 +37,18 @@ impl Assembly {
             paths: Claims::of("name"),
             uris: Claims::of("URI"),
         };
-        for tool in native {
+        for tool in &built_in.tools {
             assembly.tool(tool);
+        }
+        for resource in &built_in.resources {
+            assembly.resource(Arc::clone(resource));
         }
         let scripts = assembly.scripts(scan);
         for script in scripts.iter().filter(|script| script.spec.state) {
-            assembly.resource(Resource::state(script));
+            assembly.resource(Arc::new(Resource::state(script)));
         }
         for file in &scan.files {
-            assembly.resource(Resource::file(Arc::clone(file)));
+            assembly.resource(Arc::new(Resource::file(Arc::clone(file))));
         }
         for script in scripts {
             assembly.script(script);
@@ -94,17 +97,18 @@ impl Assembly {
                 if *is_template {
                     self.template(script, uri, mime_type.as_deref());
                 } else {
-                    self.resource(Resource::script(script, uri, mime_type.as_deref()));
+                    let resource = Resource::script(script, uri, mime_type.as_deref());
+                    self.resource(Arc::new(resource));
                 }
             }
             _ => self.tools.push(Arc::new(Tool::from_script(script))),
         }
     }
 
-    fn resource(&mut self, resource: Resource) {
+    fn resource(&mut self, resource: Arc<Resource>) {
         let uri = resource.definition().uri.as_str();
         match self.uris.claim(uri, resource.path(), &resource) {
-            Ok(()) => self.resources.push(Arc::new(resource)),
+            Ok(()) => self.resources.push(resource),
             Err(conflict) => self.conflicts.push(conflict),
         }
     }

@@ -12,11 +12,10 @@ use mcpd_scriptspec::Severity;
 use tokio::sync::{Notify, watch};
 use tokio_util::sync::CancellationToken;
 
-use super::Catalog;
 use super::scan::{Scan, ScannedScript, Scanner};
 use super::watch::Watch;
+use super::{BuiltIn, Catalog};
 use crate::subscribers::Subscribers;
-use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
@@ -34,11 +33,11 @@ pub(crate) struct LiveCatalog {
 }
 
 impl LiveCatalog {
-    /// Starts with the tools built into the program and keeps following `roots` until `stop`.
+    /// Starts with what is built into the program and keeps following `roots` until `stop`.
     ///
     /// Must be called on a tokio runtime.
     pub(crate) fn start(
-        native: Vec<Arc<Tool>>,
+        built_in: BuiltIn,
         page_size: NonZeroUsize,
         scanner: Scanner,
         watched: Option<Vec<PathBuf>>,
@@ -46,11 +45,11 @@ impl LiveCatalog {
         stop: CancellationToken,
     ) -> Arc<Self> {
         let (ready, scanned) = watch::channel(false);
-        let current = ArcSwap::from_pointee(Catalog::new(&native, Scan::default(), page_size));
+        let current = ArcSwap::from_pointee(Catalog::new(&built_in, Scan::default(), page_size));
         let live = Arc::new(Self { current, scanned });
         let follower = Follower {
             live: Arc::clone(&live),
-            native,
+            built_in,
             page_size,
             scanner,
             subscribers,
@@ -83,7 +82,7 @@ impl LiveCatalog {
 /// Keeps a [`LiveCatalog`] current.
 struct Follower {
     live: Arc<LiveCatalog>,
-    native: Vec<Arc<Tool>>,
+    built_in: BuiltIn,
     page_size: NonZeroUsize,
     scanner: Scanner,
     subscribers: Arc<Subscribers>,
@@ -134,7 +133,7 @@ impl Follower {
         if !is_first && scan.is_same_as(before.scan()) {
             return again;
         }
-        let after = Arc::new(Catalog::new(&self.native, scan, self.page_size));
+        let after = Arc::new(Catalog::new(&self.built_in, scan, self.page_size));
         report(&before, &after);
         self.live.current.store(Arc::clone(&after));
         if is_first {

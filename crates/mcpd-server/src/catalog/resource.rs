@@ -10,6 +10,7 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 use super::ToolNames;
 use super::file::StaticFile;
 use super::list::Entry;
+use crate::native::NativeResource;
 use crate::tool::{Script, definition};
 
 /// A resource of the catalog.
@@ -28,6 +29,8 @@ pub(crate) enum Source {
     Script(Arc<Script>),
     /// The file itself.
     File(Arc<StaticFile>),
+    /// A function of the embedding program.
+    Native(ScriptPath, Arc<NativeResource>),
 }
 
 impl Resource {
@@ -73,17 +76,30 @@ impl Resource {
         }
     }
 
+    /// A resource built into the program.
+    pub(crate) fn native(
+        path: ScriptPath,
+        definition: protocol::Resource,
+        resource: NativeResource,
+    ) -> Self {
+        Self {
+            definition,
+            source: Source::Native(path, Arc::new(resource)),
+        }
+    }
+
     /// What a list shows of it, in the newest revision.
     #[must_use]
     pub fn definition(&self) -> &protocol::Resource {
         &self.definition
     }
 
-    /// The path of the script or file behind it.
+    /// The path of the script or file behind it, or the name it was built in under.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         match &self.source {
             Source::State(script) | Source::Script(script) => &script.path,
+            Source::Native(path, _) => path,
             Source::File(file) => file.path(),
         }
     }
@@ -146,6 +162,7 @@ impl fmt::Display for Resource {
             Source::State(script) => write!(f, "the state of {script}"),
             Source::Script(script) => script.fmt(f),
             Source::File(file) => file.fmt(f),
+            Source::Native(path, _) => write!(f, "`{path}` (built in)"),
         }
     }
 }

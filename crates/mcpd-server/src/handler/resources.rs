@@ -1,4 +1,4 @@
-//! `resources/read`: the state of a script, what a script prints or has printed, or a file.
+//! `resources/read`: the state of a script, what a script prints or has printed, a file, or what is built in.
 
 use std::io;
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use crate::catalog::{ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
+use crate::native::NativeResource;
 use crate::output;
 use crate::run::execute;
 use crate::tool::Script;
@@ -46,6 +47,7 @@ pub(crate) fn read(
                 let mime_type = resource.definition().mime_type.clone();
                 Ok(read_file(Arc::clone(file), mime_type, params.uri, context))
             }
+            Source::Native(_, native) => Ok(read_native(server, native, params.uri, context)),
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
@@ -181,6 +183,20 @@ fn file_contents(uri: String, mime_type: Option<String>, bytes: Vec<u8>) -> Reso
     let mut contents = ResourceContents::new(uri, body);
     contents.mime_type = Some(mime_type.unwrap_or_else(|| guess.to_owned()));
     contents
+}
+
+/// Asks the embedding program.
+fn read_native(
+    server: &Server,
+    native: &Arc<NativeResource>,
+    uri: String,
+    context: Context,
+) -> Handled {
+    let (server, native) = (server.clone(), Arc::clone(native));
+    Handled::later(async move {
+        let contents = native.read(&server, &uri).await?;
+        context.encode_content(ReadResourceResult::new(vec![contents]))
+    })
 }
 
 /// A file that is gone, or is no longer what was found, is as good as never there.

@@ -15,11 +15,11 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Inner, Server};
-use crate::catalog::DEFAULT_PAGE_SIZE;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
+use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::error::Error;
-use crate::native::{CallContext, IntoToolResult, NativeTool};
+use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
 use crate::run::Gaps;
 use crate::seal::Seal;
@@ -33,7 +33,8 @@ pub struct ServerBuilder {
     identity: Implementation,
     instructions: Option<String>,
     roots: Vec<PathBuf>,
-    tools: Vec<NativeDescription>,
+    tools: Vec<ToolDescription>,
+    resources: Vec<ResourceDescription>,
     executor: Option<Executor>,
     probes: Option<Executor>,
     policy: Policy,
@@ -44,10 +45,18 @@ pub struct ServerBuilder {
 }
 
 #[derive(Debug)]
-struct NativeDescription {
+struct ToolDescription {
     name: String,
     description: String,
     tool: Result<(NativeTool, Value), String>,
+}
+
+#[derive(Debug)]
+struct ResourceDescription {
+    uri: String,
+    name: String,
+    description: String,
+    resource: NativeResource,
 }
 
 impl ServerBuilder {
@@ -57,6 +66,7 @@ impl ServerBuilder {
             instructions: None,
             roots: Vec::new(),
             tools: Vec::new(),
+            resources: Vec::new(),
             executor: None,
             probes: None,
             policy: Policy::default(),
@@ -103,10 +113,36 @@ impl ServerBuilder {
         R: Future<Output = O> + Send + 'static,
         O: IntoToolResult,
     {
-        self.tools.push(NativeDescription {
+        self.tools.push(ToolDescription {
             name: name.into(),
             description: description.into(),
             tool: NativeTool::new(function),
+        });
+        self
+    }
+
+    /// Serves what `read` returns as the resource at `uri`, such as `kit://state`, under the name `name`, which may be a
+    /// path such as `kit/state`.
+    ///
+    /// The return type says what it is: text, bytes, or JSON. Each reading is a task of the runtime, as calls of tools
+    /// are. When the resource changes, [`Server::resource_updated`] tells those who have subscribed to it.
+    pub fn resource<F, R, O>(
+        mut self,
+        uri: impl Into<String>,
+        name: impl Into<String>,
+        description: impl Into<String>,
+        read: F,
+    ) -> Self
+    where
+        F: Fn(Server) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoResourceBody,
+    {
+        self.resources.push(ResourceDescription {
+            uri: uri.into(),
+            name: name.into(),
+            description: description.into(),
+            resource: NativeResource::new(read),
         });
         self
     }
@@ -159,7 +195,7 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// When a root is no readable directory, a tool can't be served as described, or the system
+    /// When a root is no readable directory, a tool or resource can't be served as described, or the system
     /// refuses a thread.
     ///
     /// # Panics
@@ -171,11 +207,7 @@ impl ServerBuilder {
             .iter()
             .map(|root| readable(root))
             .collect::<Result<Vec<_>, _>>()?;
-        let native = self
-            .tools
-            .into_iter()
-            .map(native_tool)
-            .collect::<Result<Vec<_>, _>>()?;
+        let built_in = built_in(self.tools, self.resources)?;
         let by_default = || Executor::new(Config::default());
         let executor = self.executor.map_or_else(by_default, Ok);
         let executor = executor.map_err(Error::Executor)?;
@@ -191,7 +223,7 @@ impl ServerBuilder {
         let subscribers = Arc::new(Subscribers::default());
         let stop = CancellationToken::new();
         let catalog = LiveCatalog::start(
-            native,
+            built_in,
             self.page_size,
             scanner,
             self.watch.then(|| roots.clone()),
@@ -247,7 +279,19 @@ fn probes() -> std::io::Result<Executor> {
     Executor::new(config)
 }
 
-fn native_tool(described: NativeDescription) -> Result<Arc<Tool>, Error> {
+fn built_in(
+    tools: Vec<ToolDescription>,
+    resources: Vec<ResourceDescription>,
+) -> Result<BuiltIn, Error> {
+    let tools = tools.into_iter().map(native_tool);
+    let resources = resources.into_iter().map(native_resource);
+    Ok(BuiltIn {
+        tools: tools.collect::<Result<_, _>>()?,
+        resources: resources.collect::<Result<_, _>>()?,
+    })
+}
+
+fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     let refused = |reason: String| Error::Tool {
         name: described.name.clone(),
         reason,
@@ -260,4 +304,26 @@ fn native_tool(described: NativeDescription) -> Result<Arc<Tool>, Error> {
     let mut definition = protocol::Tool::new(described.name, raw(&schema));
     definition.description = Some(described.description);
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
+}
+
+fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Error> {
+    let refused = |reason: String| Error::Resource {
+        uri: described.uri.clone(),
+        reason,
+    };
+    if !described.uri.contains(':') {
+        return Err(refused("a URI begins with a scheme".to_owned()));
+    }
+    let path: ScriptPath = described
+        .name
+        .parse()
+        .map_err(|error: mcpd_scriptspec::PathError| refused(format!("its name: {error}")))?;
+    let mut definition = protocol::Resource::new(described.uri, described.name);
+    definition.description = Some(described.description);
+    definition.mime_type = Some(described.resource.mime_type().to_owned());
+    Ok(Arc::new(Resource::native(
+        path,
+        definition,
+        described.resource,
+    )))
 }

@@ -1,0 +1,119 @@
+//! Resources that are functions of the embedding program. The return type says what they are.
+
+use std::fmt;
+use std::pin::Pin;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{ResourceBody, ResourceContents};
+use serde::Serialize;
+
+use super::{Json, spawned};
+use crate::Server;
+
+/// What a native resource may hold.
+pub trait IntoResourceBody {
+    /// What clients are told it is, such as `text/plain`.
+    const MIME_TYPE: &'static str;
+
+    /// The content that clients get.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none; clients are told.
+    fn into_resource_body(self) -> Result<ResourceBody, String>;
+}
+
+impl IntoResourceBody for String {
+    const MIME_TYPE: &'static str = "text/plain";
+
+    fn into_resource_body(self) -> Result<ResourceBody, String> {
+        Ok(ResourceBody::Text(self))
+    }
+}
+
+impl IntoResourceBody for &str {
+    const MIME_TYPE: &'static str = String::MIME_TYPE;
+
+    fn into_resource_body(self) -> Result<ResourceBody, String> {
+        self.to_owned().into_resource_body()
+    }
+}
+
+impl IntoResourceBody for Vec<u8> {
+    const MIME_TYPE: &'static str = "application/octet-stream";
+
+    fn into_resource_body(self) -> Result<ResourceBody, String> {
+        Ok(ResourceBody::Blob(STANDARD.encode(self)))
+    }
+}
+
+impl<T: Serialize> IntoResourceBody for Json<T> {
+    const MIME_TYPE: &'static str = "application/json";
+
+    fn into_resource_body(self) -> Result<ResourceBody, String> {
+        serde_json::to_string(&self.0)
+            .map(ResourceBody::Text)
+            .map_err(|error| format!("it has no JSON form: {error}"))
+    }
+}
+
+impl<T: IntoResourceBody, E: fmt::Display> IntoResourceBody for Result<T, E> {
+    const MIME_TYPE: &'static str = T::MIME_TYPE;
+
+    fn into_resource_body(self) -> Result<ResourceBody, String> {
+        self.map_err(|error| error.to_string())?
+            .into_resource_body()
+    }
+}
+
+type Read = Pin<Box<dyn Future<Output = Result<ResourceBody, String>> + Send>>;
+
+/// A function of the program, and what it makes.
+pub(crate) struct NativeResource {
+    mime_type: &'static str,
+    read: Box<dyn Fn(Server) -> Read + Send + Sync>,
+}
+
+impl NativeResource {
+    pub(crate) fn new<F, R, O>(function: F) -> Self
+    where
+        F: Fn(Server) -> R + Send + Sync + 'static,
+        R: Future<Output = O> + Send + 'static,
+        O: IntoResourceBody,
+    {
+        Self {
+            mime_type: O::MIME_TYPE,
+            read: Box::new(move |server| {
+                let read = function(server);
+                Box::pin(async move { read.await.into_resource_body() })
+            }),
+        }
+    }
+
+    pub(crate) fn mime_type(&self) -> &'static str {
+        self.mime_type
+    }
+
+    /// Asks the function.
+    pub(crate) async fn read(
+        &self,
+        server: &Server,
+        uri: &str,
+    ) -> Result<ResourceContents, ErrorObject> {
+        let body = spawned((self.read)(server.clone())).await?;
+        let body = body.map_err(|reason| {
+            ErrorObject::internal_error(format!("the resource `{uri}` can't be read: {reason}"))
+        })?;
+        let mut contents = ResourceContents::new(uri, body);
+        contents.mime_type = Some(self.mime_type.to_owned());
+        Ok(contents)
+    }
+}
+
+impl fmt::Debug for NativeResource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("NativeResource").finish_non_exhaustive()
+    }
+}
