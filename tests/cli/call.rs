@@ -89,6 +89,72 @@ fn a_hostile_value_arrives_byte_for_byte() {
     assert_eq!(stdin["value"], hostile);
 }
 
+/// Answers with its command line, one word on each line.
+const WORDS: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Repeats its command line"}'
+  echo '{"files": {"description": "A", "value_type": "array", "argument": "positional", "default_value": []},
+         "user": {"description": "B", "required": true, "value_type": "string", "argument": "--user", "variable": "WHO"},
+         "n": {"description": "C", "value_type": "integer", "argument": "-n", "default_value": -1},
+         "loud": {"description": "D", "value_type": "boolean", "argument": "--loud", "default_value": true}}' >&2
+  exit 0
+fi
+printf '<%s>\n' "$WHO" "$@"
+"#;
+
+#[test]
+fn options_stand_on_the_command_line_word_by_word() {
+    let sandbox = Sandbox::new().with_script("words", WORDS);
+    let arguments = [
+        "call",
+        "scripts",
+        "words",
+        "user=$(id) 'x'; *",
+        r#"files:=["--loud", "", "a b\nc"]"#,
+    ];
+    assert_snapshot!(sandbox.run(&arguments), @r"
+    exit code: 0
+    ----- stdout -----
+    <$(id) 'x'; *>
+    <--user=$(id) 'x'; *>
+    <-n-1>
+    <--loud>
+    <-->
+    <--loud>
+    <>
+    <a b
+    c>
+    ");
+}
+
+#[test]
+fn what_no_command_line_can_hold_is_refused() {
+    let sandbox = Sandbox::new().with_script("words", WORDS);
+    let call = |user: &str| {
+        let arguments = format!(r#"{{"user": "{user}"}}"#);
+        sandbox.run_with_stdin(&["call", "scripts", "words", "--json", "-"], &arguments)
+    };
+    assert_snapshot!(call(r"a\u0000b"), @"
+    exit code: 5
+    ----- stdout -----
+    Invalid arguments: option `user`: expected text without a NUL character, as it stands on the command line, got one
+    ----- stderr -----
+    mcpd: error: `words` failed
+    ");
+    assert_snapshot!(call(&"x".repeat(128 * 1024)), @"
+    exit code: 5
+    ----- stdout -----
+    Invalid arguments: option `user`: expected at most 131071 bytes, and 262144 with all others, as it stands on the command line, got more
+    ----- stderr -----
+    mcpd: error: `words` failed
+    ");
+    // As much as is allowed is more than what a variable can hold, and does start.
+    let longest = "x".repeat(128 * 1024 - "--user=".len() - 1);
+    assert!(call(&longest).starts_with(&format!(
+        "exit code: 0\n----- stdout -----\n<>\n<--user={longest}>\n"
+    )));
+}
+
 #[test]
 fn a_value_larger_than_a_command_line_comes_from_stdin() {
     let value = "x".repeat(4 << 20);

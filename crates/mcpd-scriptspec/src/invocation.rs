@@ -1,4 +1,4 @@
-//! Arguments of a call → what the script gets on stdin and in its environment, or every fault in them.
+//! Arguments of a call → what the script gets on stdin, in its environment and on its command line, or every fault in them.
 
 use std::{borrow::Cow, fmt};
 
@@ -11,6 +11,10 @@ use crate::{
     text,
     value::{self, Accepted, Mismatch, Strings},
 };
+
+mod command_line;
+
+use command_line::CommandLine;
 
 /// Longest value of one variable, in bytes; Linux refuses 128 KiB, and other systems less.
 const MAX_VARIABLE: usize = 32 * 1024;
@@ -28,8 +32,10 @@ pub struct Invocation {
     /// One JSON object on one line, without a line end: the options in declared order, complete and exact.
     pub stdin: Vec<u8>,
     /// `MCPD_OPT_*` for each option that is given, aliases of names that are no shell identifier,
-    /// and `MCPD_OPTS_OMITTED` where something was left out.
+    /// variables that options declare, and `MCPD_OPTS_OMITTED` where something was left out.
     pub env: Vec<(String, String)>,
+    /// The options that declare to stand on the command line, one word each: flags, then `--` and what follows it.
+    pub args: Vec<String>,
     /// Options that are on stdin only: longer than 32 KiB, past 256 KiB in total, or with a NUL in them.
     /// `MCPD_OPTS_OMITTED` lists the same names, one on each line.
     pub omitted: Vec<String>,
@@ -81,15 +87,20 @@ impl ScriptSpec {
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
         let mut output = Output::default();
+        let mut command_line = CommandLine::default();
         match &self.declared_schema {
             Some(schema) => pass_unchecked(schema, &members, &mut output),
             None => {
                 for option in &self.options {
-                    match value_of(option, &members) {
-                        Ok(Some(accepted)) => output.pass(&option.name, accepted, Variable::Set),
-                        Ok(None) => {}
-                        Err(fault) => faults.push(fault),
-                    }
+                    let passed = value_of(option, &members).and_then(|accepted| {
+                        command_line.pass(option, accepted.as_ref())?;
+                        if let Some(accepted) = accepted {
+                            output.write(&option.name, &accepted);
+                            output.export(&option.name, option.variable.as_deref(), accepted.text);
+                        }
+                        Ok(())
+                    });
+                    faults.extend(passed.err());
                 }
                 let undeclared = members.iter().filter_map(|member| self.undeclared(member));
                 faults.extend(undeclared.take(MAX_TOLD));
@@ -97,7 +108,7 @@ impl ScriptSpec {
         }
         faults.extend(repeated(&document, &members));
         if faults.is_empty() {
-            Ok(output.finish())
+            Ok(output.finish(command_line))
         } else {
             Err(faults)
         }
@@ -138,15 +149,12 @@ fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
 /// Passes arguments that only the script's own schema can judge.
 fn pass_unchecked(schema: &serde_json::Value, members: &[Member<'_>], output: &mut Output) {
     for member in members {
+        let accepted = value::as_it_is(member.value);
+        output.write(&member.key, &accepted);
         // Callers choose the other names, and no caller may choose the name of a variable.
-        let is_declared =
-            schema["properties"].get(&*member.key).is_some() && is_variable(&member.key);
-        let variable = if is_declared {
-            Variable::Set
-        } else {
-            Variable::Unset
-        };
-        output.pass(&member.key, value::as_it_is(member.value), variable);
+        if schema["properties"].get(&*member.key).is_some() && is_variable(&member.key) {
+            output.export(&member.key, None, accepted.text);
+        }
     }
 }
 
@@ -219,13 +227,6 @@ fn repeated(document: &Document<'_>, members: &[Member<'_>]) -> Vec<ArgumentFaul
         .collect()
 }
 
-/// Whether a value on stdin is a variable too.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Variable {
-    Set,
-    Unset,
-}
-
 /// Collects stdin and the environment.
 struct Output {
     stdin: String,
@@ -247,7 +248,7 @@ impl Default for Output {
 }
 
 impl Output {
-    fn pass(&mut self, name: &str, accepted: Accepted<'_>, variable: Variable) {
+    fn write(&mut self, name: &str, accepted: &Accepted<'_>) {
         if self.stdin.len() > 1 {
             self.stdin.push(',');
         }
@@ -255,31 +256,30 @@ impl Output {
         self.stdin.push_str(&key);
         self.stdin.push(':');
         self.stdin.push_str(&accepted.json);
-        if variable == Variable::Set {
-            self.export(name, accepted.text);
-        }
     }
 
-    fn export(&mut self, name: &str, text: Option<Cow<'_, str>>) {
-        let alias = alias(name);
-        let copies = if alias.is_some() { 2 } else { 1 };
+    /// Sets the variables of one value, all or none.
+    fn export(&mut self, name: &str, declared: Option<&str>, text: Option<Cow<'_, str>>) {
+        let alias = alias(name).map(|alias| variable_of(&alias));
+        let names = alias.into_iter().chain([variable_of(name)]);
+        let names: Vec<_> = names.chain(declared.map(str::to_owned)).collect();
         let fits = |text: &str| {
-            text.len() <= MAX_VARIABLE && text.len() * copies <= self.room && !text.contains('\0')
+            text.len() <= MAX_VARIABLE
+                && text.len() * names.len() <= self.room
+                && !text.contains('\0')
         };
         match text.filter(|text| fits(text)) {
             Some(text) => {
-                self.room -= text.len() * copies;
-                if let Some(alias) = alias {
-                    self.env
-                        .push((variable_of(&alias), text.clone().into_owned()));
-                }
-                self.env.push((variable_of(name), text.into_owned()));
+                self.room -= text.len() * names.len();
+                let text = text.into_owned();
+                self.env
+                    .extend(names.into_iter().map(|name| (name, text.clone())));
             }
             None => self.omitted.push(name.to_owned()),
         }
     }
 
-    fn finish(mut self) -> Invocation {
+    fn finish(mut self, command_line: CommandLine<'_>) -> Invocation {
         self.stdin.push('}');
         if !self.omitted.is_empty() {
             self.env
@@ -288,6 +288,7 @@ impl Output {
         Invocation {
             stdin: self.stdin.into_bytes(),
             env: self.env,
+            args: command_line.finish(),
             omitted: self.omitted,
         }
     }

@@ -1,4 +1,4 @@
-//! What a script says of itself → a spec, a JSON Schema and diagnostics; arguments → stdin and environment.
+//! What a script says of itself → a spec, a JSON Schema and diagnostics; arguments → stdin, environment and command line.
 //!
 //! Pure functions of bytes: this crate starts no process, reads no file and no variable, and knows nothing of MCP.
 //!
@@ -88,7 +88,7 @@ pub use output::{OutputFault, json_output};
 pub use parse::{HelpOutput, Parsed, parse};
 pub use rules::{Code, RULES, Rule};
 pub use spec::{
-    Annotations, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxWish,
+    Annotations, Argument, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxWish,
     ScriptOption, ScriptSpec, TaskSupport, ValueType,
 };
 pub use text::excerpt;

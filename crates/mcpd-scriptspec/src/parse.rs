@@ -7,6 +7,7 @@ use crate::{
     spec::{Role, ScriptSpec},
 };
 
+mod delivery;
 mod metadata;
 mod options;
 mod report;

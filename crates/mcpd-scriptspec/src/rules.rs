@@ -315,6 +315,27 @@ echo '{"region": {"required": true, "value_type": "string", "header": "My Region
     good r#"echo '{"description": "Queries a region"}'
 echo '{"region": {"required": true, "value_type": "string", "header": "Region"}}' >&2"#
 
+    InvalidArgument "invalid-argument" Error
+    "Words on a command line must mean to the script what the option means: each flag is that of one option, and a script that reads no flags can't be given any."
+    bad r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "argument": "name"}}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "argument": "--name"}}' >&2"#
+
+    SecretArgument "secret-argument" Info
+    "Every user of a machine can see the command lines of its processes, secrets included; stdin and variables are for the script alone."
+    bad r#"echo '{"description": "Logs in"}'
+echo '{"password": {"required": true, "secret": true, "argument": "--password"}}' >&2"#
+    good r#"echo '{"description": "Logs in"}'
+echo '{"password": {"required": true, "secret": true, "variable": "PASSWORD"}}' >&2"#
+
+    InvalidVariable "invalid-variable" Error
+    "A variable is read by whoever knows its name: callers must not choose where programs are searched or what an interpreter loads, and no two options can share one."
+    bad r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "variable": "PATH"}}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "variable": "GREETED"}}' >&2"#
+
     InvalidSchema "invalid-schema" Error
     "Arguments are held to the schema before a run, and output after it: a schema that is none, or needs another document, checks nothing. Arguments are an object, and some clients refuse every tool of a server over another schema."
     bad r#"echo '{"description": "Draws", "input_schema": {"anyOf": []}}'"#

@@ -182,6 +182,22 @@ pub struct ScriptOption {
     pub secret: bool,
     /// The HTTP header `Mcp-Param-…` that repeats the value.
     pub header: Option<String>,
+    /// Where on the command line the value stands too.
+    pub argument: Option<Argument>,
+    /// A further variable with the value: a shell identifier, and none that means something to a system or an interpreter.
+    pub variable: Option<String>,
+}
+
+/// Where on the command line of a script the value of an option stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Argument {
+    /// After a flag such as `--user` or `-u`, with its dashes; a boolean is the flag alone, or nothing.
+    Flag(String),
+    /// In its place after `--`.
+    Positional,
+    /// In its place, in a script that reads no flags; empty where there is no value.
+    Plain,
 }
 
 /// What a value must be.

@@ -37,6 +37,7 @@ pub(crate) struct Purpose<'a> {
 pub(crate) struct Input {
     pub(crate) stdin: Bytes,
     env: Vec<(String, String)>,
+    args: Vec<String>,
 }
 
 impl From<Invocation> for Input {
@@ -44,6 +45,7 @@ impl From<Invocation> for Input {
         Self {
             stdin: invocation.stdin.into(),
             env: invocation.env,
+            args: invocation.args,
         }
     }
 }
@@ -160,6 +162,7 @@ impl Gaps {
 fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Context) -> Command {
     let mut command = script
         .command()
+        .args(&input.args)
         .stdin(input.stdin.clone())
         .env("MCPD_CALL_ID", purpose.call_id);
     let trace = [

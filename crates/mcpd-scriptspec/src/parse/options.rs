@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::value::RawValue;
 
 use super::{
-    Output, Report,
+    Output, Report, delivery,
     metadata::{MAX_DESCRIPTION, MAX_NAME},
     value_type::{self, TypeFields},
 };
@@ -18,7 +18,7 @@ use crate::{
     value::{self, MismatchKind, Strings},
 };
 
-/// Fields of an option, and of a property of an object: the last three belong to options alone.
+/// Fields of an option, and of a property of an object: the last five belong to options alone.
 const FIELDS: &[&str] = &[
     "title",
     "description",
@@ -33,8 +33,10 @@ const FIELDS: &[&str] = &[
     "default_value",
     "secret",
     "header",
+    "argument",
+    "variable",
 ];
-const OPTION_ONLY: usize = 3;
+const OPTION_ONLY: usize = 5;
 
 pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {
@@ -62,6 +64,7 @@ pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Repo
         .collect();
     check_variables(&names, report);
     check_headers(root, report);
+    delivery::check(root, report);
     spec.options = root
         .members()
         .filter_map(|member| option(&member, Scope::Option, report))
@@ -156,6 +159,8 @@ struct Fields<'a> {
     default_value: Option<Member<'a>>,
     examples: Option<Member<'a>>,
     header: Option<Member<'a>>,
+    argument: Option<Member<'a>>,
+    variable: Option<Member<'a>>,
 }
 
 pub(super) fn option(
@@ -206,6 +211,14 @@ pub(super) fn option(
             .header
             .as_ref()
             .and_then(|field| header(field, &value_type, fields.secret, report)),
+        argument: fields
+            .argument
+            .as_ref()
+            .and_then(|field| delivery::argument(field, fields.secret, report)),
+        variable: fields
+            .variable
+            .as_ref()
+            .and_then(|field| delivery::variable(field, report)),
         secret: fields.secret,
         value_type,
     })
@@ -226,6 +239,8 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
             "default_value" => fields.default_value = Some(member),
             "examples" => fields.examples = Some(member),
             "header" => fields.header = Some(member),
+            "argument" => fields.argument = Some(member),
+            "variable" => fields.variable = Some(member),
             _ => fields.value_type.insert(member),
         }
     }

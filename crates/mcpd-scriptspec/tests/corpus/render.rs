@@ -168,6 +168,10 @@ pub(crate) fn call(arguments: &str, outcome: &Result<Invocation, Vec<ArgumentFau
                 )
                 .unwrap();
             }
+            if !invocation.args.is_empty() {
+                let args = Value::from(invocation.args.clone()).to_string();
+                writeln!(text, "  args {}", shorten(&args)).unwrap();
+            }
         }
         Err(faults) => {
             for fault in faults {

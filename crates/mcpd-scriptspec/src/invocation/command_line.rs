@@ -1,0 +1,171 @@
+//! Values → what stands on the command line of a script. No shell reads it, and no value in it is taken for a flag.
+
+use std::borrow::Cow;
+
+use super::ArgumentFault;
+use crate::{
+    json,
+    spec::{Argument, ScriptOption, ValueType},
+    text,
+    value::{self, Accepted},
+};
+
+/// Longest argument, in bytes; Linux takes no longer one.
+const MAX_ARGUMENT: usize = 128 * 1024 - 1;
+
+/// All arguments together, in bytes, with what the system adds to each: its end and a pointer to it.
+const MAX_ARGUMENTS: usize = 256 * 1024;
+const PER_ARGUMENT: usize = 1 + size_of::<usize>();
+
+/// Collects the command line, option by option in declared order.
+pub(super) struct CommandLine<'s> {
+    flags: Vec<String>,
+    positionals: Vec<String>,
+    plain: Vec<String>,
+    /// The first positional that was left out: what comes after it would take its place.
+    left_out: Option<&'s ScriptOption>,
+    /// Bytes that arguments may still take.
+    room: usize,
+}
+
+impl Default for CommandLine<'_> {
+    fn default() -> Self {
+        Self {
+            flags: Vec::new(),
+            positionals: Vec::new(),
+            plain: Vec::new(),
+            left_out: None,
+            room: MAX_ARGUMENTS,
+        }
+    }
+}
+
+impl<'s> CommandLine<'s> {
+    /// Adds what an option was given; `None` if it has no value.
+    pub(super) fn pass(
+        &mut self,
+        option: &'s ScriptOption,
+        accepted: Option<&Accepted<'_>>,
+    ) -> Result<(), ArgumentFault> {
+        let Some(argument) = &option.argument else {
+            return Ok(());
+        };
+        let texts = match accepted {
+            None => Vec::new(),
+            Some(accepted) => texts(option, accepted).ok_or_else(|| too_long(option))?,
+        };
+        if texts.iter().any(|text| text.contains('\0')) {
+            let expected = "text without a NUL character, as it stands on the command line";
+            return Err(fault(option, expected, "one"));
+        }
+        match argument {
+            Argument::Flag(flag) if matches!(option.value_type, ValueType::Boolean) => {
+                let is_set = texts.iter().any(|text| text == "true");
+                self.add(option, |line| &mut line.flags, is_set.then(|| flag.clone()))
+            }
+            Argument::Flag(flag) => {
+                let words = texts.iter().flat_map(|text| words(flag, text));
+                self.add(option, |line| &mut line.flags, words)
+            }
+            Argument::Positional => {
+                self.check_gap(option, texts.is_empty())?;
+                let texts = texts.into_iter().map(Cow::into_owned);
+                self.add(option, |line| &mut line.positionals, texts)
+            }
+            Argument::Plain if texts.is_empty() => {
+                self.add(option, |line| &mut line.plain, [String::new()])
+            }
+            Argument::Plain => {
+                let texts = texts.into_iter().map(Cow::into_owned);
+                self.add(option, |line| &mut line.plain, texts)
+            }
+        }
+    }
+
+    fn check_gap(
+        &mut self,
+        option: &'s ScriptOption,
+        is_left_out: bool,
+    ) -> Result<(), ArgumentFault> {
+        match self.left_out {
+            Some(gap) if !is_left_out => {
+                let expected = format!(
+                    "{} where option {} is given, which comes after it on the command line",
+                    value::expectation(&gap.value_type),
+                    text::name(&option.name),
+                );
+                return Err(fault(gap, &expected, "nothing"));
+            }
+            None if is_left_out => self.left_out = Some(option),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn add(
+        &mut self,
+        option: &ScriptOption,
+        part: fn(&mut Self) -> &mut Vec<String>,
+        words: impl IntoIterator<Item = String>,
+    ) -> Result<(), ArgumentFault> {
+        for word in words {
+            let room = self.room.checked_sub(word.len() + PER_ARGUMENT);
+            match room.filter(|_| word.len() <= MAX_ARGUMENT) {
+                Some(room) => self.room = room,
+                None => return Err(too_long(option)),
+            }
+            part(self).push(word);
+        }
+        Ok(())
+    }
+
+    /// Flags first, then `--`, so that what follows is no flag whatever it begins with.
+    pub(super) fn finish(self) -> Vec<String> {
+        let mut words = self.flags;
+        if !self.positionals.is_empty() {
+            words.push("--".to_owned());
+            words.extend(self.positionals);
+        }
+        words.extend(self.plain);
+        words
+    }
+}
+
+/// The elements of a list, or the one text of anything else; `None` if it would be absurdly long.
+fn texts<'a>(option: &ScriptOption, accepted: &'a Accepted<'_>) -> Option<Vec<Cow<'a, str>>> {
+    if !matches!(option.value_type, ValueType::Array { .. }) {
+        return Some(vec![Cow::Borrowed(accepted.text.as_deref()?)]);
+    }
+    let document = json::read(&accepted.json, 0).ok()?;
+    let elements = document.root.elements();
+    elements
+        .map(|element| value::as_it_is(element).text)
+        .collect()
+}
+
+/// A flag and its value: two words for a short flag, as not every script understands one,
+/// but for a value that would be taken for a flag itself.
+fn words(flag: &str, text: &str) -> Vec<String> {
+    if flag.starts_with("--") {
+        vec![format!("{flag}={text}")]
+    } else if text.starts_with('-') {
+        vec![format!("{flag}{text}")]
+    } else {
+        vec![flag.to_owned(), text.to_owned()]
+    }
+}
+
+fn too_long(option: &ScriptOption) -> ArgumentFault {
+    let expected = format!(
+        "at most {MAX_ARGUMENT} bytes, and {MAX_ARGUMENTS} with all others, as it stands on the command line"
+    );
+    fault(option, &expected, "more")
+}
+
+fn fault(option: &ScriptOption, expected: &str, got: &str) -> ArgumentFault {
+    ArgumentFault {
+        option: Some(option.name.clone()),
+        expected: expected.to_owned(),
+        got: got.to_owned(),
+    }
+}

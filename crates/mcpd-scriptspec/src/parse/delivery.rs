@@ -1,0 +1,164 @@
+//! The ways in which an option reaches a script beside those of every option: its command line, and a variable of its choice.
+
+use std::collections::BTreeSet;
+
+use super::Report;
+use crate::{
+    json::{Member, Value},
+    rules::Code,
+    spec::Argument,
+    text,
+};
+
+/// Variables that mean something to a system or an interpreter.
+const RESERVED: &[&str] = &[
+    "_",
+    "BAGGAGE",
+    "BASHOPTS",
+    "BASH_ENV",
+    "BROWSER",
+    "CDPATH",
+    "CLASSPATH",
+    "EDITOR",
+    "ENV",
+    "GCONV_PATH",
+    "GLIBC_TUNABLES",
+    "HOME",
+    "HOSTALIASES",
+    "IFS",
+    "JAVA_TOOL_OPTIONS",
+    "JDK_JAVA_OPTIONS",
+    "LANG",
+    "LANGUAGE",
+    "LESSCLOSE",
+    "LESSOPEN",
+    "LOCPATH",
+    "LOGNAME",
+    "MAKEFLAGS",
+    "MANPAGER",
+    "NLSPATH",
+    "OLDPWD",
+    "PAGER",
+    "PATH",
+    "PATHEXT",
+    "PROMPT_COMMAND",
+    "PS4",
+    "PWD",
+    "SHELL",
+    "SHELLOPTS",
+    "SSH_ASKPASS",
+    "SSH_AUTH_SOCK",
+    "SUDO_ASKPASS",
+    "TERMINFO",
+    "TMPDIR",
+    "TRACEPARENT",
+    "TRACESTATE",
+    "TZ",
+    "USER",
+    "VISUAL",
+    "ZDOTDIR",
+    "_JAVA_OPTIONS",
+];
+
+/// The same, by how they begin.
+const RESERVED_PREFIXES: &[&str] = &[
+    "BUN_", "DENO_", "DYLD_", "GIT_", "LC_", "LD_", "LUA_", "MALLOC_", "MCPD_", "MCP_", "NODE_",
+    "NPM_", "PERL5", "PERL_", "PHPRC", "PHP_", "PYTHON", "RUBY", "SSL_",
+];
+
+const PLAIN: &str = "plain";
+
+/// Minds flags and variables of two options, and flags that a script without flags could not read.
+pub(super) fn check(options: Value<'_>, report: &mut Report<'_>) {
+    let fields = || options.members().flat_map(|option| option.value.members());
+    let (mut flags, mut variables) = (BTreeSet::new(), BTreeSet::new());
+    let mut others = fields().filter(|field| field.key == "argument");
+    let has_others = others.any(|field| field.value.string().is_some_and(|word| word != PLAIN));
+    for field in fields() {
+        let Some(word) = field.value.string() else {
+            continue;
+        };
+        let span = field.value.span();
+        let message = match &*field.key {
+            "argument" if word == PLAIN && has_others => {
+                "`plain` beside arguments that are not: which of them are flags?".to_owned()
+            }
+            "argument" if word.starts_with('-') && !flags.insert(word.clone()) => {
+                format!("{} would be the flag of two options", text::name(&word))
+            }
+            "variable" if !variables.insert(word.clone()) => {
+                let name = text::name(&word);
+                let message = format!("{name} would be the variable of two options");
+                report.fault(Code::InvalidVariable, span, message);
+                continue;
+            }
+            _ => continue,
+        };
+        report.fault(Code::InvalidArgument, span, message);
+    }
+}
+
+pub(super) fn argument(
+    field: &Member<'_>,
+    is_secret: bool,
+    report: &mut Report<'_>,
+) -> Option<Argument> {
+    let word = report.string("argument", field.value)?;
+    if is_secret {
+        let message = "every user of the machine can see the command line, and the secret on it";
+        report.fault(Code::SecretArgument, field.value.span(), message);
+    }
+    match &*word {
+        "positional" => Some(Argument::Positional),
+        PLAIN => Some(Argument::Plain),
+        flag if is_flag(flag) => Some(Argument::Flag(flag.to_owned())),
+        _ => {
+            let message = format!("{} is no place on the command line", text::name(&word));
+            report
+                .fault(Code::InvalidArgument, field.value.span(), message)
+                .help("write a flag such as `--user` or `-u`, or `positional`, or `plain` for a script without flags");
+            None
+        }
+    }
+}
+
+/// `--name` or `-n`.
+fn is_flag(word: &str) -> bool {
+    let is_name = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
+    match word.strip_prefix("--") {
+        Some(name) => {
+            name.bytes().all(is_name) && name.starts_with(|first: char| first.is_alphanumeric())
+        }
+        None => matches!(word.as_bytes(), [b'-', byte] if byte.is_ascii_alphanumeric()),
+    }
+}
+
+pub(super) fn variable(field: &Member<'_>, report: &mut Report<'_>) -> Option<String> {
+    let name = report.string("variable", field.value)?;
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    let message = if name.is_empty()
+        || name.starts_with(|first: char| first.is_ascii_digit())
+        || !name.chars().all(is_word)
+    {
+        format!("{} is no name that a shell can read", text::name(&name))
+    } else if is_reserved(&name) {
+        format!(
+            "{} means something to the system or an interpreter, and callers must not set it",
+            text::name(&name)
+        )
+    } else {
+        return Some(name.into_owned());
+    };
+    report.fault(Code::InvalidVariable, field.value.span(), message);
+    None
+}
+
+/// Whatever its case: some systems and shells make no difference.
+fn is_reserved(name: &str) -> bool {
+    let name = name.to_ascii_uppercase();
+    RESERVED.contains(&name.as_str())
+        || name.ends_with("_PROXY")
+        || RESERVED_PREFIXES
+            .iter()
+            .any(|prefix| name.starts_with(prefix))
+}
