@@ -9,6 +9,7 @@ mod check;
 mod configuration;
 mod describe;
 mod doctor;
+mod kit;
 mod list;
 mod serve;
 mod state;

@@ -219,6 +219,9 @@ pub(crate) struct Serving {
         hide_env_values = true
     )]
     pub(crate) state_key_file: Option<PathBuf>,
+    /// Also serve the tools kit/show, kit/hide and kit/state of a Script Kit, and its resources.
+    #[arg(long)]
+    pub(crate) kit: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
     #[command(flatten)]

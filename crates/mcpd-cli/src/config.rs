@@ -14,7 +14,7 @@ use mcpd_server::{DEFAULT_KEEP, Policy, Server, ServerBuilder};
 
 use self::file::File;
 use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
-use crate::{directories, token};
+use crate::{directories, kit, token};
 
 mod file;
 mod policy;
@@ -48,12 +48,16 @@ pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result
     let probes = probes()?;
     let mut limits = limits(&options.limits);
     limits.keep = DEFAULT_KEEP;
-    let policy = policy(&options.confinement, here, limits, &probes).await?;
-    let server = server(options.roots.all(), &options.scanning, policy)
+    let file = file(&options.confinement, here)?;
+    let policy = policy::policy(&file, &options.confinement, limits, &probes).await?;
+    let mut server = server(options.roots.all(), &options.scanning, policy)
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
         .executor(executor);
+    if options.kit {
+        server = kit::add(server, file.kit()?);
+    }
     Ok(match &options.state_key_file {
         Some(file) => server.state_secret(state_key(file)?),
         None => server,
@@ -98,18 +102,22 @@ fn probes() -> anyhow::Result<Executor> {
     Executor::new(config).context("start the executor")
 }
 
-/// What scripts may do: as the file says that is named, or the first of those in the directories `here` and in
-/// the user's own, and as the flags say.
+/// What scripts may do, as the configuration and the flags say.
 pub(crate) async fn policy(
     flags: &Confinement,
     here: &[&Path],
     limits: Limits,
     executor: &Executor,
 ) -> anyhow::Result<Policy> {
+    let file = file(flags, here)?;
+    policy::policy(&file, flags, limits, executor).await
+}
+
+/// The configuration that is named, or the first of those in the directories `here` and in the user's own.
+fn file(flags: &Confinement, here: &[&Path]) -> anyhow::Result<File> {
     let own = directories::config();
     let directories = here.iter().copied().chain(own.as_deref());
-    let file = File::find(flags.config.as_deref(), directories)?;
-    policy::policy(&file, flags, limits, executor).await
+    File::find(flags.config.as_deref(), directories)
 }
 
 /// The secret in `file`, byte for byte.

@@ -11,8 +11,8 @@ use mcpd_scriptspec::ScriptPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Server;
@@ -132,7 +132,15 @@ impl NativeTool {
         R: Future<Output = O> + Send + 'static,
         O: IntoToolResult,
     {
-        let schema = schemars::schema_for!(A).to_value();
+        let mut schema = schemars::schema_for!(A);
+        // Neither tells a model anything, and several clients refuse an object without `properties`.
+        schema.remove("$schema");
+        schema.remove("title");
+        schema
+            .ensure_object()
+            .entry("properties")
+            .or_insert_with(|| json!({}));
+        let schema = schema.to_value();
         if schema.get("type").is_none_or(|kind| kind != "object") {
             return Err("its arguments must be a struct with named fields".to_owned());
         }

@@ -1,8 +1,12 @@
-//! A server of your own: a directory of scripts beside a tool written in Rust, on stdin and stdout.
+//! An application of your own: a directory of scripts beside tools and a resource written in Rust, on stdin and
+//! stdout. It has dice, and a kit for its window.
 
-use mcpd_server::{CallContext, Server, transport::stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mcpd_server::{CallContext, Json, Server, ServerBuilder, transport::stdio};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 // What clients see as the input schema of the tool is made from this.
 #[derive(Deserialize, JsonSchema)]
@@ -21,12 +25,69 @@ async fn roll(roll: Roll, _: CallContext) -> Result<String, getrandom::Error> {
     Ok(format!("{thrown:?}, {} in all", thrown.iter().sum::<u32>()))
 }
 
+/// The window of the application; here no more than whether it is shown.
+#[derive(Clone, Default)]
+struct Window(Arc<AtomicBool>);
+
+#[derive(Serialize)]
+struct State {
+    visible: bool,
+    tool_count: usize,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct NoArguments {}
+
+impl Window {
+    async fn turn(self, visible: bool, context: CallContext) -> &'static str {
+        self.0.store(visible, Ordering::Relaxed);
+        // Clients that have subscribed to the state read it again.
+        context.server().resource_updated("kit://state");
+        if visible { "shown" } else { "hidden" }
+    }
+
+    async fn state(self, server: Server) -> Json<State> {
+        Json(State {
+            visible: self.0.load(Ordering::Relaxed),
+            tool_count: server.catalog().tools().len(),
+        })
+    }
+}
+
+/// Tools and a resource that share a state.
+fn with_kit(server: ServerBuilder) -> ServerBuilder {
+    let window = Window::default();
+    let (show, hide, ask) = (window.clone(), window.clone(), window.clone());
+    server
+        .tool(
+            "kit/show",
+            "Shows the window.",
+            move |_: NoArguments, context| show.clone().turn(true, context),
+        )
+        .tool(
+            "kit/hide",
+            "Hides the window.",
+            move |_: NoArguments, context| hide.clone().turn(false, context),
+        )
+        .tool(
+            "kit/state",
+            "Says how the window is.",
+            move |_: NoArguments, context: CallContext| ask.clone().state(context.server().clone()),
+        )
+        .resource(
+            "kit://state",
+            "kit/state",
+            "How the window is.",
+            move |server| window.clone().state(server),
+        )
+}
+
 #[tokio::main]
 async fn main() -> Result<(), mcpd_server::Error> {
     let scripts = std::env::args()
         .nth(1)
         .unwrap_or_else(|| "examples/scripts".to_owned());
-    let server = Server::builder()
+    let server = with_kit(Server::builder())
         .scripts(scripts)
         .tool("dice/roll", "Rolls dice and adds them up.", roll)
         .start()?;

@@ -12,6 +12,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use super::value::{Amount, Seconds, Source};
+use crate::kit::Commands;
 use crate::suggest;
 
 /// The name of the file where it is looked for.
@@ -27,6 +28,16 @@ pub(super) struct Tables {
     pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
     #[serde(default)]
     pub(super) tool: Vec<ToolTable>,
+    #[serde(default)]
+    pub(super) kit: KitTable,
+}
+
+/// `[kit]`: the window of a Script Kit.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KitTable {
+    show: Option<Spanned<Vec<String>>>,
+    hide: Option<Spanned<Vec<String>>>,
 }
 
 /// `[env]`: the environment of all scripts.
@@ -176,6 +187,26 @@ impl File {
             (Ok(rest), Some(home)) => home.join(rest),
             _ => self.directory.join(path),
         }
+    }
+
+    /// What shows and hides the window of a Script Kit.
+    ///
+    /// # Errors
+    ///
+    /// A command that is given names no program.
+    pub(super) fn kit(&self) -> anyhow::Result<Commands> {
+        let command = |words: &Option<Spanned<Vec<String>>>| match words {
+            Some(words) if words.get_ref().is_empty() => {
+                Err(self.error(words.span(), "expected a program and its arguments"))
+            }
+            Some(words) => Ok(words.get_ref().clone()),
+            None => Ok(Vec::new()),
+        };
+        Ok(Commands {
+            show: command(&self.tables.kit.show)?,
+            hide: command(&self.tables.kit.hide)?,
+            directory: self.directory.clone(),
+        })
     }
 
     /// Where the file is.

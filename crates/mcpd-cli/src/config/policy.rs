@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::ops::Range;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use mcpd_exec::{Command, Ending, Executor, Limits, Sandbox};
+use mcpd_exec::{Executor, Limits, Sandbox};
 use mcpd_server::{Environment, Policy, Profile, Rule};
 use toml::Spanned;
 
@@ -16,9 +15,7 @@ use super::file::{self, File, SandboxTable, ToolTable, suggestion};
 use super::user;
 use super::value::Source;
 use crate::args::Confinement;
-
-/// How long a program may take to print a secret.
-const SECRET_TIME_LIMIT: Duration = Duration::from_secs(10);
+use crate::program;
 
 /// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`.
 ///
@@ -257,35 +254,13 @@ fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error 
 
 /// What a program prints. What it says on stderr is not repeated: nobody knows what that is.
 async fn printed(file: &File, words: &[String], executor: &Executor) -> Result<String, String> {
-    let program = words.first().map_or("", String::as_str);
-    let mut limits = Limits::default();
-    limits.wall = SECRET_TIME_LIMIT;
-    let command = Command::new(program)
-        .args(&words[1..])
-        .current_dir(file.directory())
-        .limits(limits);
-    let outcome = executor
-        .run(command)
-        .await
-        .map_err(|error| format!("failed to {error}"))?;
-    match outcome.ending {
-        Ending::Exited(0) => {}
-        Ending::Exited(code) => {
-            return Err(format!("`{program}` failed with the exit code {code}"));
-        }
-        Ending::TimedOut { limit, .. } => {
-            return Err(format!(
-                "`{program}` took longer than {} s",
-                limit.as_secs()
-            ));
-        }
-        _ => {
-            return Err(format!(
-                "`{program}` was ended by a signal or printed too much"
-            ));
-        }
-    }
+    let outcome = program::run(words, file.directory(), executor).await?;
     let whole = outcome.stdout.whole();
     let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
-    text.ok_or_else(|| format!("`{program}` printed something that is too long or not UTF-8"))
+    text.ok_or_else(|| {
+        format!(
+            "`{}` printed something that is too long or not UTF-8",
+            words[0]
+        )
+    })
 }

@@ -1,0 +1,49 @@
+//! Programs that the configuration names, run to their end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use mcpd_exec::{Command, Ending, Executor, Limits, Outcome};
+
+/// How long one may take.
+pub(crate) const TIME_LIMIT: Duration = Duration::from_secs(10);
+
+/// Runs a program with its arguments in `directory`, with the environment of mcpd. A path of a program is relative
+/// to the directory, too.
+///
+/// # Errors
+///
+/// It could not be run or did not succeed, as a fragment; what it printed is in none.
+pub(crate) async fn run(
+    words: &[String],
+    directory: &Path,
+    executor: &Executor,
+) -> Result<Outcome, String> {
+    let (program, arguments) = words.split_first().ok_or("no program is named")?;
+    let mut limits = Limits::default();
+    limits.wall = TIME_LIMIT;
+    let command = if program.contains('/') {
+        Command::new(directory.join(program))
+    } else {
+        Command::new(program)
+    };
+    let command = command
+        .args(arguments)
+        .current_dir(directory)
+        .limits(limits);
+    let outcome = executor
+        .run(command)
+        .await
+        .map_err(|error| format!("failed to {error}"))?;
+    match outcome.ending {
+        Ending::Exited(0) => Ok(outcome),
+        Ending::Exited(code) => Err(format!("`{program}` failed with the exit code {code}")),
+        Ending::TimedOut { limit, .. } => Err(format!(
+            "`{program}` took longer than {} s",
+            limit.as_secs()
+        )),
+        _ => Err(format!(
+            "`{program}` was ended by a signal or printed too much"
+        )),
+    }
+}

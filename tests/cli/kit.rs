@@ -1,0 +1,134 @@
+//! `--kit`: the tools and resources of a Script Kit, and the commands behind them.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use mcpd_tests::{Daemon, Sandbox};
+use serde_json::{Value, json};
+
+use crate::HELLO;
+
+/// Scripts where a Script Kit has them, and one elsewhere.
+fn sandbox() -> Sandbox {
+    Sandbox::new()
+        .with_script("scripts/create-note", HELLO)
+        .with_script("scriptlets/greet", HELLO)
+        .with_script("hello", HELLO)
+}
+
+/// The answers to these requests, one a line, each from a server that has had all before it.
+fn answers(sandbox: &Sandbox, arguments: &[&str], requests: &[(&str, Value)]) -> String {
+    let arguments = [&["--kit"], arguments].concat();
+    let daemon = Daemon::start(sandbox, &arguments);
+    let mut answers = String::new();
+    for (method, params) in requests {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let (_, body) = daemon.client().post(&request.to_string()).unwrap();
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        let result = answer.get("result").or(answer.get("error")).unwrap();
+        answers += &format!("{result}\n");
+    }
+    answers
+}
+
+fn call(tool: &str) -> (&'static str, Value) {
+    ("tools/call", json!({"name": tool}))
+}
+
+fn read(uri: &str) -> (&'static str, Value) {
+    ("resources/read", json!({"uri": uri}))
+}
+
+#[test]
+fn the_window_is_shown_and_hidden_by_commands() {
+    let sandbox = sandbox();
+    let configuration = r#"
+        [kit]
+        show = ["sh", "-c", "echo shown >> log"]
+        hide = ["./hide", "now"]
+    "#;
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    sandbox.write_script("../hide", "#!/bin/sh\necho hidden \"$1\" >> log\n");
+    let requests = [
+        call("kit/state"),
+        call("kit/show"),
+        read("kit://state"),
+        call("kit_hide"),
+        call("kit/state"),
+    ];
+    assert_snapshot!(answers(&sandbox, &[], &requests), @r#"
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    {"content":[{"type":"text","text":"Window shown"}],"isError":false}
+    {"contents":[{"uri":"kit://state","mimeType":"application/json","text":"{\"visible\":true,\"focused\":true,\"script_count\":1,\"scriptlet_count\":1}"}]}
+    {"content":[{"type":"text","text":"Window hidden"}],"isError":false}
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    "#);
+    let log = fs::read_to_string(sandbox.path().join("log")).unwrap();
+    assert_eq!(log, "shown\nhidden now\n");
+}
+
+#[test]
+fn a_command_that_fails_changes_nothing() {
+    let sandbox = sandbox();
+    let configuration = "[kit]\nshow = [\"sh\", \"-c\", \"exit 3\"]\n";
+    fs::write(sandbox.path().join("kit.toml"), configuration).unwrap();
+    let requests = [call("kit/show"), call("kit/state")];
+    assert_snapshot!(answers(&sandbox, &["--config", "kit.toml"], &requests), @r#"
+    {"content":[{"type":"text","text":"The window could not be shown. The server's log says why."}],"isError":true}
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    "#);
+}
+
+#[test]
+fn without_commands_only_the_state_changes() {
+    let requests = [
+        call("kit/show"),
+        call("kit/state"),
+        call("kit/hide"),
+        call("kit/state"),
+    ];
+    assert_snapshot!(answers(&sandbox(), &[], &requests), @r#"
+    {"content":[{"type":"text","text":"Window shown"}],"isError":false}
+    {"content":[{"type":"text","text":"{\"visible\":true,\"focused\":true,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    {"content":[{"type":"text","text":"Window hidden"}],"isError":false}
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    "#);
+}
+
+#[test]
+fn scripts_and_scriptlets_are_listed_as_they_are_now() {
+    let requests = [
+        ("resources/list", json!({})),
+        read("scripts://"),
+        read("scriptlets://"),
+    ];
+    assert_snapshot!(answers(&sandbox(), &[], &requests), @r#"
+    {"resources":[{"uri":"kit://state","name":"kit/state","description":"Whether the window is visible and focused, and how many scripts and scriptlets there are.","mimeType":"application/json"},{"uri":"scriptlets://","name":"scriptlets","description":"The scriptlets.","mimeType":"application/json"},{"uri":"scripts://","name":"scripts","description":"The scripts.","mimeType":"application/json"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"scripts/create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"scriptlets/greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    "#);
+}
+
+#[test]
+fn without_the_flag_there_is_no_kit() {
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    let kit = |arguments: &[&str]| {
+        let arguments = [&["stdio", "scripts"], arguments].concat();
+        sandbox()
+            .run_with_stdin(&arguments, list)
+            .contains("kit_show")
+    };
+    assert!(!kit(&[]));
+    assert!(kit(&["--kit"]));
+}
+
+#[test]
+fn a_command_without_a_program_is_refused() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("kit.toml"), "[kit]\nhide = []\n").unwrap();
+    assert_snapshot!(sandbox.run(&["stdio", "scripts", "--kit", "--config", "kit.toml", "--quiet"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: kit.toml:2:8: in [kit]: expected a program and its arguments
+    ");
+}
