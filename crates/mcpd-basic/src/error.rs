@@ -1,0 +1,48 @@
+//! What goes wrong while a program is read or run, with the place of it as bytes of the source. A
+//! [`Fault`](crate::Fault) says the same with line and column, for people.
+
+use std::ops::Range;
+
+/// Bytes of the source.
+pub(crate) type Span = Range<usize>;
+
+#[derive(Debug)]
+pub(crate) struct Error {
+    /// `None` until somebody knows it who knows the tree.
+    pub(crate) span: Option<Span>,
+    pub(crate) message: String,
+    pub(crate) help: Option<String>,
+}
+
+impl Error {
+    pub(crate) fn new(message: impl Into<String>) -> Self {
+        Self {
+            span: None,
+            message: message.into(),
+            help: None,
+        }
+    }
+
+    /// Says where, unless that is known already: the innermost place is the best.
+    #[must_use]
+    pub(crate) fn at(mut self, span: &Span) -> Self {
+        self.span.get_or_insert_with(|| span.clone());
+        self
+    }
+
+    /// Says what to do.
+    #[must_use]
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        self.help = Some(help.into());
+        self
+    }
+}
+
+/// The word of `known` that was probably meant.
+pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, candidate)| candidate)
+}

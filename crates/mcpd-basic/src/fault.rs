@@ -1,0 +1,107 @@
+//! What is wrong with a program, for people: the line, the place in it, and what to do.
+
+use std::fmt;
+
+use crate::error::{Error, Span};
+
+/// How much of a long line is shown, in characters.
+const QUOTED: usize = 100;
+
+/// What is wrong with a program, or went wrong while it ran.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}, column {column}: {message}")]
+#[non_exhaustive]
+pub struct Fault {
+    /// The line, from 1.
+    pub line: usize,
+    /// The column, from 1, in characters.
+    pub column: usize,
+    /// What is wrong.
+    pub message: String,
+    /// What could be done about it.
+    pub help: Option<String>,
+    quote: Quote,
+}
+
+/// The part of the line that is shown, and what is marked in it; both in characters.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Quote {
+    text: String,
+    indent: usize,
+    width: usize,
+}
+
+impl Fault {
+    pub(crate) fn new(error: Error, source: &str) -> Self {
+        let span = error.span.unwrap_or_default();
+        let start = source.floor_char_boundary(span.start);
+        let before = source.get(..start).unwrap_or_default();
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let column = before.get(line_start..).unwrap_or_default().chars().count();
+        Self {
+            line: before.matches('\n').count() + 1,
+            column: column + 1,
+            message: error.message,
+            help: error.help,
+            quote: Quote::new(source, line_start, column, &span),
+        }
+    }
+
+    /// The fault as several lines of text, with the line of the program that it is about.
+    #[must_use]
+    pub fn report(&self, file: &str) -> String {
+        Report { fault: self, file }.to_string()
+    }
+}
+
+impl Quote {
+    fn new(source: &str, line_start: usize, column: usize, span: &Span) -> Self {
+        let line = source.get(line_start..).unwrap_or_default();
+        let line = line.lines().next().unwrap_or_default();
+        let skipped = column.saturating_sub(QUOTED / 2);
+        let text: String = line
+            .chars()
+            .skip(skipped)
+            .take(QUOTED)
+            .map(|char| if char.is_control() { ' ' } else { char })
+            .collect();
+        let indent = column - skipped;
+        let marked = source.get(span.clone()).unwrap_or_default();
+        let marked = marked.lines().next().unwrap_or_default().chars().count();
+        let room = text.chars().count().saturating_sub(indent);
+        Self {
+            text: text.trim_end().to_owned(),
+            indent,
+            width: marked.min(room).max(1),
+        }
+    }
+}
+
+struct Report<'a> {
+    fault: &'a Fault,
+    file: &'a str,
+}
+
+impl fmt::Display for Report<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Fault {
+            line,
+            column,
+            message,
+            help,
+            quote,
+        } = self.fault;
+        writeln!(f, "{}:{line}:{column}: {message}", self.file)?;
+        if !quote.text.is_empty() {
+            let number = line.to_string();
+            let margin = number.len();
+            let (indent, width) = (quote.indent, quote.width);
+            writeln!(f, "  {number} | {}", quote.text)?;
+            writeln!(f, "  {:margin$} | {:indent$}{:^<width$}", "", "", "")?;
+        }
+        if let Some(help) = help {
+            writeln!(f, "  help: {help}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,179 @@
+//! The functions that are there without being defined, and how they get at their arguments.
+
+use std::sync::Arc;
+
+use jiff::civil::DateTime;
+use rust_decimal::Decimal;
+use rust_decimal::prelude::ToPrimitive as _;
+
+use crate::error::Error;
+use crate::limits::Meter;
+use crate::value::{List, Size, Value};
+
+mod dates;
+mod lists;
+mod numbers;
+mod texts;
+
+/// A function of the language.
+#[derive(Debug)]
+pub(crate) struct Builtin {
+    /// In lower case.
+    name: &'static str,
+    at_least: usize,
+    at_most: usize,
+    run: fn(&mut Arguments<'_>) -> Result<Value, Error>,
+}
+
+/// As many arguments as somebody may ever want to compare.
+const ANY_NUMBER: usize = 1000;
+
+fn all() -> impl Iterator<Item = &'static Builtin> {
+    [
+        texts::FUNCTIONS,
+        numbers::FUNCTIONS,
+        lists::FUNCTIONS,
+        dates::FUNCTIONS,
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// The function of that name, which is in lower case.
+pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
+    all().find(|builtin| builtin.name == name)
+}
+
+pub(crate) fn names<'a>() -> impl Iterator<Item = &'a str> {
+    all().map(|builtin| builtin.name)
+}
+
+impl Builtin {
+    const fn new(
+        name: &'static str,
+        (at_least, at_most): (usize, usize),
+        run: fn(&mut Arguments<'_>) -> Result<Value, Error>,
+    ) -> Self {
+        Self {
+            name,
+            at_least,
+            at_most,
+            run,
+        }
+    }
+
+    pub(crate) fn check_count(&self, count: usize) -> Result<(), Error> {
+        if (self.at_least..=self.at_most).contains(&count) {
+            return Ok(());
+        }
+        let takes = match (self.at_least, self.at_most) {
+            (least, most) if least == most => arguments(least),
+            (least, ANY_NUMBER) => format!("at least {}", arguments(least)),
+            (least, most) => format!("{least} to {}", arguments(most)),
+        };
+        let name = self.name.to_uppercase();
+        Err(Error::new(format!("{name} takes {takes}, not {count}")))
+    }
+
+    pub(crate) fn call(&self, values: Vec<Value>, meter: &mut Meter) -> Result<Value, Error> {
+        (self.run)(&mut Arguments {
+            name: self.name,
+            values,
+            meter,
+        })
+    }
+}
+
+/// So many arguments, in words.
+pub(crate) fn arguments(count: usize) -> String {
+    match count {
+        0 => "no arguments".to_owned(),
+        1 => "1 argument".to_owned(),
+        _ => format!("{count} arguments"),
+    }
+}
+
+/// What a function is called with. Whoever asks for a text is taken to read it, and pays for that.
+struct Arguments<'m> {
+    name: &'static str,
+    values: Vec<Value>,
+    meter: &'m mut Meter,
+}
+
+impl Arguments<'_> {
+    fn is_given(&self, index: usize) -> bool {
+        index < self.values.len()
+    }
+
+    fn value(&self, index: usize) -> &Value {
+        self.values.get(index).unwrap_or(&Value::Nothing)
+    }
+
+    fn number(&self, index: usize) -> Result<Decimal, Error> {
+        match self.value(index) {
+            Value::Number(number) => Ok(*number),
+            _ => Err(self.wrong(index, "a number")),
+        }
+    }
+
+    /// A whole number within bounds.
+    fn whole(&self, index: usize, least: usize, most: usize) -> Result<usize, Error> {
+        let number = self.number(index)?;
+        let whole = number.is_integer().then(|| number.to_usize()).flatten();
+        let is_fit = |whole: &usize| (least..=most).contains(whole);
+        whole.filter(is_fit).ok_or_else(|| {
+            let (name, place) = (self.name.to_uppercase(), index + 1);
+            let bounds = match most {
+                usize::MAX => format!("{least} or more"),
+                _ => format!("from {least} to {most}"),
+            };
+            Error::new(format!(
+                "{name} needs a whole number as argument {place}, {bounds}"
+            ))
+        })
+    }
+
+    /// A text, which NOTHING is an empty one of.
+    fn text(&mut self, index: usize) -> Result<Arc<str>, Error> {
+        let text: Arc<str> = match self.value(index) {
+            Value::Text(text) => Arc::clone(text),
+            Value::Nothing => "".into(),
+            _ => return Err(self.wrong(index, "a text")),
+        };
+        self.meter.read(text.len())?;
+        Ok(text)
+    }
+
+    fn list(&self, index: usize) -> Result<Arc<List>, Error> {
+        match self.value(index) {
+            Value::List(list) => Ok(Arc::clone(list)),
+            _ => Err(self.wrong(index, "a list")),
+        }
+    }
+
+    fn date(&self, index: usize) -> Result<DateTime, Error> {
+        match self.value(index) {
+            Value::Date(date) => Ok(*date),
+            Value::Text(_) => Err(self
+                .wrong(index, "a date")
+                .help("DATE(\"2026-01-31\") makes a date of a text")),
+            _ => Err(self.wrong(index, "a date")),
+        }
+    }
+
+    /// The complaint about an argument.
+    fn wrong(&self, index: usize, wanted: &str) -> Error {
+        let name = self.name.to_uppercase();
+        let found = self.value(index).kind();
+        let place = index + 1;
+        Error::new(format!(
+            "{name} needs {wanted} as argument {place}, and got {found}"
+        ))
+    }
+
+    /// The result of a function that makes a text.
+    fn make_text(&mut self, text: &str) -> Result<Value, Error> {
+        self.meter.make(Size::of_text(text.len()))?;
+        Ok(Value::text(text))
+    }
+}

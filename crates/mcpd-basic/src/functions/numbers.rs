@@ -1,0 +1,68 @@
+//! Functions of numbers.
+
+use rust_decimal::{Decimal, MathematicalOps as _, RoundingStrategy};
+
+use super::{ANY_NUMBER, Arguments, Builtin};
+use crate::error::Error;
+use crate::value::Value;
+
+/// How many digits a number can have after its point.
+const DIGITS: usize = Decimal::MAX_SCALE as usize;
+
+pub(super) const FUNCTIONS: &[Builtin] = &[
+    Builtin::new("int", (1, 1), |arguments| {
+        Ok(Value::Number(arguments.number(0)?.floor()))
+    }),
+    Builtin::new("round", (1, 2), |arguments| {
+        Ok(Value::Number(round(arguments)?))
+    }),
+    Builtin::new("format", (2, 2), |arguments| {
+        let digits = arguments.whole(1, 0, DIGITS)?;
+        let text = format!("{:.digits$}", round(arguments)?);
+        arguments.make_text(&text)
+    }),
+    Builtin::new("abs", (1, 1), |arguments| {
+        Ok(Value::Number(arguments.number(0)?.abs()))
+    }),
+    Builtin::new("sqrt", (1, 1), |arguments| {
+        let root = arguments.number(0)?.sqrt();
+        let root = root.ok_or_else(|| Error::new("a negative number has no square root"))?;
+        Ok(Value::Number(root))
+    }),
+    Builtin::new("min", (1, ANY_NUMBER), |arguments| {
+        extreme(arguments, Decimal::min)
+    }),
+    Builtin::new("max", (1, ANY_NUMBER), |arguments| {
+        extreme(arguments, Decimal::max)
+    }),
+];
+
+/// Rounds to a number of digits after the point, halves away from zero.
+fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
+    let digits = match arguments.is_given(1) {
+        true => arguments.whole(1, 0, DIGITS)?,
+        false => 0,
+    };
+    let number = arguments.number(0)?;
+    let digits = u32::try_from(digits).unwrap_or(Decimal::MAX_SCALE);
+    Ok(number.round_dp_with_strategy(digits, RoundingStrategy::MidpointAwayFromZero))
+}
+
+/// The least or the greatest of the arguments, or of a list.
+fn extreme(
+    arguments: &mut Arguments<'_>,
+    better: fn(Decimal, Decimal) -> Decimal,
+) -> Result<Value, Error> {
+    if let Value::List(list) = arguments.value(0)
+        && arguments.values.len() == 1
+    {
+        let items = list.items.clone();
+        arguments.meter.count(items.len())?;
+        arguments.values = items;
+    }
+    let mut best = arguments.number(0)?;
+    for index in 1..arguments.values.len() {
+        best = better(best, arguments.number(index)?);
+    }
+    Ok(Value::Number(best))
+}

@@ -1,0 +1,225 @@
+//! Expressions, by precedence climbing.
+
+use std::sync::Arc;
+
+use super::{BETWEEN_VALUES, Call, Parser};
+use crate::error::Error;
+use crate::functions;
+use crate::lexer::TokenKind;
+use crate::tree::{Expression, ExpressionKind, Operator};
+use crate::value::Value;
+
+/// The operators that bind alike, from those that bind least. NOT stands between AND and the comparisons,
+/// a minus before a value between the products and the power.
+const LEVELS: [&[Operator]; 7] = [
+    &[Operator::Or],
+    &[Operator::And],
+    &[
+        Operator::Equal,
+        Operator::NotEqual,
+        Operator::Less,
+        Operator::LessEqual,
+        Operator::Greater,
+        Operator::GreaterEqual,
+    ],
+    &[Operator::Join],
+    &[Operator::Add, Operator::Subtract],
+    &[Operator::Modulo],
+    &[Operator::Multiply, Operator::Divide],
+];
+const COMPARISONS: usize = 2;
+
+impl Parser<'_> {
+    pub(super) fn expression(&mut self) -> Result<Expression, Error> {
+        self.nested(|parser| parser.level(0))
+    }
+
+    /// Values joined by operators of this level or of higher ones.
+    fn level(&mut self, level: usize) -> Result<Expression, Error> {
+        if level == COMPARISONS && self.is_word("not") {
+            return self.negation(|parser| parser.level(COMPARISONS), ExpressionKind::Not);
+        }
+        let Some(operators) = LEVELS.get(level) else {
+            return self.signed();
+        };
+        let start = self.span().start;
+        let first = self.level(level + 1)?;
+        let mut rest = Vec::new();
+        while let Some(operator) = self.take_operator(operators) {
+            rest.push((operator, self.level(level + 1)?));
+        }
+        Ok(self.chain(start, first, rest))
+    }
+
+    fn chain(
+        &self,
+        start: usize,
+        first: Expression,
+        rest: Vec<(Operator, Expression)>,
+    ) -> Expression {
+        if rest.is_empty() {
+            return first;
+        }
+        let kind = ExpressionKind::Chain(Box::new(first), rest);
+        self.built(start, kind)
+    }
+
+    fn built(&self, start: usize, kind: ExpressionKind) -> Expression {
+        let span = self.span_from(start);
+        Expression { kind, span }
+    }
+
+    fn take_operator(&mut self, operators: &[Operator]) -> Option<Operator> {
+        let found = match self.peek() {
+            TokenKind::Word(word) => &**word,
+            TokenKind::Symbol(symbol) => symbol,
+            _ => return None,
+        };
+        let operator = operators
+            .iter()
+            .find(|operator| operator.as_str().eq_ignore_ascii_case(found))?;
+        self.advance();
+        Some(*operator)
+    }
+
+    /// The operator that is there, and what it applies to.
+    fn negation(
+        &mut self,
+        operand: impl FnOnce(&mut Self) -> Result<Expression, Error>,
+        kind: fn(Box<Expression>) -> ExpressionKind,
+    ) -> Result<Expression, Error> {
+        let start = self.span().start;
+        self.advance();
+        let operand = self.nested(operand)?;
+        Ok(self.built(start, kind(Box::new(operand))))
+    }
+
+    fn signed(&mut self) -> Result<Expression, Error> {
+        if self.is_symbol("-") {
+            return self.negation(Self::signed, ExpressionKind::Negate);
+        }
+        self.power()
+    }
+
+    fn power(&mut self) -> Result<Expression, Error> {
+        let start = self.span().start;
+        let first = self.element()?;
+        let mut rest = Vec::new();
+        while let Some(operator) = self.take_operator(&[Operator::Power]) {
+            rest.push((operator, self.exponent()?));
+        }
+        Ok(self.chain(start, first, rest))
+    }
+
+    /// Only here does a minus bind more than the power: `2 ^ -1` means what it seems to.
+    fn exponent(&mut self) -> Result<Expression, Error> {
+        if self.is_symbol("-") {
+            return self.negation(Self::exponent, ExpressionKind::Negate);
+        }
+        self.element()
+    }
+
+    fn element(&mut self) -> Result<Expression, Error> {
+        let start = self.span().start;
+        let value = self.value()?;
+        let path = self.path()?;
+        if path.is_empty() {
+            return Ok(value);
+        }
+        let kind = ExpressionKind::Element(Box::new(value), path);
+        Ok(self.built(start, kind))
+    }
+
+    /// `[index]` and `.name`, as many as there are.
+    pub(super) fn path(&mut self) -> Result<Vec<Expression>, Error> {
+        let mut path = Vec::new();
+        loop {
+            if self.take_symbol("[") {
+                path.push(self.expression()?);
+                self.expect_symbol("]")?;
+            } else if self.take_symbol(".") {
+                let span = self.span();
+                self.expect_name("a name")?;
+                // Names in objects are the caller's, and spelled as they came.
+                let name = self.source.get(span.clone()).unwrap_or_default();
+                let kind = ExpressionKind::Value(Value::text(name));
+                path.push(Expression { kind, span });
+            } else {
+                return Ok(path);
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<Expression, Error> {
+        let start = self.span().start;
+        let value = match self.peek() {
+            TokenKind::Number(number) => Value::Number(*number),
+            TokenKind::Text(text) => Value::Text(Arc::clone(text)),
+            TokenKind::Symbol("(") => return self.parentheses(),
+            TokenKind::Symbol("[") => {
+                self.advance();
+                let kind = ExpressionKind::List(self.arguments("]")?);
+                return Ok(self.built(start, kind));
+            }
+            TokenKind::Word(word) => match &**word {
+                "true" => Value::Boolean(true),
+                "false" => Value::Boolean(false),
+                "nothing" | "null" => Value::Nothing,
+                word if BETWEEN_VALUES.contains(&word) => return Err(self.expected("a value")),
+                _ => return self.name(),
+            },
+            _ => return Err(self.expected("a value")),
+        };
+        self.advance();
+        Ok(self.built(start, ExpressionKind::Value(value)))
+    }
+
+    fn parentheses(&mut self) -> Result<Expression, Error> {
+        self.advance();
+        let expression = self.expression()?;
+        self.expect_symbol(")")?;
+        Ok(expression)
+    }
+
+    /// A variable, or the call of a function.
+    fn name(&mut self) -> Result<Expression, Error> {
+        let start = self.span().start;
+        let name = self.expect_name("a value")?;
+        if !self.take_symbol("(") {
+            return Ok(self.built(start, ExpressionKind::Variable(name)));
+        }
+        let arguments = self.arguments(")")?;
+        let span = self.span_from(start);
+        let Some(builtin) = functions::find(&name) else {
+            self.calls.push(Call {
+                name: Arc::clone(&name),
+                arguments: arguments.len(),
+                span: span.clone(),
+            });
+            let kind = ExpressionKind::Call(name, arguments);
+            return Ok(Expression { kind, span });
+        };
+        builtin
+            .check_count(arguments.len())
+            .map_err(|error| error.at(&span))?;
+        let kind = ExpressionKind::Builtin(builtin, arguments);
+        Ok(Expression { kind, span })
+    }
+
+    /// Expressions between commas, up to the symbol that closes them.
+    fn arguments(&mut self, close: &'static str) -> Result<Vec<Expression>, Error> {
+        let mut arguments = Vec::new();
+        if self.take_symbol(close) {
+            return Ok(arguments);
+        }
+        loop {
+            arguments.push(self.expression()?);
+            if self.take_symbol(close) {
+                return Ok(arguments);
+            }
+            if !self.take_symbol(",") {
+                return Err(self.expected(&format!("`,` or `{close}`")));
+            }
+        }
+    }
+}

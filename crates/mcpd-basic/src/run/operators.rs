@@ -1,0 +1,129 @@
+//! What operators do with two values.
+
+use std::cmp::Ordering;
+
+use rust_decimal::prelude::ToPrimitive as _;
+use rust_decimal::{Decimal, MathematicalOps as _};
+
+use crate::error::Error;
+use crate::limits::Meter;
+use crate::tree::Operator;
+use crate::value::{Size, Value};
+
+/// Applies any operator but AND and OR, which may not want to know their right side.
+pub(super) fn apply(
+    operator: Operator,
+    left: &Value,
+    right: &Value,
+    meter: &mut Meter,
+) -> Result<Value, Error> {
+    use Operator::{Add, Equal, Greater, GreaterEqual, Join, Less, LessEqual, NotEqual};
+    if operator == Join || operator == Add && either_is_text(left, right) {
+        return join(left, right, meter);
+    }
+    meter.read(left.size().bytes.min(right.size().bytes))?;
+    Ok(Value::Boolean(match operator {
+        Equal => left == right,
+        NotEqual => left != right,
+        Less => order(left, right)?.is_lt(),
+        LessEqual => order(left, right)?.is_le(),
+        Greater => order(left, right)?.is_gt(),
+        GreaterEqual => order(left, right)?.is_ge(),
+        _ => return calculate(operator, left, right),
+    }))
+}
+
+fn either_is_text(left: &Value, right: &Value) -> bool {
+    matches!(left, Value::Text(_)) || matches!(right, Value::Text(_))
+}
+
+fn join(left: &Value, right: &Value, meter: &mut Meter) -> Result<Value, Error> {
+    let text = format!("{left}{right}");
+    meter.make(Size::of_text(text.len()))?;
+    Ok(Value::Text(text.into()))
+}
+
+fn order(left: &Value, right: &Value) -> Result<Ordering, Error> {
+    match (left, right) {
+        (Value::Number(left), Value::Number(right)) => Ok(left.cmp(right)),
+        (Value::Text(left), Value::Text(right)) => Ok(left.cmp(right)),
+        (Value::Date(left), Value::Date(right)) => Ok(left.cmp(right)),
+        _ => Err(unfit("compared", left, right)),
+    }
+}
+
+fn unfit(done: &str, left: &Value, right: &Value) -> Error {
+    let error = Error::new(format!(
+        "{} and {} can't be {done}",
+        left.kind(),
+        right.kind()
+    ));
+    let help = match (left, right) {
+        (Value::Nothing, _) | (_, Value::Nothing) => {
+            "NOTHING is a parameter that was not given; ISEMPTY tells"
+        }
+        (Value::Date(_), _) | (_, Value::Date(_)) => {
+            "DATE makes a date of a text; DATEADD and DATEDIFF calculate with dates"
+        }
+        (Value::Text(_), Value::Number(_)) | (Value::Number(_), Value::Text(_)) => {
+            "VAL makes a number of a text"
+        }
+        _ => return error,
+    };
+    error.help(help)
+}
+
+fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, Error> {
+    let (Value::Number(left), Value::Number(right)) = (left, right) else {
+        return Err(unfit("calculated with", left, right));
+    };
+    let is_division_by_zero = match operator {
+        Operator::Divide | Operator::Modulo => right.is_zero(),
+        Operator::Power => left.is_zero() && right.is_sign_negative(),
+        _ => false,
+    };
+    if is_division_by_zero {
+        return Err(Error::new("division by zero"));
+    }
+    if operator == Operator::Power && left.is_sign_negative() && !right.is_integer() {
+        return Err(Error::new("a negative number has whole powers only"));
+    }
+    let result = match operator {
+        Operator::Add => left.checked_add(*right),
+        Operator::Subtract => left.checked_sub(*right),
+        Operator::Multiply => left.checked_mul(*right),
+        Operator::Divide => left.checked_div(*right),
+        Operator::Modulo => left.checked_rem(*right),
+        _ => power(*left, *right),
+    };
+    let result = result
+        .ok_or_else(|| Error::new("the result is too big: a number has no more than 28 digits"))?;
+    Ok(Value::Number(result.normalize()))
+}
+
+fn power(base: Decimal, exponent: Decimal) -> Option<Decimal> {
+    if !exponent.is_integer() {
+        return base.checked_powd(exponent);
+    }
+    let magnitude = whole_power(base, exponent.abs().to_u64()?)?;
+    if exponent.is_sign_negative() {
+        return Decimal::ONE.checked_div(magnitude);
+    }
+    Some(magnitude)
+}
+
+/// By squaring: exponents may be big.
+fn whole_power(base: Decimal, mut exponent: u64) -> Option<Decimal> {
+    let mut result = Decimal::ONE;
+    let mut square = base;
+    loop {
+        if exponent % 2 == 1 {
+            result = result.checked_mul(square)?;
+        }
+        exponent /= 2;
+        if exponent == 0 {
+            return Some(result);
+        }
+        square = square.checked_mul(square)?;
+    }
+}

@@ -1,0 +1,270 @@
+//! What a program computes with. A value belongs to whoever holds it: a list that is assigned is as good
+//! as copied, though it is shared until one of the two is changed.
+
+use std::fmt;
+use std::str::FromStr as _;
+use std::sync::Arc;
+
+use indexmap::IndexMap;
+use jiff::civil::DateTime;
+use rust_decimal::Decimal;
+
+use crate::error::Error;
+
+#[derive(Debug, Clone)]
+pub(crate) enum Value {
+    /// What a parameter is that was not given.
+    Nothing,
+    Boolean(bool),
+    Number(Decimal),
+    Text(Arc<str>),
+    /// A day is one at midnight.
+    Date(DateTime),
+    List(Arc<List>),
+    Object(Arc<Object>),
+}
+
+/// How much a value takes, everything in it included, and how deep it is nested.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Size {
+    pub(crate) bytes: usize,
+    pub(crate) depth: usize,
+}
+
+impl Size {
+    pub(crate) fn of_text(bytes: usize) -> Self {
+        Self { bytes, depth: 0 }
+    }
+
+    /// The size of what holds this.
+    fn held(self) -> Self {
+        Self {
+            bytes: self.bytes + size_of::<Value>(),
+            depth: self.depth + 1,
+        }
+    }
+
+    /// The size of a holder that has taken in `other`.
+    #[must_use]
+    pub(crate) fn with(self, other: Self) -> Self {
+        let other = other.held();
+        Self {
+            bytes: self.bytes.saturating_add(other.bytes),
+            depth: self.depth.max(other.depth),
+        }
+    }
+
+    /// The size of a holder in which something of the size `old` is about to be replaced.
+    #[must_use]
+    pub(crate) fn without(self, old: Self) -> Self {
+        Self {
+            bytes: self.bytes - old.held().bytes,
+            depth: self.depth,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct List {
+    pub(crate) items: Vec<Value>,
+    pub(crate) size: Size,
+}
+
+impl List {
+    pub(crate) fn push(&mut self, value: Value) {
+        self.size = self.size.with(value.size());
+        self.items.push(value);
+    }
+}
+
+impl FromIterator<Value> for List {
+    fn from_iter<I: IntoIterator<Item = Value>>(values: I) -> Self {
+        let mut list = Self::default();
+        for value in values {
+            list.push(value);
+        }
+        list
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Object {
+    pub(crate) members: IndexMap<Arc<str>, Value>,
+    pub(crate) size: Size,
+}
+
+impl Object {
+    /// The member of that name, which is made if there is none.
+    pub(crate) fn member(&mut self, name: &Arc<str>) -> &mut Value {
+        let Self { members, size } = self;
+        members.entry(Arc::clone(name)).or_insert_with(|| {
+            *size = size.with(Size::of_text(name.len()));
+            Value::Nothing
+        })
+    }
+
+    fn insert(&mut self, name: Arc<str>, value: Value) {
+        let size = value.size();
+        let member = self.member(&name);
+        let old = std::mem::replace(member, value).size();
+        self.size = self.size.without(old).with(size);
+    }
+}
+
+impl Value {
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Text(text.into())
+    }
+
+    pub(crate) fn count(number: usize) -> Self {
+        Self::Number(number.into())
+    }
+
+    pub(crate) fn size(&self) -> Size {
+        match self {
+            Self::Text(text) => Size::of_text(text.len()),
+            Self::List(list) => list.size,
+            Self::Object(object) => object.size,
+            Self::Nothing | Self::Boolean(_) | Self::Number(_) | Self::Date(_) => Size::default(),
+        }
+    }
+
+    /// What kind of value it is, for messages. The value itself may be a secret.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Nothing => "NOTHING",
+            Self::Boolean(_) => "a boolean",
+            Self::Number(_) => "a number",
+            Self::Text(_) => "a text",
+            Self::Date(_) => "a date",
+            Self::List(_) => "a list",
+            Self::Object(_) => "an object",
+        }
+    }
+
+    /// Whether a condition holds that is this value.
+    pub(crate) fn truth(&self) -> Result<bool, Error> {
+        match self {
+            Self::Nothing => Ok(false),
+            Self::Boolean(boolean) => Ok(*boolean),
+            Self::Number(number) => Ok(!number.is_zero()),
+            _ => Err(Error::new(format!(
+                "a condition must be true or false, and this is {}",
+                self.kind()
+            ))
+            .help("compare it with something, such as `<> \"\"`")),
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        match self {
+            Self::Nothing => true,
+            Self::Text(text) => text.is_empty(),
+            Self::List(list) => list.items.is_empty(),
+            Self::Object(object) => object.members.is_empty(),
+            Self::Boolean(_) | Self::Number(_) | Self::Date(_) => false,
+        }
+    }
+
+    /// Takes a value of JSON over.
+    pub(crate) fn from_json(json: &serde_json::Value) -> Result<Self, Error> {
+        Ok(match json {
+            serde_json::Value::Null => Self::Nothing,
+            serde_json::Value::Bool(boolean) => Self::Boolean(*boolean),
+            serde_json::Value::Number(number) => Self::Number(decimal(&number.to_string())?),
+            serde_json::Value::String(text) => Self::text(text),
+            serde_json::Value::Array(items) => {
+                let items = items.iter().map(Self::from_json);
+                Self::List(Arc::new(items.collect::<Result<_, _>>()?))
+            }
+            serde_json::Value::Object(members) => {
+                let mut object = Object::default();
+                for (name, json) in members {
+                    object.insert(name.as_str().into(), Self::from_json(json)?);
+                }
+                Self::Object(Arc::new(object))
+            }
+        })
+    }
+}
+
+/// Reads a number as JSON and people write it.
+pub(crate) fn decimal(text: &str) -> Result<Decimal, Error> {
+    let number = match text.contains(['e', 'E']) {
+        true => Decimal::from_scientific(text),
+        false => Decimal::from_str(text),
+    };
+    number
+        .map(|number| number.normalize())
+        .map_err(|_| Error::new("a number must have no more than 28 digits"))
+}
+
+/// NOTHING is equal to an empty text; values of different kinds are never equal otherwise.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Nothing, Self::Nothing) => true,
+            (Self::Nothing, Self::Text(text)) | (Self::Text(text), Self::Nothing) => {
+                text.is_empty()
+            }
+            (Self::Boolean(a), Self::Boolean(b)) => a == b,
+            (Self::Number(a), Self::Number(b)) => a == b,
+            (Self::Text(a), Self::Text(b)) => a == b,
+            (Self::Date(a), Self::Date(b)) => a == b,
+            (Self::List(a), Self::List(b)) => a.items == b.items,
+            (Self::Object(a), Self::Object(b)) => a.members == b.members,
+            _ => false,
+        }
+    }
+}
+
+/// As it is printed: a list or an object as JSON, everything else as people write it.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => Ok(()),
+            Self::Boolean(boolean) => write!(f, "{boolean}"),
+            Self::Number(number) => write!(f, "{}", number.normalize()),
+            Self::Text(text) => f.write_str(text),
+            Self::Date(date) if date.time() == jiff::civil::Time::midnight() => {
+                write!(f, "{}", date.date())
+            }
+            Self::Date(date) => write!(f, "{}", date.strftime("%Y-%m-%d %H:%M:%S")),
+            Self::List(_) | Self::Object(_) => self.write_json(f),
+        }
+    }
+}
+
+impl Value {
+    fn write_json(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nothing => f.write_str("null"),
+            Self::Boolean(_) | Self::Number(_) => write!(f, "{self}"),
+            Self::Text(_) | Self::Date(_) => write_json_text(&self.to_string(), f),
+            Self::List(list) => {
+                let mut separator = "[";
+                for item in &list.items {
+                    f.write_str(separator)?;
+                    item.write_json(f)?;
+                    separator = ", ";
+                }
+                f.write_str(if list.items.is_empty() { "[]" } else { "]" })
+            }
+            Self::Object(object) => {
+                let mut separator = "{";
+                for (name, value) in &object.members {
+                    f.write_str(separator)?;
+                    write_json_text(name, f)?;
+                    f.write_str(": ")?;
+                    value.write_json(f)?;
+                    separator = ", ";
+                }
+                f.write_str(if object.members.is_empty() { "{}" } else { "}" })
+            }
+        }
+    }
+}
+
+fn write_json_text(text: &str, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    write!(f, "{}", serde_json::Value::from(text))
+}

@@ -1,0 +1,3 @@
+' HOSTILE: an exponent that would take for ever.
+TALK 1 ^ 1000000000000, 0.999 ^ 1000000000000
+TALK 1.001 ^ 1000000000000

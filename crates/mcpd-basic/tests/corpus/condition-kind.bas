@@ -1,0 +1,2 @@
+' A text is no condition.
+IF "yes" THEN TALK "yes"

@@ -1,0 +1,5 @@
+' HOSTILE: lists within lists.
+items = []
+WHILE TRUE
+  items = [items]
+WEND

@@ -1,0 +1,4 @@
+' HOSTILE: a loop without end.
+TALK "begins"
+WHILE TRUE
+WEND

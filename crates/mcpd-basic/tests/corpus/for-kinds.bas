@@ -1,0 +1,3 @@
+' The bounds of a loop are numbers, its list a list.
+FOR i = 1 TO "3"
+NEXT

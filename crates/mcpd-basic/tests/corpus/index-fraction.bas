@@ -1,0 +1,3 @@
+' Nor one between two others.
+items = [1, 2]
+items[0.5] = 1

@@ -1,0 +1,3 @@
+' NOTHING has no members.
+PARAM order AS object
+TALK order.name

@@ -1,0 +1,2 @@
+' A number with too many digits is a fault.
+TALK 10 ^ 28 * 10

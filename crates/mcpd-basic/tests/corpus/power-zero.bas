@@ -1,0 +1,2 @@
+' Zero has no negative powers.
+TALK 0 ^ -1

@@ -1,0 +1,2 @@
+' A negative number has no root.
+TALK SQRT(-1)
