@@ -123,7 +123,7 @@ fn the_leaves_do_not_know_each_other() {
             .expect("a package");
         dependencies(package)
     };
-    for leaf in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-exec"] {
+    for leaf in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-exec", "mcpd-basic"] {
         for dependency in dependencies_of(leaf) {
             assert!(
                 !dependency.starts_with("mcpd"),
@@ -135,6 +135,7 @@ fn the_leaves_do_not_know_each_other() {
         ("mcpd-protocol", ["tokio", "tracing", "hyper"].as_slice()),
         ("mcpd-scriptspec", &["tokio", "tracing"]),
         ("mcpd-exec", &["serde", "serde_json", "tracing"]),
+        ("mcpd-basic", &["tokio", "tracing"]),
         ("mcpd-server", &["clap", "anyhow", "annotate-snippets"]),
     ] {
         let dependencies = dependencies_of(name);
@@ -162,6 +163,17 @@ fn each_crate_refuses_what_it_says_it_refuses() {
     );
     check_absent(
         "mcpd-scriptspec",
+        &[],
+        &[
+            "std::fs",
+            "std::net",
+            "std::process",
+            "std::thread",
+            "std::env",
+        ],
+    );
+    check_absent(
+        "mcpd-basic",
         &[],
         &[
             "std::fs",
