@@ -59,6 +59,8 @@ pub(crate) enum Command {
     Check(Check),
     /// Find out what this machine can enforce.
     Doctor(Doctor),
+    /// Run a BASIC program.
+    Basic(Basic),
 }
 
 /// What is said of mcpd's own doings.
@@ -314,6 +316,21 @@ pub(crate) struct Doctor {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  echo '{\"customer\": \"Ada\", \"amount\": 3}' | mcpd basic order.bas
+
+Parameters come as one JSON object on stdin, what TALK and PRINT say goes to stdout, faults go to stderr.
+The exit code is 1 when the program is faulty or fails, and 2 when the parameters make no sense.")]
+pub(crate) struct Basic {
+    /// The program.
+    pub(crate) file: PathBuf,
+    /// How many operations it may take, before it counts as one that never ends.
+    #[arg(long, value_name = "NUMBER", default_value_t = mcpd_basic::Limits::default().operations)]
+    pub(crate) max_operations: u64,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -16,6 +16,7 @@ use crate::output;
 use crate::signals::Termination;
 use crate::suggest;
 
+mod basic;
 mod call;
 mod check;
 mod describe;
@@ -42,6 +43,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::State(state) => state::run(state).await,
             Command::Check(check) => check::run(check).await,
             Command::Doctor(doctor) => doctor::run(doctor).await,
+            Command::Basic(basic) => basic::run(&basic),
         }
     });
     runtime.shutdown_timeout(LEFTOVERS);

@@ -12,6 +12,8 @@ pub(crate) enum ExitCode {
     Success = 0,
     /// The command line is wrong, mcpd could not do its job, or `check` found errors.
     Failure = 1,
+    /// The parameters of a BASIC program are none; as scripts say it.
+    BadRequest = 2,
     /// There is no such tool, or it answered that it failed.
     Tool = 5,
     /// The user interrupted a call.

@@ -52,7 +52,7 @@ pub(crate) fn note(text: &str) {
 }
 
 /// Whoever closes a pipe early has read what they wanted: `mcpd list DIR | head -1`.
-fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
+pub(crate) fn unless_closed(written: io::Result<()>) -> anyhow::Result<()> {
     match written {
         Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
         written => written.context("write to stdout"),
