@@ -123,7 +123,12 @@ fn the_leaves_do_not_know_each_other() {
             .expect("a package");
         dependencies(package)
     };
-    for leaf in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-exec", "mcpd-basic"] {
+    for leaf in [
+        "mcpd-protocol",
+        "mcpd-scriptspec",
+        "mcpd-exec",
+        "mcpd-basic",
+    ] {
         for dependency in dependencies_of(leaf) {
             assert!(
                 !dependency.starts_with("mcpd"),

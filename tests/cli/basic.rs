@@ -36,32 +36,57 @@ fn parameters_come_from_stdin_and_the_answer_goes_to_stdout() {
 
 #[test]
 fn a_fault_has_its_line_and_the_level_of_an_error() {
-    assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1}"#), @"
+    assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1}"#), @r#"
     exit code: 1
     ----- stdout -----
     Order of Grace
     ----- stderr -----
     ERROR order.bas:7:19: division by zero
-    ERROR   7 | TALK \"Each pays\", 10 / (amount - 1)
+    ERROR   7 | TALK "Each pays", 10 / (amount - 1)
     ERROR     |                   ^^^^^^^^^^^^^^^^^
-    ");
+    "#);
 }
 
 #[test]
 fn a_faulty_program_does_not_run() {
-    assert_snapshot!(check("TALK \"a\"\nIF x THEN\nTLAK \"b\"\n", &[], ""), @"");
+    assert_snapshot!(check("TALK \"a\"\nIF x THEN\nTLAK \"b\"\n", &[], ""), @r#"
+    exit code: 1
+    ----- stderr -----
+    ERROR order.bas:2:1: this IF has no END IF
+    ERROR   2 | IF x THEN
+    ERROR     | ^^
+    ERROR order.bas:3:1: `tlak` is no statement
+    ERROR   3 | TLAK "b"
+    ERROR     | ^^^^
+    ERROR   help: did you mean `TALK`?
+    "#);
 }
 
 #[test]
 fn parameters_that_make_no_sense_are_a_bad_request() {
-    assert_snapshot!(check(ORDER, &[], "[1, 2]"), @"");
-    assert_snapshot!(check(ORDER, &[], r#"{"amount": 1e300}"#), @"");
+    assert_snapshot!(check(ORDER, &[], "[1, 2]"), @"
+    exit code: 2
+    ----- stderr -----
+    ERROR stdin is no JSON object: invalid type: sequence, expected a map at line 1 column 0
+    ");
+    assert_snapshot!(check(ORDER, &[], r#"{"amount": 1e300}"#), @"
+    exit code: 2
+    ----- stderr -----
+    ERROR parameter `amount`: a number must have no more than 28 digits
+    ");
 }
 
 #[test]
 fn operations_are_limited() {
     let endless = "WHILE TRUE\nWEND\n";
-    assert_snapshot!(check(endless, &["--max-operations", "1000"], ""), @"");
+    assert_snapshot!(check(endless, &["--max-operations", "1000"], ""), @"
+    exit code: 1
+    ----- stderr -----
+    ERROR order.bas:1:1: the program has used up its 1000 operations
+    ERROR   1 | WHILE TRUE
+    ERROR     | ^^^^^^^^^^
+    ERROR   help: look for a loop that never ends, or allow more with --max-operations
+    ");
 }
 
 #[test]
@@ -70,7 +95,10 @@ fn a_line_is_there_before_the_program_has_ended_and_nobody_need_read_on() {
     let endless = "TALK \"begins\"\nWHILE TRUE\nTALK \"goes on\"\nWEND\n";
     fs::write(sandbox.path().join("endless.bas"), endless).unwrap();
     let mut command = sandbox.command(&["basic", "endless.bas", "--max-operations", "1000000000"]);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut line = String::new();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());

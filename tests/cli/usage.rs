@@ -21,6 +21,7 @@ fn help_shows_the_commands_and_examples() {
       state     Show the state of a stateful tool
       check     Find faults in what scripts say of themselves
       doctor    Find out what this machine can enforce
+      basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)
 
     Options:

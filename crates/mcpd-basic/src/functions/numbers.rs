@@ -16,11 +16,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     Builtin::new("round", (1, 2), |arguments| {
         Ok(Value::Number(round(arguments)?))
     }),
-    Builtin::new("format", (2, 2), |arguments| {
-        let digits = arguments.whole(1, 0, DIGITS)?;
-        let text = format!("{:.digits$}", round(arguments)?);
-        arguments.make_text(&text)
-    }),
+    Builtin::new("format", (2, 2), format),
     Builtin::new("abs", (1, 1), |arguments| {
         Ok(Value::Number(arguments.number(0)?.abs()))
     }),
@@ -46,6 +42,20 @@ fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
     let number = arguments.number(0)?;
     let digits = u32::try_from(digits).unwrap_or(Decimal::MAX_SCALE);
     Ok(number.round_dp_with_strategy(digits, RoundingStrategy::MidpointAwayFromZero))
+}
+
+/// A number with exactly so many digits after the point.
+fn format(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
+    let number = round(arguments)?.normalize();
+    let digits = arguments.whole(1, 0, DIGITS)?;
+    // The formatter of the library panics where number and digits are both long.
+    let point = if number.scale() == 0 && digits > 0 {
+        "."
+    } else {
+        ""
+    };
+    let missing = digits - usize::try_from(number.scale()).unwrap_or(digits);
+    arguments.make_text(&format!("{number}{point}{}", "0".repeat(missing)))
 }
 
 /// The least or the greatest of the arguments, or of a list.
