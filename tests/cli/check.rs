@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use crate::{BROKEN, HELLO};
 
+mod clients;
 mod explain;
 mod formats;
 

@@ -422,9 +422,11 @@ pub(crate) struct State {
 #[command(after_help = "\
 Examples:
   mcpd check ~/tools --deny warnings
+  mcpd check ~/tools --as claude
   mcpd check --explain unknown-field
 
-The exit code is 1 if there is an error, or a warning that is denied, whatever the format.")]
+The exit code is 1 if there is an error, or a warning that is denied, whatever the format; with --as,
+if a tool is refused.")]
 pub(crate) struct Check {
     /// Directories with scripts, or single scripts.
     #[arg(value_name = "PATH", required_unless_present = "explain")]
@@ -435,7 +437,7 @@ pub(crate) struct Check {
         value_name = "CODE",
         num_args = 0..=1,
         default_missing_value = "all",
-        conflicts_with_all = ["paths", "format", "deny"]
+        conflicts_with_all = ["paths", "format", "deny", "client"]
     )]
     pub(crate) explain: Option<String>,
     /// How faults are printed.
@@ -444,6 +446,17 @@ pub(crate) struct Check {
     /// Count warnings as errors.
     #[arg(long, value_name = "WHAT")]
     pub(crate) deny: Option<Denied>,
+    /// Show what a client would make of the tools: the name and schema that its model gets, and what it refuses.
+    #[arg(long = "as", value_name = "CLIENT")]
+    pub(crate) client: Option<Client>,
+    /// How the tools are listed to the client.
+    #[arg(
+        long,
+        value_name = "SPELLING",
+        requires = "client",
+        default_value = "portable"
+    )]
+    pub(crate) tool_names: ToolNames,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
 }
@@ -460,6 +473,31 @@ pub(crate) enum CheckFormat {
     Sarif,
     /// Annotations of a GitHub workflow.
     Github,
+}
+
+/// The clients whose rules are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Client {
+    Claude,
+    Openai,
+    Gemini,
+    Cursor,
+    Vscode,
+    All,
+}
+
+impl Client {
+    /// The key of the one that is meant, unless all are.
+    pub(crate) fn key(self) -> Option<&'static str> {
+        match self {
+            Self::Claude => Some("claude"),
+            Self::Openai => Some("openai"),
+            Self::Gemini => Some("gemini"),
+            Self::Cursor => Some("cursor"),
+            Self::Vscode => Some("vscode"),
+            Self::All => None,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -4,6 +4,7 @@
 
 mod args;
 mod client;
+mod client_profile;
 mod command;
 mod config;
 mod directories;

@@ -10,12 +10,14 @@ use mcpd_server::catalog::scan::{ScannedScript, UnusableFile};
 
 use crate::rules;
 
+mod forwarded;
 mod github;
 mod human;
 mod json;
 mod sarif;
 mod short;
 
+pub(crate) use forwarded::forwarded;
 pub(crate) use github::github;
 pub(crate) use human::human;
 pub(crate) use sarif::sarif;

@@ -3,13 +3,14 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::Scanner;
 
-use crate::args::{Check, CheckFormat};
+use crate::args::{Check, CheckFormat, Client};
+use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
 use crate::exit_code::ExitCode;
 use crate::render::{self, Finding};
 use crate::signals::Termination;
@@ -37,8 +38,26 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         () = termination.requested() => return Ok(ExitCode::Interrupted),
     };
     let catalog = Catalog::from(scan);
-    let findings = Finding::all(&catalog);
-    match args.format {
+    let worst = match args.client {
+        Some(client) => show_forwarded(client, &catalog, &args)?,
+        None => show_findings(&catalog, args.format)?,
+    };
+    let tolerated = if args.deny.is_some() {
+        Severity::Info
+    } else {
+        Severity::Warning
+    };
+    Ok(if worst.is_some_and(|worst| worst > tolerated) {
+        ExitCode::Failure
+    } else {
+        ExitCode::Success
+    })
+}
+
+/// Prints what is wrong, and says how bad that is.
+fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Option<Severity>> {
+    let findings = Finding::all(catalog);
+    match format {
         CheckFormat::Human => {
             output::write_styled(&render::human(&findings, catalog.scan().scripts.len()))?
         }
@@ -47,17 +66,35 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
         CheckFormat::Github => output::write(render::github(&findings).as_bytes())?,
     }
-    let tolerated = if args.deny.is_some() {
-        Severity::Info
-    } else {
-        Severity::Warning
-    };
-    let is_clean = findings.iter().all(|finding| finding.severity <= tolerated);
-    Ok(if is_clean {
-        ExitCode::Success
-    } else {
-        ExitCode::Failure
-    })
+    Ok(findings.iter().map(|finding| finding.severity).max())
+}
+
+/// Prints what clients would make of the tools, and says how bad that is.
+fn show_forwarded(
+    client: Client,
+    catalog: &Catalog,
+    args: &Check,
+) -> anyhow::Result<Option<Severity>> {
+    let is_meant = |profile: &&Profile| client.key().is_none_or(|key| key == profile.key);
+    let forwarded: Vec<_> = PROFILES
+        .iter()
+        .filter(is_meant)
+        .map(|profile| forward(profile, catalog, args.tool_names.into()))
+        .collect();
+    match args.format {
+        CheckFormat::Human => output::write(render::forwarded(&forwarded).as_bytes())?,
+        CheckFormat::Json => output::write_json(&forwarded)?,
+        _ => bail!(
+            "show what a client would make of the tools: `--as` has the formats human and json only"
+        ),
+    }
+    if let Some(shortfall) = render::shortfall(catalog) {
+        output::note(&format!(
+            "not all is as it should be: {shortfall}; `mcpd check` without `--as` says why\n"
+        ));
+    }
+    let remarks = forwarded.iter().flat_map(Forwarded::all_remarks);
+    Ok(remarks.map(|remark| remark.effect.severity()).max())
 }
 
 /// Prints one rule, or all of them in a line each.

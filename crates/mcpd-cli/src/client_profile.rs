@@ -1,0 +1,306 @@
+//! What clients make of a list of tools: the rules of each as data, with the reason for each. They are of November
+//! 2026, and about products, not about MCP; so they are here, where a release changes them, and not in a library.
+
+use mcpd_scriptspec::Severity;
+use serde::Serialize;
+
+mod forward;
+
+pub(crate) use forward::{Forwarded, ForwardedTool, Remark, forward};
+
+/// What the server is called in the client's configuration, as the documentation suggests: part of some names.
+const SERVER: &str = "mcpd";
+
+/// One client.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    /// As `--as` names it.
+    pub(crate) key: &'static str,
+    pub(crate) name: &'static str,
+    /// What its model sees in front of a tool's name.
+    prefix: &'static str,
+    characters: Rule<fn(char) -> bool>,
+    /// Of a name with its prefix.
+    length: Rule<usize>,
+    /// What becomes of a name that is too long, if that is changed.
+    shorten: fn(&str) -> String,
+    /// How many tools there may be.
+    tools: Option<Rule<usize>>,
+    /// How many characters a description may have.
+    description: Option<Rule<usize>>,
+    schema: &'static [Rule<Shape>],
+}
+
+/// What is allowed or forbidden, and why.
+#[derive(Debug)]
+struct Rule<T> {
+    of: T,
+    effect: Effect,
+    why: &'static str,
+}
+
+/// Something in a schema that a client does not take.
+#[derive(Debug)]
+enum Shape {
+    /// One of these keywords.
+    Keyword(&'static [&'static str]),
+    /// One of these keywords in the outermost schema.
+    RootKeyword(&'static [&'static str]),
+    /// An array that does not say what is in it.
+    ArrayWithoutItems,
+    /// An object that does not name its properties.
+    ObjectWithoutProperties,
+    /// A property that may be left out.
+    OptionalProperty,
+    /// A property with another name than `[A-Za-z0-9_.-]{1,64}`.
+    PropertyName,
+    /// More levels of objects and arrays than these.
+    DeeperThan(usize),
+}
+
+/// What a client does about a breach of a rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Effect {
+    /// The model gets something else than mcpd lists.
+    Changed,
+    /// Some versions or modes refuse the tool.
+    RefusedBySome,
+    /// The tool is left out.
+    Refused,
+    /// No tool is left.
+    AllRefused,
+}
+
+impl Effect {
+    pub(crate) fn severity(self) -> Severity {
+        match self {
+            Self::Changed => Severity::Info,
+            Self::RefusedBySome => Severity::Warning,
+            Self::Refused | Self::AllRefused => Severity::Error,
+        }
+    }
+
+    /// For people.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Changed => "changed",
+            Self::RefusedBySome => "refused by some versions or in some modes",
+            Self::Refused => "refused",
+            Self::AllRefused => "refused, and every other tool with it",
+        }
+    }
+}
+
+fn is_word(char: char) -> bool {
+    char.is_ascii_alphanumeric() || char == '_'
+}
+
+fn is_word_or_dash(char: char) -> bool {
+    is_word(char) || char == '-'
+}
+
+fn is_word_dash_or_dot(char: char) -> bool {
+    is_word_or_dash(char) || char == '.'
+}
+
+/// The first 64 characters.
+fn cut(name: &str) -> String {
+    name.chars().take(64).collect()
+}
+
+/// The beginning and the end.
+fn cut_middle(name: &str) -> String {
+    let length = name.chars().count();
+    let (head, tail) = (name.chars().take(28), name.chars().skip(length - 32));
+    head.chain("___".chars()).chain(tail).collect()
+}
+
+/// All clients that are known so well.
+pub(crate) const PROFILES: &[Profile] = &[CLAUDE, OPENAI, GEMINI, CURSOR, VSCODE];
+
+const CLAUDE: Profile = Profile {
+    key: "claude",
+    name: "Claude Desktop and claude.ai",
+    prefix: "",
+    characters: Rule {
+        of: is_word_or_dash,
+        effect: Effect::AllRefused,
+        why: "one name outside `[a-zA-Z0-9_-]` makes Claude withhold all tools of the server, or every chat fail",
+    },
+    length: Rule {
+        of: 64,
+        effect: Effect::AllRefused,
+        why: "one name of more than 64 characters makes Claude withhold all tools of the server, or every chat fail",
+    },
+    shorten: cut,
+    tools: None,
+    description: None,
+    schema: &[
+        Rule {
+            of: Shape::RootKeyword(&["oneOf", "anyOf", "allOf"]),
+            effect: Effect::AllRefused,
+            why: "Anthropic's API refuses a request with these at the root of a tool's schema",
+        },
+        Rule {
+            of: Shape::Keyword(&["$ref"]),
+            effect: Effect::RefusedBySome,
+            why: "Anthropic's managed agents refuse tools with references",
+        },
+        Rule {
+            of: Shape::PropertyName,
+            effect: Effect::AllRefused,
+            why: "Anthropic's API refuses a request with a property name outside `[a-zA-Z0-9_.-]{1,64}`",
+        },
+    ],
+};
+
+const OPENAI: Profile = Profile {
+    key: "openai",
+    name: "OpenAI's API",
+    prefix: "",
+    characters: Rule {
+        of: is_word_or_dash,
+        effect: Effect::AllRefused,
+        why: "one function name outside `[a-zA-Z0-9_-]` is a bad request",
+    },
+    length: Rule {
+        of: 64,
+        effect: Effect::AllRefused,
+        why: "one function name of more than 64 characters is a bad request",
+    },
+    shorten: cut,
+    tools: Some(Rule {
+        of: 128,
+        effect: Effect::AllRefused,
+        why: "a request takes 128 tools at most, those of other servers included",
+    }),
+    description: Some(Rule {
+        of: 1024,
+        effect: Effect::AllRefused,
+        why: "the description of a function has 1024 characters at most",
+    }),
+    schema: &[
+        Rule {
+            of: Shape::ArrayWithoutItems,
+            effect: Effect::AllRefused,
+            why: "a function with an array without `items` is a bad request",
+        },
+        Rule {
+            of: Shape::ObjectWithoutProperties,
+            effect: Effect::AllRefused,
+            why: "a function with an object without `properties`, be they none, is a bad request",
+        },
+        Rule {
+            of: Shape::Keyword(&["format"]),
+            effect: Effect::RefusedBySome,
+            why: "strict mode refuses it",
+        },
+        Rule {
+            of: Shape::OptionalProperty,
+            effect: Effect::RefusedBySome,
+            why: "strict mode wants every property to be required",
+        },
+        Rule {
+            of: Shape::DeeperThan(10),
+            effect: Effect::RefusedBySome,
+            why: "strict mode takes 10 levels at most",
+        },
+    ],
+};
+
+const GEMINI: Profile = Profile {
+    key: "gemini",
+    name: "Gemini CLI",
+    prefix: "",
+    characters: Rule {
+        of: is_word_dash_or_dot,
+        effect: Effect::Changed,
+        why: "Gemini CLI puts `_` for every character outside `[a-zA-Z0-9_.-]`",
+    },
+    length: Rule {
+        of: 63,
+        effect: Effect::Changed,
+        why: "Gemini CLI takes the middle out of names of more than 63 characters",
+    },
+    shorten: cut_middle,
+    tools: None,
+    description: Some(Rule {
+        of: 1024,
+        effect: Effect::RefusedBySome,
+        why: "the description of a function has 1024 characters at most",
+    }),
+    schema: &[
+        Rule {
+            of: Shape::Keyword(&["$schema", "additionalProperties"]),
+            effect: Effect::Changed,
+            why: "Gemini CLI takes it out",
+        },
+        Rule {
+            of: Shape::Keyword(&[
+                "const",
+                "default",
+                "exclusiveMaximum",
+                "exclusiveMinimum",
+                "format",
+                "patternProperties",
+                "propertyNames",
+                "uniqueItems",
+            ]),
+            effect: Effect::RefusedBySome,
+            why: "Gemini's own form of schemas does not know it, and a client that sends that form has to take it out",
+        },
+    ],
+};
+
+const CURSOR: Profile = Profile {
+    key: "cursor",
+    name: "Cursor",
+    prefix: "",
+    characters: Rule {
+        of: is_word,
+        effect: Effect::RefusedBySome,
+        why: "Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out",
+    },
+    length: Rule {
+        of: 60 - SERVER.len(),
+        effect: Effect::Refused,
+        why: "Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`",
+    },
+    shorten: cut,
+    tools: Some(Rule {
+        of: 80,
+        effect: Effect::Refused,
+        why: "Cursor gives its model 80 tools at most, those of other servers included; older versions 40",
+    }),
+    description: None,
+    schema: &[],
+};
+
+const VSCODE: Profile = Profile {
+    key: "vscode",
+    name: "VS Code",
+    prefix: "mcp_mcpd_",
+    characters: Rule {
+        of: is_word_or_dash,
+        effect: Effect::Changed,
+        why: "VS Code puts `_` for every character outside `[a-zA-Z0-9_-]`",
+    },
+    length: Rule {
+        of: 64,
+        effect: Effect::Changed,
+        why: "VS Code cuts names after 64 characters, the prefix included",
+    },
+    shorten: cut,
+    tools: Some(Rule {
+        of: 128,
+        effect: Effect::AllRefused,
+        why: "a request takes 128 tools at most, those of other servers included",
+    }),
+    description: None,
+    schema: &[Rule {
+        of: Shape::ArrayWithoutItems,
+        effect: Effect::Refused,
+        why: "VS Code leaves out tools with an array without `items`",
+    }],
+};

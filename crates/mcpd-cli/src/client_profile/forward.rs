@@ -1,0 +1,330 @@
+//! A list of tools through the eyes of one client: what its model would get, and what would not get there.
+
+use mcpd_server::{Catalog, ToolNames};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::{Effect, Profile, Rule, Shape};
+
+/// What one client would make of a server.
+#[derive(Debug, Serialize)]
+pub(crate) struct Forwarded {
+    client: &'static str,
+    #[serde(skip)]
+    pub(crate) name: &'static str,
+    /// About the list as a whole.
+    pub(crate) remarks: Vec<Remark>,
+    pub(crate) tools: Vec<ForwardedTool>,
+}
+
+/// What it would make of one tool.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ForwardedTool {
+    pub(crate) path: String,
+    /// What the model would call it.
+    pub(crate) name: String,
+    pub(crate) input_schema: Value,
+    pub(crate) remarks: Vec<Remark>,
+}
+
+/// Something that does not go through as it is.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Remark {
+    /// What it is about, with its place if that is in the schema.
+    pub(crate) what: String,
+    pub(crate) effect: Effect,
+    pub(crate) why: &'static str,
+}
+
+impl Forwarded {
+    /// All remarks, about whatever they are.
+    pub(crate) fn all_remarks(&self) -> impl Iterator<Item = &Remark> {
+        let of_tools = self.tools.iter().flat_map(|tool| &tool.remarks);
+        self.remarks.iter().chain(of_tools)
+    }
+}
+
+/// What the client would make of the tools, listed under such names.
+pub(crate) fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) -> Forwarded {
+    let mut tools = Vec::new();
+    for tool in catalog.tools() {
+        let definition = tool.definition();
+        let name = match names {
+            ToolNames::Path => tool.path().as_str(),
+            _ => tool.portable_name(),
+        };
+        let mut remarks = Vec::new();
+        let name = profile.name_of(name, &mut remarks);
+        let description = definition.description.as_deref().unwrap_or_default();
+        profile.check_description(description, &mut remarks);
+        let mut schema = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+        profile.pass(&mut schema, &mut remarks);
+        tools.push(ForwardedTool {
+            path: tool.path().to_string(),
+            name,
+            input_schema: schema,
+            remarks,
+        });
+    }
+    let mut remarks = Vec::new();
+    if let Some(rule) = &profile.tools
+        && tools.len() > rule.of
+    {
+        remarks.push(rule.breach(format!("{} tools", tools.len())));
+    }
+    Forwarded {
+        client: profile.key,
+        name: profile.name,
+        remarks,
+        tools,
+    }
+}
+
+impl<T> Rule<T> {
+    fn breach(&self, what: String) -> Remark {
+        Remark {
+            what,
+            effect: self.effect,
+            why: self.why,
+        }
+    }
+}
+
+impl Profile {
+    /// The name that the model would see.
+    fn name_of(&self, name: &str, remarks: &mut Vec<Remark>) -> String {
+        let is_allowed = self.characters.of;
+        let mut name = format!("{}{name}", self.prefix);
+        if !name.chars().all(is_allowed) {
+            remarks.push(self.characters.breach(format!("the name `{name}`")));
+            if self.characters.effect == Effect::Changed {
+                name = name.replace(|char| !is_allowed(char), "_");
+            }
+        }
+        let length = name.chars().count();
+        if length > self.length.of {
+            remarks.push(
+                self.length
+                    .breach(format!("the name, of {length} characters")),
+            );
+            if self.length.effect == Effect::Changed {
+                name = (self.shorten)(&name);
+            }
+        }
+        name
+    }
+
+    fn check_description(&self, description: &str, remarks: &mut Vec<Remark>) {
+        let length = description.chars().count();
+        if let Some(rule) = &self.description
+            && length > rule.of
+        {
+            remarks.push(rule.breach(format!("the description, of {length} characters")));
+        }
+    }
+
+    /// Takes out of the schema what the client would take out.
+    fn pass(&self, schema: &mut Value, remarks: &mut Vec<Remark>) {
+        let mut visit = |schema: &mut Map<String, Value>, place: &Place| {
+            for rule in self.schema {
+                for part in rule.of.find(schema, place) {
+                    if rule.effect == Effect::Changed {
+                        // Not `remove`, which changes the order of what is left.
+                        schema.shift_remove(&part);
+                    }
+                    let what = format!("`{part}` at `{}`", place.pointer);
+                    remarks.push(rule.breach(what));
+                }
+            }
+        };
+        let place = Place {
+            pointer: "#".to_owned(),
+            depth: 0,
+        };
+        walk(schema, &place, &mut visit);
+    }
+}
+
+/// Where a schema is in the whole.
+struct Place {
+    /// As a JSON pointer in a fragment.
+    pointer: String,
+    /// How many objects and arrays it is in.
+    depth: usize,
+}
+
+impl Place {
+    fn child(&self, keyword: &str, key: Option<&str>) -> Self {
+        let mut pointer = format!("{}/{keyword}", self.pointer);
+        if let Some(key) = key {
+            pointer += &format!("/{}", key.replace('~', "~0").replace('/', "~1"));
+        }
+        let is_value = !matches!(
+            keyword,
+            "allOf" | "anyOf" | "oneOf" | "not" | "if" | "then" | "else"
+        );
+        Self {
+            pointer,
+            depth: self.depth + usize::from(is_value),
+        }
+    }
+}
+
+impl Shape {
+    /// What in a schema has this shape, if anything; of keywords, which.
+    fn find(&self, schema: &Map<String, Value>, place: &Place) -> Vec<String> {
+        let is = |kind: &str| schema.get("type").is_some_and(|named| named == kind);
+        let has = |keyword: &str| schema.contains_key(keyword);
+        let keywords = |keywords: &[&str]| {
+            let found = keywords.iter().filter(|keyword| has(keyword));
+            found.map(|keyword| (*keyword).to_owned()).collect()
+        };
+        let if_so = |is_so: bool, what: &str| {
+            if is_so {
+                vec![what.to_owned()]
+            } else {
+                Vec::new()
+            }
+        };
+        let properties = schema.get("properties").and_then(Value::as_object);
+        let names = properties.into_iter().flat_map(Map::keys);
+        match self {
+            Self::Keyword(names) => keywords(names),
+            Self::RootKeyword(names) if place.depth == 0 && place.pointer == "#" => keywords(names),
+            Self::RootKeyword(_) => Vec::new(),
+            Self::ArrayWithoutItems => if_so(is("array") && !has("items"), "array"),
+            Self::ObjectWithoutProperties => if_so(is("object") && !has("properties"), "object"),
+            Self::DeeperThan(most) => if_so(place.depth == most + 1, "type"),
+            Self::OptionalProperty => {
+                let required = schema.get("required").and_then(Value::as_array);
+                let is_required = |name: &&String| {
+                    required.is_some_and(|all| all.iter().any(|known| known == *name))
+                };
+                names.filter(|name| !is_required(name)).cloned().collect()
+            }
+            Self::PropertyName => {
+                let fits = |name: &&String| {
+                    (1..=64).contains(&name.len()) && name.chars().all(super::is_word_dash_or_dot)
+                };
+                names.filter(|name| !fits(name)).cloned().collect()
+            }
+        }
+    }
+}
+
+/// Shows every schema in a schema, itself first. What only looks like one, such as a default, is none.
+fn walk(
+    schema: &mut Value,
+    place: &Place,
+    visit: &mut impl FnMut(&mut Map<String, Value>, &Place),
+) {
+    let Value::Object(object) = schema else {
+        return;
+    };
+    visit(object, place);
+    for (keyword, value) in object {
+        match (keyword.as_str(), value) {
+            (
+                "properties" | "patternProperties" | "$defs" | "definitions" | "dependentSchemas",
+                Value::Object(schemas),
+            ) => {
+                for (key, schema) in schemas {
+                    walk(schema, &place.child(keyword, Some(key)), visit);
+                }
+            }
+            ("allOf" | "anyOf" | "oneOf" | "prefixItems", Value::Array(schemas)) => {
+                for (index, schema) in schemas.iter_mut().enumerate() {
+                    walk(
+                        schema,
+                        &place.child(keyword, Some(&index.to_string())),
+                        visit,
+                    );
+                }
+            }
+            (
+                "items"
+                | "contains"
+                | "additionalProperties"
+                | "unevaluatedProperties"
+                | "unevaluatedItems"
+                | "propertyNames"
+                | "not"
+                | "if"
+                | "then"
+                | "else",
+                schema,
+            ) => walk(schema, &place.child(keyword, None), visit),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::client_profile::PROFILES;
+
+    fn profile(key: &str) -> &'static Profile {
+        PROFILES.iter().find(|profile| profile.key == key).unwrap()
+    }
+
+    #[track_caller]
+    fn check_name(client: &str, name: &str, expected: &str, breaches: usize) {
+        let mut remarks = Vec::new();
+        assert_eq!(profile(client).name_of(name, &mut remarks), expected);
+        assert_eq!(remarks.len(), breaches, "{remarks:?}");
+    }
+
+    #[test]
+    fn a_name_is_changed_or_refused() {
+        check_name("claude", "math_add", "math_add", 0);
+        check_name("claude", "math.add", "math.add", 1);
+        check_name("openai", &"x".repeat(65), &"x".repeat(65), 1);
+        check_name("gemini", "math.add", "math.add", 0);
+        check_name("gemini", "math/größe", "math_gr__e", 1);
+        check_name("cursor", &"x".repeat(56), &"x".repeat(56), 0);
+        check_name("cursor", &"x".repeat(57), &"x".repeat(57), 1);
+        check_name("vscode", "math/add", "mcp_mcpd_math_add", 1);
+    }
+
+    #[test]
+    fn a_long_name_loses_its_middle_or_its_end() {
+        let long = format!("{}-{}", "a".repeat(40), "b".repeat(40));
+        let middle = format!("{}___{}", "a".repeat(28), "b".repeat(32));
+        let end = format!("mcp_mcpd_{}-{}", "a".repeat(40), "b".repeat(14));
+        check_name("gemini", &long, &middle, 1);
+        check_name("vscode", &long, &end, 1);
+    }
+
+    #[track_caller]
+    fn check_schema(client: &str, mut schema: Value, expected: &[&str]) {
+        let mut remarks = Vec::new();
+        profile(client).pass(&mut schema, &mut remarks);
+        let found: Vec<_> = remarks.iter().map(|remark| remark.what.as_str()).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn levels_are_counted() {
+        let nested = |levels: usize| {
+            let inner = json!({"type": "string"});
+            (0..levels).fold(inner, |items, _| json!({"type": "array", "items": items}))
+        };
+        check_schema("openai", nested(10), &[]);
+        let place = format!("`type` at `#{}`", "/items".repeat(11));
+        check_schema("openai", nested(11), &[&place]);
+    }
+
+    #[test]
+    fn what_only_looks_like_a_keyword_is_none() {
+        let properties = json!({"type": "object", "properties": {"a~b/c": {"enum": [{"format": ""}]}, "format": {}}});
+        check_schema("gemini", properties, &[]);
+        let nested = json!({"properties": {"a~b/c": {"format": "date"}}});
+        check_schema("gemini", nested, &["`format` at `#/properties/a~0b~1c`"]);
+        let alternatives = json!({"properties": {"a": {"anyOf": []}}});
+        check_schema("claude", alternatives, &[]);
+    }
+}

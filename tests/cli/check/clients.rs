@@ -1,0 +1,271 @@
+//! `mcpd check --as`: tools as clients would forward them.
+
+use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
+use serde_json::{Value, json};
+
+use crate::HELLO;
+
+/// A script that describes itself so.
+fn described(metadata: &Value) -> String {
+    format!("#!/bin/sh\ncat <<'EOF'\n{metadata}\nEOF\n")
+}
+
+fn with_schema(schema: &Value) -> String {
+    described(&json!({"description": "Takes what it takes", "input_schema": schema}))
+}
+
+/// Tools that somebody refuses.
+fn hostile() -> Sandbox {
+    let references = json!({
+        "type": "object",
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$defs": {"a/b": {"type": "array"}},
+        "properties": {"list": {"$ref": "#/$defs/a~1b"}, "größe": {"type": "string", "format": "date"}},
+        "required": ["list"],
+    });
+    let alternatives = json!({
+        "type": "object",
+        "properties": {
+            "format": {"type": "string", "default": {"format": "is a value here", "type": "array"}},
+            "options": {"type": "object", "additionalProperties": {"anyOf": [{"type": "array"}]}},
+        },
+        "required": ["format", "options"],
+        "anyOf": [{"required": ["format"]}],
+    });
+    let talkative = described(&json!({"description": "x".repeat(1025)}));
+    Sandbox::new()
+        .with_script("references", &with_schema(&references))
+        .with_script("alternatives", &with_schema(&alternatives))
+        .with_script("talkative", &talkative)
+        .with_script(
+            "say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others",
+            HELLO,
+        )
+}
+
+#[track_caller]
+fn seen_by(client: &str) -> String {
+    hostile().run(&["check", "scripts", "--as", client])
+}
+
+#[test]
+fn claude_refuses_all_for_one() {
+    assert_snapshot!(seen_by("claude"), @r##"
+    exit code: 1
+    ----- stdout -----
+    Claude Desktop and claude.ai
+      alternatives as alternatives
+        refused, and every other tool with it: `anyOf` at `#` (Anthropic's API refuses a request with these at the root of a tool's schema)
+        {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array"}]}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
+      references as references
+        refused, and every other tool with it: `größe` at `#` (Anthropic's API refuses a request with a property name outside `[a-zA-Z0-9_.-]{1,64}`)
+        refused by some versions or in some modes: `$ref` at `#/properties/list` (Anthropic's managed agents refuse tools with references)
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array"}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"größe":{"type":"string","format":"date"}},"required":["list"]}
+      say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
+        {"type":"object","properties":{},"additionalProperties":false}
+      talkative as talkative
+        {"type":"object","properties":{},"additionalProperties":false}
+    "##);
+}
+
+#[test]
+fn openai_has_a_strict_mode() {
+    assert_snapshot!(seen_by("openai"), @r##"
+    exit code: 1
+    ----- stdout -----
+    OpenAI's API
+      alternatives as alternatives
+        refused, and every other tool with it: `object` at `#/properties/options` (a function with an object without `properties`, be they none, is a bad request)
+        refused, and every other tool with it: `array` at `#/properties/options/additionalProperties/anyOf/0` (a function with an array without `items` is a bad request)
+        {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array"}]}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
+      references as references
+        refused by some versions or in some modes: `größe` at `#` (strict mode wants every property to be required)
+        refused, and every other tool with it: `array` at `#/$defs/a~1b` (a function with an array without `items` is a bad request)
+        refused by some versions or in some modes: `format` at `#/properties/größe` (strict mode refuses it)
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array"}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"größe":{"type":"string","format":"date"}},"required":["list"]}
+      say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
+        {"type":"object","properties":{},"additionalProperties":false}
+      talkative as talkative
+        refused, and every other tool with it: the description, of 1025 characters (the description of a function has 1024 characters at most)
+        {"type":"object","properties":{},"additionalProperties":false}
+    "##);
+}
+
+#[test]
+fn gemini_takes_keywords_and_the_middle_of_names_out() {
+    assert_snapshot!(seen_by("gemini"), @r##"
+    exit code: 0
+    ----- stdout -----
+    Gemini CLI
+      alternatives as alternatives
+        refused by some versions or in some modes: `default` at `#/properties/format` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
+        changed: `additionalProperties` at `#/properties/options` (Gemini CLI takes it out)
+        {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object"}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
+      references as references
+        changed: `$schema` at `#` (Gemini CLI takes it out)
+        refused by some versions or in some modes: `format` at `#/properties/größe` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
+        {"type":"object","$defs":{"a/b":{"type":"array"}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"größe":{"type":"string","format":"date"}},"required":["list"]}
+      say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-fo___haracters_is-too-long-for-others
+        changed: the name, of 64 characters (Gemini CLI takes the middle out of names of more than 63 characters)
+        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        {"type":"object","properties":{}}
+      talkative as talkative
+        refused by some versions or in some modes: the description, of 1025 characters (the description of a function has 1024 characters at most)
+        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        {"type":"object","properties":{}}
+    "##);
+}
+
+#[test]
+fn cursor_counts_the_name_of_the_server() {
+    assert_snapshot!(seen_by("cursor"), @r##"
+    exit code: 1
+    ----- stdout -----
+    Cursor
+      alternatives as alternatives
+        {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array"}]}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
+      references as references
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array"}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"größe":{"type":"string","format":"date"}},"required":["list"]}
+      say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
+        refused by some versions or in some modes: the name `say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others` (Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out)
+        refused: the name, of 64 characters (Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`)
+        {"type":"object","properties":{},"additionalProperties":false}
+      talkative as talkative
+        {"type":"object","properties":{},"additionalProperties":false}
+    "##);
+}
+
+#[test]
+fn vscode_puts_the_server_before_names() {
+    assert_snapshot!(seen_by("vscode"), @r##"
+    exit code: 1
+    ----- stdout -----
+    VS Code
+      alternatives as mcp_mcpd_alternatives
+        refused: `array` at `#/properties/options/additionalProperties/anyOf/0` (VS Code leaves out tools with an array without `items`)
+        {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array"}]}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
+      references as mcp_mcpd_references
+        refused: `array` at `#/$defs/a~1b` (VS Code leaves out tools with an array without `items`)
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array"}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"größe":{"type":"string","format":"date"}},"required":["list"]}
+      say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as mcp_mcpd_say_it-in-a-name-of-sixty-four-characters_is-too-long-f
+        changed: the name, of 73 characters (VS Code cuts names after 64 characters, the prefix included)
+        {"type":"object","properties":{},"additionalProperties":false}
+      talkative as mcp_mcpd_talkative
+        {"type":"object","properties":{},"additionalProperties":false}
+    "##);
+}
+
+#[test]
+fn ordinary_tools_go_through_everywhere() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--as", "all", "--deny", "warnings"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    Claude Desktop and claude.ai
+      hello as hello
+        {"type":"object","properties":{},"additionalProperties":false}
+
+    OpenAI's API
+      hello as hello
+        {"type":"object","properties":{},"additionalProperties":false}
+
+    Gemini CLI
+      hello as hello
+        changed: `additionalProperties` at `#` (Gemini CLI takes it out)
+        {"type":"object","properties":{}}
+
+    Cursor
+      hello as hello
+        {"type":"object","properties":{},"additionalProperties":false}
+
+    VS Code
+      hello as mcp_mcpd_hello
+        {"type":"object","properties":{},"additionalProperties":false}
+    "#);
+}
+
+#[test]
+fn json_has_what_the_model_gets() {
+    let sandbox = Sandbox::new().with_script("say/hello", HELLO);
+    let check = [
+        "check",
+        "scripts",
+        "--as",
+        "vscode",
+        "--tool-names",
+        "path",
+        "--format",
+        "json",
+    ];
+    assert_snapshot!(sandbox.run(&check), @r#"
+    exit code: 0
+    ----- stdout -----
+    [
+      {
+        "client": "vscode",
+        "remarks": [],
+        "tools": [
+          {
+            "path": "say/hello",
+            "name": "mcp_mcpd_say_hello",
+            "inputSchema": {
+              "type": "object",
+              "properties": {},
+              "additionalProperties": false
+            },
+            "remarks": [
+              {
+                "what": "the name `mcp_mcpd_say/hello`",
+                "effect": "changed",
+                "why": "VS Code puts `_` for every character outside `[a-zA-Z0-9_-]`"
+              }
+            ]
+          }
+        ]
+      }
+    ]
+    "#);
+}
+
+#[test]
+fn names_with_slashes_are_refused_by_some() {
+    let sandbox = Sandbox::new().with_script("say/hello", HELLO);
+    for (client, code) in [
+        ("claude", 1),
+        ("openai", 1),
+        ("gemini", 0),
+        ("cursor", 0),
+        ("vscode", 0),
+    ] {
+        let check = ["check", "scripts", "--as", client, "--tool-names", "path"];
+        let transcript = sandbox.run(&check);
+        assert!(
+            transcript.starts_with(&format!("exit code: {code}\n")),
+            "{transcript}"
+        );
+    }
+}
+
+#[test]
+fn too_many_tools_are_refused() {
+    let sandbox = Sandbox::new();
+    for number in 0..81 {
+        sandbox.write_script(&format!("n{number}"), HELLO);
+    }
+    let transcript = sandbox.run(&["check", "scripts", "--as", "cursor"]);
+    assert!(
+        transcript.starts_with("exit code: 1\n----- stdout -----\nCursor\n  refused: 81 tools ("),
+        "{transcript}"
+    );
+}
+
+#[test]
+fn other_formats_know_nothing_of_clients() {
+    let refused = hostile().run(&["check", "scripts", "--as", "claude", "--format", "sarif"]);
+    assert_snapshot!(refused, @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to show what a client would make of the tools: `--as` has the formats human and json only
+    ");
+}
