@@ -26,7 +26,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// Ten million operations, values of 16 MiB, a depth of 300, which is some eighty calls.
+    /// Ten million operations, values of 16 MiB, a depth of 300, which is about a hundred calls.
     fn default() -> Self {
         Self {
             operations: 10_000_000,
