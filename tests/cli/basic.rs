@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use insta::assert_snapshot;
-use mcpd_tests::Sandbox;
+use mcpd_tests::{Sandbox, repository};
 
 const ORDER: &str = r#"' Takes an order
 PARAM customer AS string LIKE "Ada" DESCRIPTION "Who orders"
@@ -86,6 +86,23 @@ fn operations_are_limited() {
     ERROR   1 | WHILE TRUE
     ERROR     | ^^^^^^^^^^
     ERROR   help: look for a loop that never ends, or allow more with --max-operations
+    ");
+}
+
+#[test]
+fn the_example_answers() {
+    let example = repository().join("examples/scripts/shop/order.bas");
+    let order = r#"{"customer": "Grace", "items": ["pen", "paper", "ink"], "day": "2026-02-27"}"#;
+    assert_snapshot!(check(&fs::read_to_string(example).unwrap(), &[], order), @"
+    exit code: 0
+    ----- stdout -----
+    Order of Grace
+    - pen: 2.50
+    - paper: 12.00
+    - ink: 7.25
+    Shipping: 0.00
+    To pay: 21.75
+    Arrives on 2026-03-04
     ");
 }
 
