@@ -11,11 +11,18 @@ use crate::{
 
 mod basic;
 mod draft;
+mod header;
+mod sidecar;
+mod toml_text;
 
 /// A way in which a file describes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Dialect {
+    /// A file `NAME.mcpd.toml` or `NAME.mcpd.json`, which describes the file `NAME` beside it.
+    Sidecar,
+    /// TOML in comments between `# /// mcpd` and `# ///`.
+    Header,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
 }
@@ -52,7 +59,12 @@ impl Dialect {
     /// The dialect in which the file at `path`, relative to its root, describes itself; `None` if only asking it can tell.
     #[must_use]
     pub fn of(path: &str, text: &[u8]) -> Option<Self> {
-        let _ = text;
+        if sidecar::described(path).is_some() {
+            return Some(Self::Sidecar);
+        }
+        if header::is_in(text) {
+            return Some(Self::Header);
+        }
         let file_name = path.rsplit('/').next().unwrap_or(path);
         let extension = file_name
             .rsplit_once('.')
@@ -68,9 +80,19 @@ impl Dialect {
     pub fn read(self, path: &str, text: &[u8]) -> Vec<Described> {
         let text = match std::str::from_utf8(text) {
             Ok(text) => text,
-            Err(error) => return vec![Described::of_file(not_utf8(text, error))],
+            Err(error) => {
+                return vec![Described {
+                    path: sidecar::described(path).map(str::to_owned),
+                    ..Described::of_file(not_utf8(text, error))
+                }];
+            }
         };
         match self {
+            Self::Sidecar => vec![Described {
+                path: sidecar::described(path).map(str::to_owned),
+                ..Described::of_file(sidecar::read(path, text))
+            }],
+            Self::Header => vec![Described::of_file(header::read(text))],
             Self::Basic => {
                 let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
                 vec![Described {

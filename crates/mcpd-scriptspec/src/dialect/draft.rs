@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::{
     diagnostic::{Diagnostic, Severity, Stream},
-    json::Span,
+    json::{Kind, Member, Span, Value},
     parse::{HelpOutput, Parsed, parse},
     rules::Code,
 };
@@ -30,6 +30,7 @@ pub(super) struct Node {
 /// A JSON value.
 #[derive(Debug, Clone)]
 pub(super) enum Literal {
+    Null,
     Boolean(bool),
     /// As JSON writes it.
     Number(String),
@@ -67,6 +68,14 @@ impl Draft {
         self.diagnostics.push_mut(diagnostic)
     }
 
+    /// What there is to say of a source that could not be read.
+    pub(super) fn refuse(self) -> Parsed {
+        Parsed {
+            spec: None,
+            diagnostics: self.diagnostics,
+        }
+    }
+
     /// Checks it as if a script had printed it; every diagnostic is about the source.
     pub(super) fn finish(self) -> Parsed {
         let (metadata, options) = (Written::new(&self.metadata), Written::new(&self.options));
@@ -81,6 +90,10 @@ impl Draft {
             };
             diagnostic.location.span = written.source_of(&diagnostic.location.span);
             diagnostic.location.stream = Stream::Source;
+            if diagnostic.code == Code::NestingTooDeep {
+                // It speaks of `--help`.
+                diagnostic.help = None;
+            }
             diagnostic
         });
         let mut diagnostics = self.diagnostics;
@@ -129,6 +142,26 @@ impl Node {
     }
 }
 
+/// JSON as it stands in the source.
+impl From<Value<'_>> for Node {
+    fn from(value: Value<'_>) -> Self {
+        let entry = |member: Member<'_>| Entry {
+            key: member.key.into_owned(),
+            key_span: member.key_span,
+            value: member.value.into(),
+        };
+        let literal = match value.kind() {
+            Kind::Null => Literal::Null,
+            Kind::Boolean => Literal::Boolean(value.boolean().unwrap_or_default()),
+            Kind::Number => Literal::Number(value.text().to_owned()),
+            Kind::String => Literal::String(value.string().unwrap_or_default().into_owned()),
+            Kind::Array => Literal::Array(value.elements().map(Self::from).collect()),
+            Kind::Object => Literal::Object(value.members().map(entry).collect()),
+        };
+        Self::new(value.span(), literal)
+    }
+}
+
 /// A node as JSON text, with the way back.
 #[derive(Debug, Default)]
 struct Written {
@@ -147,6 +180,7 @@ impl Written {
     fn write(&mut self, node: &Node) {
         let start = self.text.len();
         match &node.value {
+            Literal::Null => self.text.push_str("null"),
             Literal::Boolean(value) => self.text.push_str(if *value { "true" } else { "false" }),
             Literal::Number(number) => self.text.push_str(number),
             Literal::String(text) => self.string(text),
@@ -189,10 +223,12 @@ impl Written {
 
     /// The place in the source of the smallest part that covers `span`.
     fn source_of(&self, span: &Range<usize>) -> Span {
-        let covers =
-            |(place, _): &&(Range<usize>, Span)| place.start <= span.start && span.end <= place.end;
-        let covering = self.places.iter().filter(covers);
-        let smallest = covering.min_by_key(|(place, _)| place.len());
+        // Whatever ends earlier does not cover it, and inner parts come before outer ones.
+        let first = self
+            .places
+            .partition_point(|(place, _)| place.end < span.end);
+        let mut ending_later = self.places[first..].iter();
+        let smallest = ending_later.find(|(place, _)| place.start <= span.start);
         smallest.map_or(0..0, |(_, source)| source.clone())
     }
 }

@@ -48,10 +48,8 @@ pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Repo
         report.fault(Code::OptionsNotObject, root.span(), message);
         return;
     }
-    let is_option = |duplicate: &&Duplicate<'_>| {
-        root.members()
-            .any(|member| member.key_span == duplicate.span)
-    };
+    let starts: BTreeSet<_> = root.members().map(|member| member.key_span.start).collect();
+    let is_option = |duplicate: &&Duplicate<'_>| starts.contains(&duplicate.span.start);
     let (options, fields): (Vec<_>, Vec<_>) = document.duplicates.iter().partition(is_option);
     for Duplicate { key, span } in options {
         let message = format!("a second option with the name {}", text::name(key));

@@ -1,6 +1,6 @@
 //! What a value must be: `value_type` with the fields that refine it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use super::{
     Report,
@@ -223,12 +223,13 @@ fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueTy
         );
         return None;
     };
-    let mut values: Vec<String> = Vec::new();
+    let mut values = Vec::new();
+    let mut seen = BTreeSet::new();
     for element in list.elements() {
         let Some(text) = report.string("enum", element) else {
             continue;
         };
-        if values.iter().any(|value| *value == text) {
+        if !seen.insert(text.clone()) {
             let message = format!("{} is listed twice", text::name(&text));
             report.fault(Code::DuplicateEnumValue, element.span(), message);
         }

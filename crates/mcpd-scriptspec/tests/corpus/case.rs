@@ -40,8 +40,9 @@ impl Case {
         };
         let mut section = "";
         for line in rest.split_inclusive('\n') {
-            if let Some(header) = line.trim_end().strip_prefix("-- ") {
-                section = header.strip_suffix(" --").unwrap();
+            let header = line.trim_end().strip_prefix("-- ");
+            if let Some(header) = header.and_then(|header| header.strip_suffix(" --")) {
+                section = header;
                 continue;
             }
             let (name, is_escaped) = match section.strip_suffix(" escaped") {

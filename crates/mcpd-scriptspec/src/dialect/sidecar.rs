@@ -1,0 +1,86 @@
+//! Sidecars: `NAME.mcpd.toml` and `NAME.mcpd.json` describe the file `NAME` beside them, in the fields of `--help`
+//! and a table `options`. What the file itself would say of itself does not count.
+
+use super::{
+    draft::{Draft, Entry, Literal, Node},
+    toml_text,
+};
+use crate::{
+    json::{self, SyntaxErrorKind},
+    parse::Parsed,
+    rules::Code,
+};
+
+const TOML: &str = ".mcpd.toml";
+const JSON: &str = ".mcpd.json";
+
+/// The path of the file that the file at `path` describes, if it is a sidecar.
+pub(super) fn described(path: &str) -> Option<&str> {
+    let described = path
+        .strip_suffix(TOML)
+        .or_else(|| path.strip_suffix(JSON))?;
+    (!described.is_empty() && !described.ends_with('/')).then_some(described)
+}
+
+pub(super) fn read(path: &str, source: &str) -> Parsed {
+    let first_line = source.lines().next().map_or(0, str::len);
+    let mut draft = Draft::new(0..first_line);
+    let fields = if path.ends_with(JSON) {
+        read_json(source, &mut draft)
+    } else {
+        toml_text::read(source, |span| span, &mut draft)
+    };
+    finish(draft, fields)
+}
+
+fn read_json(source: &str, draft: &mut Draft) -> Option<Node> {
+    let start = source.len() - source.trim_start_matches('\u{feff}').len();
+    if start > 0 {
+        let message = "a byte order mark before the JSON";
+        draft.fault(Code::ByteOrderMark, 0..start, message);
+    }
+    match json::read(source, start) {
+        Ok(document) => Some(document.root.into()),
+        Err(error) => {
+            let code = match error.kind {
+                SyntaxErrorKind::TooDeep => Code::NestingTooDeep,
+                SyntaxErrorKind::Grammar | SyntaxErrorKind::Trailing => Code::SourceSyntax,
+            };
+            draft.fault(code, error.span, error.message);
+            None
+        }
+    }
+}
+
+/// Takes fields of both kinds in one object: `options` is what a script prints to stderr, the rest what it prints to stdout.
+pub(super) fn finish(mut draft: Draft, fields: Option<Node>) -> Parsed {
+    let Some(fields) = fields else {
+        return draft.refuse();
+    };
+    let Literal::Object(entries) = fields.value else {
+        draft.metadata = fields;
+        return draft.finish();
+    };
+    let mut options = None;
+    for Entry {
+        key,
+        key_span,
+        value,
+    } in entries
+    {
+        match key.as_str() {
+            "options" if options.is_some() => {
+                let message = "the key `options` stands here for the second time";
+                draft.fault(Code::DuplicateKey, key_span, message);
+            }
+            "options" => options = Some(value),
+            // For editors.
+            "$schema" => {}
+            _ => draft.metadata.add(key, key_span, value),
+        }
+    }
+    if let Some(options) = options {
+        draft.options = options;
+    }
+    draft.finish()
+}

@@ -1,0 +1,100 @@
+//! TOML → nodes, with the place of every part. What JSON has no value for is a fault.
+
+use toml::{
+    Spanned,
+    de::{DeInteger, DeTable, DeValue},
+};
+
+use super::draft::{Draft, Entry, Literal, Node};
+use crate::{json::Span, rules::Code, text};
+
+/// The document `text` as an object, in its order; nothing if it is no TOML, which is reported.
+/// `place` finds in the source what stands at a place of `text`.
+pub(super) fn read(text: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) -> Option<Node> {
+    match DeTable::parse(text) {
+        Ok(table) => {
+            let span = place(table.span());
+            let entries = Reader { place, draft }.entries(table.into_inner());
+            Some(Node::new(span, Literal::Object(entries)))
+        }
+        Err(error) => {
+            let span = place(error.span().unwrap_or(0..0));
+            draft.fault(Code::SourceSyntax, span, first_line(error.message()));
+            None
+        }
+    }
+}
+
+fn first_line(message: &str) -> &str {
+    message.lines().next().unwrap_or(message)
+}
+
+struct Reader<'d, P> {
+    place: P,
+    draft: &'d mut Draft,
+}
+
+impl<P: Fn(Span) -> Span> Reader<'_, P> {
+    fn entries(&mut self, table: DeTable<'_>) -> Vec<Entry> {
+        let entries = table.into_iter().map(|(key, value)| Entry {
+            key_span: (self.place)(key.span()),
+            value: self.node(key.get_ref(), value),
+            key: key.into_inner().into_owned(),
+        });
+        entries.collect()
+    }
+
+    /// `name` is that of the innermost field around the value.
+    fn node(&mut self, name: &str, value: Spanned<DeValue<'_>>) -> Node {
+        let span = (self.place)(value.span());
+        let literal = match value.into_inner() {
+            DeValue::String(text) => Literal::String(text.into_owned()),
+            DeValue::Boolean(value) => Literal::Boolean(value),
+            DeValue::Integer(integer) => Literal::Number(self.number(name, &span, whole(&integer))),
+            DeValue::Float(float) => {
+                let number = float.as_str().trim_start_matches('+');
+                let is_finite = number.ends_with(|last: char| last.is_ascii_digit());
+                let number = is_finite.then(|| number.to_owned());
+                Literal::Number(self.number(name, &span, number))
+            }
+            DeValue::Datetime(date) => {
+                let message = format!(
+                    "{} is a date, which JSON has no value for",
+                    text::name(name)
+                );
+                let fault = self
+                    .draft
+                    .fault(Code::FieldTypeMismatch, span.clone(), message);
+                fault.help = Some("write it in quotes".to_owned());
+                Literal::String(date.to_string())
+            }
+            DeValue::Array(items) => Literal::Array(
+                items
+                    .into_iter()
+                    .map(|item| self.node(name, item))
+                    .collect(),
+            ),
+            DeValue::Table(table) => Literal::Object(self.entries(table)),
+        };
+        Node::new(span, literal)
+    }
+
+    /// In place of what is no number in JSON stands one, so that one mistake is one fault.
+    fn number(&mut self, name: &str, span: &Span, number: Option<String>) -> String {
+        number.unwrap_or_else(|| {
+            let message = format!("{} is no number that JSON has", text::name(name));
+            self.draft
+                .fault(Code::FieldTypeMismatch, span.clone(), message);
+            "1".to_owned()
+        })
+    }
+}
+
+fn whole(integer: &DeInteger<'_>) -> Option<String> {
+    match integer.radix() {
+        10 => Some(integer.as_str().trim_start_matches('+').to_owned()),
+        radix => u128::from_str_radix(integer.as_str(), radix)
+            .ok()
+            .map(|number| number.to_string()),
+    }
+}
