@@ -188,3 +188,6 @@ fn are_swapped(stdout: &Output<'_>, stderr: &Output<'_>) -> bool {
         });
     are_options && metadata::resembles(stderr)
 }
+
+#[cfg(test)]
+mod tests;

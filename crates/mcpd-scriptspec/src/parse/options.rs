@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Fields of an option, and of a property of an object: the last five belong to options alone.
-const FIELDS: &[&str] = &[
+pub(super) const FIELDS: &[&str] = &[
     "title",
     "description",
     "required",
@@ -36,7 +36,7 @@ const FIELDS: &[&str] = &[
     "argument",
     "variable",
 ];
-const OPTION_ONLY: usize = 5;
+pub(super) const OPTION_ONLY: usize = 5;
 
 pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {

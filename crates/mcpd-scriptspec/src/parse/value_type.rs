@@ -31,7 +31,7 @@ pub(super) struct TypeFields<'a> {
 }
 
 impl<'a> TypeFields<'a> {
-    const NAMES: &'static [&'static str] = &[
+    pub(super) const NAMES: &'static [&'static str] = &[
         "value_type",
         "size",
         "pattern",

@@ -1,0 +1,98 @@
+//! What is published about dialects is right: the JSON Schema of sidecars, and the examples of the documentation.
+
+#![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use mcpd_scriptspec::{Diagnostic, Dialect};
+use serde_json::Value;
+
+#[path = "corpus/case.rs"]
+mod case;
+
+use case::{Case, children};
+
+/// A sidecar in the eyes of an editor; `None` if it has numbers that no `Value` holds.
+fn sidecar(name: &str, text: &str) -> Option<Value> {
+    let text = text.trim_start_matches('\u{feff}');
+    if name.ends_with(".json") {
+        serde_json::from_str(text).ok()
+    } else {
+        toml::from_str(text).ok()
+    }
+}
+
+#[track_caller]
+fn published_schema() -> jsonschema::Validator {
+    let schema = repository().join("docs/schemas/sidecar.schema.json");
+    let schema = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
+    jsonschema::draft202012::meta::validate(&schema).unwrap();
+    jsonschema::draft202012::new(&schema).unwrap()
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn a_sidecar_without_faults_fits_the_published_schema() {
+    let schema = published_schema();
+    let (mut good, mut bad) = (0, 0);
+    for path in children(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/dialects/sidecar")) {
+        if path
+            .extension()
+            .is_some_and(|extension| extension == "snap")
+        {
+            continue;
+        }
+        let case = Case::read(&fs::read_to_string(&path).unwrap());
+        let (name, source) = &case.file;
+        let described = Dialect::Sidecar.read(name, source);
+        let faults = &described[0].parsed.diagnostics;
+        let is_strange =
+            |fault: &Diagnostic| ["unknown-field", "null-field"].contains(&fault.code.as_str());
+        let is_good = described[0].parsed.spec.is_some() && !faults.iter().any(is_strange);
+        let text = String::from_utf8_lossy(source);
+        let Some(value) = sidecar(name, &text) else {
+            continue;
+        };
+        if is_good {
+            good += 1;
+            schema
+                .validate(&value)
+                .unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        } else if !schema.is_valid(&value) {
+            bad += 1;
+        }
+    }
+    assert!(
+        good >= 10 && bad >= 5,
+        "{good} sidecars fit, {bad} do not: too few to tell"
+    );
+}
+
+/// The examples of the documentation: fences with a name of a file behind the name of the language.
+#[test]
+fn an_example_of_the_documentation_has_no_faults() {
+    let page = fs::read_to_string(repository().join("docs/dialects.md")).unwrap();
+    let schema = published_schema();
+    let mut examples = 0;
+    for fence in page.split("\n```").skip(1).step_by(2) {
+        let (info, text) = fence.split_once('\n').unwrap();
+        let Some((_, name)) = info.split_once(' ') else {
+            continue;
+        };
+        examples += 1;
+        let dialect = Dialect::of(name, text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
+        for described in dialect.read(name, text.as_bytes()) {
+            assert_eq!(described.parsed.diagnostics, [], "{name}");
+        }
+        if dialect == Dialect::Sidecar {
+            schema.validate(&sidecar(name, text).unwrap()).unwrap();
+        }
+    }
+    assert!(examples >= 3, "only {examples} examples were found");
+}
