@@ -3,6 +3,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpd_server::{CallContext, Catalog, Json, Server, ServerBuilder, Tool};
 use schemars::JsonSchema;
@@ -32,8 +33,9 @@ pub(crate) struct Commands {
 #[derive(Debug)]
 struct Kit {
     commands: Commands,
+    is_shown: AtomicBool,
     /// Held while a command runs: they take effect one after the other.
-    is_shown: Mutex<bool>,
+    turn: Mutex<()>,
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -64,7 +66,8 @@ struct Entry {
 pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
     let kit = Arc::new(Kit {
         commands,
-        is_shown: Mutex::new(false),
+        is_shown: AtomicBool::new(false),
+        turn: Mutex::new(()),
     });
     let turn = |show| {
         let kit = Arc::clone(&kit);
@@ -77,7 +80,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
         let kit = Arc::clone(&kit);
         move |server: Server| {
             let kit = Arc::clone(&kit);
-            async move { Json(kit.state(&server.catalog()).await) }
+            async move { Json(kit.state(&server.catalog())) }
         }
     };
     let ask = state.clone();
@@ -109,7 +112,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
 impl Kit {
     /// Shows or hides the window.
     async fn turn(&self, show: bool, server: &Server) -> Result<&'static str, String> {
-        let mut is_shown = self.is_shown.lock().await;
+        let _turn = self.turn.lock().await;
         let command = if show {
             &self.commands.show
         } else {
@@ -123,8 +126,7 @@ impl Kit {
                 format!("The window could not be {what}. The server's log says why.")
             })?;
         }
-        if *is_shown != show {
-            *is_shown = show;
+        if self.is_shown.swap(show, Ordering::Relaxed) != show {
             server.resource_updated(STATE);
         }
         Ok(if show {
@@ -134,9 +136,9 @@ impl Kit {
         })
     }
 
-    async fn state(&self, catalog: &Catalog) -> State {
+    fn state(&self, catalog: &Catalog) -> State {
         // Whoever shows a window gives it the focus; what a person does with it then, nobody tells us.
-        let is_shown = *self.is_shown.lock().await;
+        let is_shown = self.is_shown.load(Ordering::Relaxed);
         State {
             visible: is_shown,
             focused: is_shown,

@@ -74,6 +74,26 @@ fn a_panic_is_an_internal_error_on_both_wires() {
     }
 }
 
+#[tokio::test]
+async fn a_resource_that_can_not_be_served_keeps_the_server_from_starting() {
+    for (uri, name, refused) in [
+        (
+            "state",
+            "state",
+            "serve the resource `state`: a URI begins with a scheme",
+        ),
+        (
+            "kit://state",
+            "kit//state",
+            "serve the resource `kit://state`: its name: the path has an empty segment",
+        ),
+    ] {
+        let server = Server::builder().resource(uri, name, "", async |_| "");
+        let error = server.start().expect_err("it can't be served");
+        assert_eq!(error.to_string(), refused);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
     let (release, released) = mpsc::channel();

@@ -266,6 +266,6 @@ fn other_formats_know_nothing_of_clients() {
     assert_snapshot!(refused, @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to show what a client would make of the tools: `--as` has the formats human and json only
+    mcpd: error: failed to show what clients make of the tools: `--as` has the formats human and json only
     ");
 }

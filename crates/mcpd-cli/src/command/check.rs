@@ -16,11 +16,14 @@ use crate::render::{self, Finding};
 use crate::signals::Termination;
 use crate::{config, output, rules};
 
-/// Asks every script, and says what is wrong; or explains rules, and asks none.
+/// Asks every script, and says what is wrong or what clients make of them; or explains rules, and asks none.
 pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
     if let Some(code) = &args.explain {
         explain(code)?;
         return Ok(ExitCode::Success);
+    }
+    if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
+        bail!("show what clients make of the tools: `--as` has the formats human and json only");
     }
     let roots = args
         .paths
@@ -81,12 +84,10 @@ fn show_forwarded(
         .filter(is_meant)
         .map(|profile| forward(profile, catalog, args.tool_names.into()))
         .collect();
-    match args.format {
-        CheckFormat::Human => output::write(render::forwarded(&forwarded).as_bytes())?,
-        CheckFormat::Json => output::write_json(&forwarded)?,
-        _ => bail!(
-            "show what a client would make of the tools: `--as` has the formats human and json only"
-        ),
+    if args.format == CheckFormat::Json {
+        output::write_json(&forwarded)?;
+    } else {
+        output::write(render::forwarded(&forwarded).as_bytes())?;
     }
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(
