@@ -108,7 +108,7 @@ impl ScriptSpec {
         }
         faults.extend(repeated(&document, &members));
         if faults.is_empty() {
-            Ok(output.finish(command_line))
+            Ok(output.finish(command_line.finish(&self.subcommand)))
         } else {
             Err(faults)
         }
@@ -279,7 +279,7 @@ impl Output {
         }
     }
 
-    fn finish(mut self, command_line: CommandLine<'_>) -> Invocation {
+    fn finish(mut self, args: Vec<String>) -> Invocation {
         self.stdin.push('}');
         if !self.omitted.is_empty() {
             self.env
@@ -288,7 +288,7 @@ impl Output {
         Invocation {
             stdin: self.stdin.into_bytes(),
             env: self.env,
-            args: command_line.finish(),
+            args,
             omitted: self.omitted,
         }
     }

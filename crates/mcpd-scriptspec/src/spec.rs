@@ -56,6 +56,8 @@ pub struct ScriptSpec {
     pub safety: Option<String>,
     /// The script's own words on its command line.
     pub command: Option<String>,
+    /// The words on its command line that choose one of its commands, before all options.
+    pub subcommand: Vec<String>,
     /// Passed on to clients as it is.
     pub meta: Map<String, Value>,
 }

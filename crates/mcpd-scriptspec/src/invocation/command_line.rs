@@ -119,9 +119,10 @@ impl<'s> CommandLine<'s> {
         Ok(())
     }
 
-    /// Flags first, then `--`, so that what follows is no flag whatever it begins with.
-    pub(super) fn finish(self) -> Vec<String> {
-        let mut words = self.flags;
+    /// What chooses the command, flags, then `--`, so that what follows is no flag whatever it begins with.
+    pub(super) fn finish(self, subcommand: &[String]) -> Vec<String> {
+        let mut words = subcommand.to_vec();
+        words.extend(self.flags);
         if !self.positionals.is_empty() {
             words.push("--".to_owned());
             words.extend(self.positionals);

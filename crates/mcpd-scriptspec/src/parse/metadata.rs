@@ -32,6 +32,7 @@ pub(super) const FIELDS: &[&str] = &[
     "task",
     "safety",
     "command",
+    "subcommand",
     "_meta",
 ];
 
@@ -136,6 +137,7 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "context" => spec.context = report.boolean(member).unwrap_or_default(),
         "task" => spec.task = report.choice(member, TASKS).unwrap_or_default(),
         "safety" => spec.safety = report.text(member, MAX_DESCRIPTION),
+        "subcommand" => spec.subcommand = subcommand(member, report),
         "command" => spec.command = report.text(member, MAX_DESCRIPTION),
         "_meta" => spec.meta = report.object(member).unwrap_or_default(),
         // The rest make up the role.
@@ -179,6 +181,27 @@ fn paths(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
         }
     }
     report.strings(member)
+}
+
+fn subcommand(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
+    for element in member.value.elements() {
+        if element.string().is_some_and(|word| !is_subcommand(&word)) {
+            report
+                .fault(
+                    Code::InvalidArgument,
+                    element.span(),
+                    "this is no word that chooses a command",
+                )
+                .help("such a word is not empty, does not begin with `-`, and holds no `/`");
+        }
+    }
+    report.strings(member)
+}
+
+/// Whether a word can choose a command of a script: no flag, and a name that a tool can have.
+fn is_subcommand(word: &str) -> bool {
+    let is_part = |char: char| char != '/' && !char.is_control();
+    !word.starts_with('-') && !matches!(word, "" | "." | "..") && word.chars().all(is_part)
 }
 
 fn annotations(member: &Member<'_>, report: &mut Report<'_>) -> Annotations {

@@ -255,7 +255,8 @@ fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report:
                 .fault(Code::RequiredWithDefault, default.key_span.clone(), message)
                 .help(r#"remove the default, or `"required": true`"#);
         }
-        None if !fields.required && scope == Scope::Option => {
+        // Words that can be left out are what command lines are made of.
+        None if !fields.required && scope == Scope::Option && fields.argument.is_none() => {
             let message = format!("option {name} is neither required nor has a default");
             report
                 .fault(

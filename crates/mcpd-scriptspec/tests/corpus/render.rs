@@ -119,6 +119,7 @@ fn metadata_fields(spec: &ScriptSpec) -> Vec<(&'static str, String)> {
         ("task", format!("{:?}", spec.task)),
         ("safety", format!("{:?}", spec.safety)),
         ("command", format!("{:?}", spec.command)),
+        ("subcommand", format!("{:?}", spec.subcommand)),
         ("_meta", Value::Object(spec.meta.clone()).to_string()),
     ]
 }
