@@ -10,13 +10,14 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Options};
-use mcpd_server::{DEFAULT_KEEP, Policy, Server, ServerBuilder};
+use mcpd_server::{DEFAULT_KEEP, Interpreters, Policy, Server, ServerBuilder};
 
 use self::file::File;
 use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, kit, token};
 
 mod file;
+mod interpreters;
 mod policy;
 mod user;
 mod value;
@@ -35,8 +36,8 @@ pub(crate) async fn asked<'a>(
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
     let here = [Path::new("")];
-    let policy = policy(confinement, &here, limits, &executor).await?;
-    Ok(server(roots, scanning, policy)
+    let running = running(confinement, &here, limits, &executor).await?;
+    Ok(server(roots, scanning, running)
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -48,9 +49,9 @@ pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result
     let probes = probes()?;
     let mut limits = limits(&options.limits);
     limits.keep = DEFAULT_KEEP;
-    let file = file(&options.confinement, here)?;
-    let policy = policy::policy(&file, &options.confinement, limits, &probes).await?;
-    let mut server = server(options.roots.all(), &options.scanning, policy)
+    let file = file(options.confinement.config.as_deref(), here)?;
+    let running = running_by(&file, &options.confinement, limits, &probes).await?;
+    let mut server = server(options.roots.all(), &options.scanning, running)
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
@@ -67,12 +68,13 @@ pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result
 fn server<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     scanning: &Scanning,
-    policy: Policy,
+    running: Running,
 ) -> ServerBuilder {
     let server = roots
         .into_iter()
         .fold(Server::builder(), ServerBuilder::scripts)
-        .policy(policy);
+        .policy(running.policy)
+        .interpreters(running.interpreters);
     match directories::cache() {
         Some(directory) if !scanning.no_cache => server.cache_directory(directory),
         _ => server,
@@ -102,22 +104,47 @@ fn probes() -> anyhow::Result<Executor> {
     Executor::new(config).context("start the executor")
 }
 
-/// What scripts may do, as the configuration and the flags say.
-pub(crate) async fn policy(
+/// How scripts are run.
+#[derive(Debug)]
+pub(crate) struct Running {
+    /// What they may do.
+    pub(crate) policy: Policy,
+    /// What runs those that are no programs.
+    pub(crate) interpreters: Interpreters,
+}
+
+/// How scripts are run, as the configuration and the flags say.
+pub(crate) async fn running(
     flags: &Confinement,
     here: &[&Path],
     limits: Limits,
     executor: &Executor,
-) -> anyhow::Result<Policy> {
-    let file = file(flags, here)?;
-    policy::policy(&file, flags, limits, executor).await
+) -> anyhow::Result<Running> {
+    let file = file(flags.config.as_deref(), here)?;
+    running_by(&file, flags, limits, executor).await
+}
+
+async fn running_by(
+    file: &File,
+    flags: &Confinement,
+    limits: Limits,
+    executor: &Executor,
+) -> anyhow::Result<Running> {
+    Ok(Running {
+        policy: policy::policy(file, flags, limits, executor).await?,
+        interpreters: interpreters::interpreters(file)?,
+    })
+}
+
+/// What runs the scripts that are no programs, as the configuration says that is found without flags.
+pub(crate) fn interpreters() -> anyhow::Result<Interpreters> {
+    interpreters::interpreters(&file(None, &[Path::new("")])?)
 }
 
 /// The configuration that is named, or the first of those in the directories `here` and in the user's own.
-fn file(flags: &Confinement, here: &[&Path]) -> anyhow::Result<File> {
+fn file(explicit: Option<&Path>, here: &[&Path]) -> anyhow::Result<File> {
     let own = directories::config();
-    let directories = here.iter().copied().chain(own.as_deref());
-    File::find(flags.config.as_deref(), directories)
+    File::find(explicit, here.iter().copied().chain(own.as_deref()))
 }
 
 /// The secret in `file`, byte for byte.

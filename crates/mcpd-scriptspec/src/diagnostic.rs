@@ -117,6 +117,26 @@ impl Diagnostic {
         .with_help("the first line names an interpreter that exists, such as `#!/usr/bin/env sh`")
     }
 
+    /// The file is longer than `limit` bytes, and describes itself.
+    #[must_use]
+    pub fn file_too_large(limit: u64) -> Self {
+        let message = format!("a file that describes itself has {limit} bytes at most");
+        Self::new(Code::FileTooLarge, Stream::Source, 0..0, message)
+            .with_help("move what is large into a file that this one uses")
+    }
+
+    /// Nothing can run the file; `reason` says what is missing, and `help` how to mend it.
+    #[must_use]
+    pub fn missing_interpreter(reason: &str, help: &str) -> Self {
+        Self::new(
+            Code::MissingInterpreter,
+            Stream::Source,
+            0..0,
+            reason.to_owned(),
+        )
+        .with_help(help)
+    }
+
     /// The schema in the field `field` of the metadata, which is on `stdout`, can't be used; `reason` is a fragment.
     #[must_use]
     pub fn invalid_schema(stdout: &[u8], field: &str, reason: &str) -> Self {

@@ -56,6 +56,26 @@ pub enum Body {
 }
 
 impl Dialect {
+    /// What a sidecar has behind the name of the file it describes.
+    pub const SIDECARS: &[&str] = &[".mcpd.json", ".mcpd.toml"];
+
+    /// The path of the file that the one at `path` describes, if it is a sidecar.
+    #[must_use]
+    pub fn subject_of_sidecar(path: &str) -> Option<&str> {
+        let subject = Self::SIDECARS.iter().find_map(|end| path.strip_suffix(end));
+        subject.filter(|subject| !subject.is_empty() && !subject.ends_with('/'))
+    }
+
+    /// Whether a file of this name is worth reading for what it says of itself, executable or not.
+    #[must_use]
+    pub fn may_be_in(path: &str) -> bool {
+        const EXTENSIONS: &[&str] = &["bas", "ts", "tsx", "js", "mjs", "cjs", "md"];
+        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+        EXTENSIONS
+            .iter()
+            .any(|known| extension.eq_ignore_ascii_case(known))
+    }
+
     /// The dialect in which the file at `path`, relative to its root, describes itself; `None` if only asking it can tell.
     #[must_use]
     pub fn of(path: &str, text: &[u8]) -> Option<Self> {

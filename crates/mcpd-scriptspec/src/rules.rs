@@ -92,6 +92,16 @@ exit 0"#
     bad "#!/usr/bin/env no-such-interpreter"
     good r#"echo '{"description": "Says hello"}'"#
 
+    FileTooLarge "file-too-large" Error
+    "A file that describes itself is read as a whole at every start; one of this size is an accident, such as a bundle with everything it depends on."
+    bad "yes 'REM more' | head -n 1000000 > greet.bas"
+    good r#"echo '{"description": "Says hello"}'"#
+
+    MissingInterpreter "missing-interpreter" Error
+    "A file that is no program itself is run by the interpreter for its extension; without one it can answer no call."
+    bad "cp greet.xyz tools/ && cp greet.xyz.mcpd.toml tools/"
+    good r#"echo '{"description": "Says hello"}'"#
+
     HelpNotUtf8 "help-not-utf8" Error
     "JSON is UTF-8; bytes in another encoding would reach clients as other characters than the author wrote."
     bad r#"printf '{"description": "Gr\374\337e"}'"#

@@ -135,6 +135,8 @@ fn every_case_is_as_recorded() {
                     | "help-timed-out"
                     | "help-too-large"
                     | "help-not-started"
+                    | "file-too-large"
+                    | "missing-interpreter"
             )
         })
         .filter(|rule| !found.contains(&rule.code))

@@ -65,6 +65,8 @@ mod handler;
 mod id;
 mod inflight;
 mod interaction;
+mod interpreter;
+mod launch;
 mod mirror;
 mod native;
 mod outbox;
@@ -86,6 +88,7 @@ pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Templa
 pub use connection::{Connection, Reply};
 pub use environment::Environment;
 pub use error::Error;
+pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use server::{Server, ServerBuilder};

@@ -17,6 +17,7 @@ use crate::call;
 use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
+use crate::launch::Launch;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
@@ -60,6 +61,7 @@ pub(crate) struct Script {
     pub(crate) terms: Arc<Terms>,
     /// What a client must have declared for the script to be of use.
     pub(crate) required: ClientCapabilities,
+    launch: Launch,
 }
 
 impl Script {
@@ -67,6 +69,7 @@ impl Script {
     pub(crate) fn from_scan(found: &ScannedScript) -> Option<Self> {
         let spec = Arc::clone(found.spec.as_ref()?);
         Some(Self {
+            launch: found.launch.clone()?,
             path: found.path.clone(),
             file: found.file.clone(),
             directory: found.root.clone(),
@@ -79,7 +82,7 @@ impl Script {
 
     /// The command that runs it, under its terms.
     pub(crate) fn command(&self) -> Command {
-        let command = Command::new(&self.file).current_dir(&self.directory);
+        let command = self.launch.command().current_dir(&self.directory);
         self.terms
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
@@ -142,7 +145,7 @@ impl Tool {
         &self.definition
     }
 
-    /// The executable behind it, unless it is built in.
+    /// The file behind it, unless it is built in.
     #[must_use]
     pub fn file(&self) -> Option<&std::path::Path> {
         self.script().map(|script| script.file.as_path())

@@ -3,16 +3,21 @@
 use std::path::Path;
 
 use mcpd_exec::{Config, Executor};
-use mcpd_server::Policy;
 use mcpd_server::catalog::scan::Scanner;
+use mcpd_server::{Interpreters, Policy};
 
 #[tokio::test]
 async fn a_schema_that_needs_another_document_is_pointed_at() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts-output");
     let executor = Executor::new(Config::default()).unwrap();
-    let scan = Scanner::new(executor, Policy::default(), vec![scripts], None)
-        .scan()
-        .await;
+    let scan = Scanner::new(
+        executor,
+        Policy::default(),
+        Interpreters::default(),
+        vec![scripts],
+    )
+    .scan()
+    .await;
 
     let faulty: Vec<_> = scan.faulty().collect();
     let [script] = &faulty[..] else {

@@ -32,10 +32,10 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         .collect::<Result<_, _>>()?;
     let executor = config::executor(None, None)?;
     let here = [Path::new("")];
-    let policy = config::policy(&args.confinement, &here, Limits::default(), &executor).await?;
+    let running = config::running(&args.confinement, &here, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what a cache knows was true on a machine that may have changed since.
-    let mut scanner = Scanner::new(executor, policy, roots, None);
+    let mut scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
     let scan = tokio::select! {
         scan = scanner.scan() => scan,
         () = termination.requested() => return Ok(ExitCode::Interrupted),

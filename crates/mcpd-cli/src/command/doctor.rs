@@ -27,6 +27,7 @@ pub(crate) async fn run(options: Doctor) -> anyhow::Result<ExitCode> {
         system: system(),
         levels,
         control_group: mcpd_exec::control_group(),
+        interpreters: interpreters(&executor).await?,
     };
     if options.json {
         output::write_json(&report)?;
@@ -43,6 +44,16 @@ struct Report {
     levels: Vec<Finding>,
     /// Where whole runs could be held to limits of memory and processes.
     control_group: Option<PathBuf>,
+    interpreters: Vec<Language>,
+}
+
+/// What runs the files of an extension.
+#[derive(Debug, Serialize)]
+struct Language {
+    extension: String,
+    program: Option<PathBuf>,
+    /// Why there is none.
+    missing: Option<String>,
 }
 
 /// What a level comes to here.
@@ -78,6 +89,24 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
         }
         Err(error) => Err(error).with_context(|| format!("try level {level}")),
     }
+}
+
+/// Looks for what runs the scripts that are no programs.
+async fn interpreters(executor: &Executor) -> anyhow::Result<Vec<Language>> {
+    let interpreters = config::interpreters()?;
+    let mut languages = Vec::new();
+    for extension in interpreters.extensions() {
+        let (program, missing) = match interpreters.find(extension, executor).await {
+            Ok(found) => (Some(found.program.clone()), None),
+            Err(missing) => (None, Some(missing.to_string())),
+        };
+        languages.push(Language {
+            extension: extension.to_owned(),
+            program,
+            missing,
+        });
+    }
+    Ok(languages)
 }
 
 impl Finding {
@@ -135,7 +164,24 @@ impl Report {
                 "\nno control group is delegated to mcpd: memory of whole runs can't be limited"
             )?,
         }
+        self.write_interpreters(&mut text)?;
         Ok(text)
+    }
+
+    fn write_interpreters(&self, text: &mut String) -> std::fmt::Result {
+        writeln!(text, "\nscripts that are no programs are run by")?;
+        for language in &self.interpreters {
+            let extension = &language.extension;
+            match (&language.program, &language.missing) {
+                (Some(program), _) => writeln!(text, "  {extension:5} {}", program.display())?,
+                (None, reason) => writeln!(
+                    text,
+                    "  {extension:5} nothing: {}",
+                    reason.as_deref().unwrap_or_default()
+                )?,
+            }
+        }
+        Ok(())
     }
 }
 

@@ -26,6 +26,9 @@ pub(super) struct Tables {
     pub(super) env: EnvTable,
     #[serde(default)]
     pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
+    /// `[interpreter]`: what runs the files of an extension.
+    #[serde(default)]
+    pub(super) interpreter: BTreeMap<Spanned<String>, Spanned<Vec<String>>>,
     #[serde(default)]
     pub(super) tool: Vec<ToolTable>,
     #[serde(default)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::scan::HelpText;
+use super::scan::{Answer, HelpText};
 use super::walk::Fingerprint;
 
 /// The answers remembered for one root.
@@ -25,6 +25,7 @@ struct Entry {
     fingerprint: Fingerprint,
     stdout: String,
     stderr: String,
+    has_shebang: bool,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -51,15 +52,19 @@ impl Cache {
     }
 
     /// What the script at `path` printed, if it is still the same file.
-    pub(crate) fn get(&self, path: &str, fingerprint: &Fingerprint) -> Option<HelpText> {
+    pub(crate) fn get(&self, path: &str, fingerprint: &Fingerprint) -> Option<Answer> {
         let entry = self
             .entries
             .get(path)
             .filter(|entry| entry.fingerprint == *fingerprint)?;
-        Some(HelpText {
-            stdout: entry.stdout.clone().into_bytes(),
-            stderr: entry.stderr.clone().into_bytes(),
-            source: Vec::new(),
+        let help = HelpText {
+            stdout: entry.stdout.clone().into(),
+            stderr: entry.stderr.clone().into(),
+            ..HelpText::default()
+        };
+        Some(Answer {
+            help,
+            has_shebang: entry.has_shebang,
         })
     }
 
@@ -71,18 +76,19 @@ impl Cache {
     pub(crate) fn store<'a>(
         &mut self,
         root: &Path,
-        answers: impl Iterator<Item = (&'a str, Fingerprint, &'a HelpText)>,
+        answers: impl Iterator<Item = (&'a str, Fingerprint, &'a Answer)>,
     ) -> io::Result<()> {
         let entries: BTreeMap<String, Entry> = answers
-            .filter_map(|(path, fingerprint, help)| {
-                let stdout = String::from_utf8(help.stdout.clone()).ok()?;
-                let stderr = String::from_utf8(help.stderr.clone()).ok()?;
+            .filter_map(|(path, fingerprint, answer)| {
+                let stdout = String::from_utf8(answer.help.stdout.to_vec()).ok()?;
+                let stderr = String::from_utf8(answer.help.stderr.to_vec()).ok()?;
                 Some((
                     path.to_owned(),
                     Entry {
                         fingerprint,
                         stdout,
                         stderr,
+                        has_shebang: answer.has_shebang,
                     },
                 ))
             })

@@ -1,62 +1,28 @@
-//! From a directory to what its scripts say of themselves: walk, ask each with `--help`, parse.
-//! A script that can't be asked is part of the result, with the reason as a diagnostic.
+//! From a directory to what its scripts say of themselves: walk, read what describes itself, ask the rest with
+//! `--help`. A script that can't be read or asked is part of the result, with the reason as a diagnostic.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
-use mcpd_exec::{Command, Ending, Executor, Outcome, StartError};
-use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, ScriptSpec, Stream, parse};
+use mcpd_exec::Executor;
 
 use super::cache::Cache;
 use super::file::StaticFile;
-use super::walk::{self, Candidate, Fingerprint, Reason, Rejected, Walked};
-use crate::policy::{Policy, Terms};
-use crate::schema::{Schemas, Unusable};
+use super::walk::{self, Candidate, Reason, Rejected, Walked};
+use crate::interpreter::Interpreters;
+use crate::policy::Policy;
 
-/// How long a script may take to describe itself.
-pub const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
-/// How much it may print for that, per stream, in bytes.
-pub const PROBE_OUTPUT_LIMIT: usize = 1 << 20;
+mod examiner;
+mod probe;
+mod reading;
+mod script;
 
-/// What a script says of itself: what it printed when it was asked for `--help`, or what stands in a file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct HelpText {
-    /// The metadata, if all went well.
-    pub stdout: Vec<u8>,
-    /// The options, if all went well.
-    pub stderr: Vec<u8>,
-    /// The file, of a script that was not asked.
-    pub source: Vec<u8>,
-}
-
-/// One script as it was found: described, or faulty, or both.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub struct ScannedScript {
-    /// Its path relative to its root, which is its name.
-    pub path: ScriptPath,
-    /// The executable file.
-    pub file: PathBuf,
-    /// The root it was found under.
-    pub root: PathBuf,
-    /// What it said, parsed; absent if a fault keeps it from being served.
-    pub spec: Option<Arc<ScriptSpec>>,
-    /// What is wrong or doubtful.
-    pub diagnostics: Vec<Diagnostic>,
-    /// The text the diagnostics point into.
-    pub help: HelpText,
-    /// Its schemas, compiled.
-    pub(crate) schemas: Arc<Schemas>,
-    /// What it may do.
-    pub(crate) terms: Arc<Terms>,
-    fingerprint: Fingerprint,
-    /// It could not be asked for a reason that has nothing to do with it: it is asked again.
-    is_passing: bool,
-}
+pub(crate) use examiner::Answer;
+use examiner::{Examiner, Looked};
+pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
+pub use script::ScannedScript;
 
 /// A file that can't even be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -100,37 +66,43 @@ impl Scan {
     }
 }
 
-/// Scans roots, again and again; asks only the scripts that are new or changed.
+/// Scans roots, again and again; looks only at the files that are new or changed.
 #[derive(Debug)]
 pub struct Scanner {
-    executor: Executor,
-    policy: Policy,
+    examiner: Examiner,
     roots: Vec<PathBuf>,
     cache_directory: Option<PathBuf>,
     /// One for each root, once they have been opened.
     caches: Vec<Cache>,
-    /// By the root's place and the file: one file may be under two roots, as two scripts.
-    known: BTreeMap<(usize, PathBuf), Arc<ScannedScript>>,
+    /// By the root's place and the file: one file may be under two roots.
+    known: BTreeMap<(usize, PathBuf), Arc<Looked>>,
 }
 
 impl Scanner {
     /// A scanner of `roots`: absolute paths of directories or single scripts, links among them followed
-    /// anew by each scan. Scripts are asked under the policy they are called under. Answers are remembered in `cache_directory`, if there is one.
+    /// anew by each scan. Scripts are asked under the policy they are called under, and started by `interpreters` where
+    /// they are no programs.
     #[must_use]
     pub fn new(
         executor: Executor,
         policy: Policy,
+        interpreters: Interpreters,
         roots: Vec<PathBuf>,
-        cache_directory: Option<&Path>,
     ) -> Self {
         Self {
-            executor,
-            policy,
+            examiner: Examiner::new(executor, policy, interpreters),
             roots,
-            cache_directory: cache_directory.map(Path::to_owned),
+            cache_directory: None,
             caches: Vec::new(),
             known: BTreeMap::new(),
         }
+    }
+
+    /// Remembers answers in `directory`.
+    #[must_use]
+    pub fn cache_directory(mut self, directory: Option<PathBuf>) -> Self {
+        self.cache_directory = directory;
+        self
     }
 
     /// Looks at every root now.
@@ -150,23 +122,31 @@ impl Scanner {
                 kept.extend(self.unseen(root, &walked));
                 scan.is_passing = true;
             }
-            candidates.extend(walked.scripts.into_iter().map(|script| (root, script)));
+            candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
             scan.files.extend(walked.files.into_iter().map(Arc::new));
             scan.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
         }
         let workers = std::thread::available_parallelism().map_or(2, usize::from);
         let this = &*self;
-        let mut looked: Vec<_> = stream::iter(candidates)
+        let looked: Vec<_> = stream::iter(candidates)
             .map(|(root, candidate)| async move { (root, this.look_at(root, candidate).await) })
             .buffer_unordered(workers)
+            .chain(stream::iter(kept))
             .collect()
             .await;
-        looked.append(&mut kept);
-        looked.sort_by(|(a, one), (b, other)| (a, &one.path).cmp(&(b, &other.path)));
-        scan.is_passing |= looked.iter().any(|(_, script)| script.is_passing);
-        self.remember(&looked).await;
-        scan.scripts = looked.into_iter().map(|(_, script)| script).collect();
+        scan.is_passing |= looked.iter().any(|(_, looked)| looked.is_passing);
+        let mut scripts: Vec<_> = looked
+            .iter()
+            .flat_map(|(root, looked)| looked.scripts.iter().map(|script| (*root, script)))
+            .collect();
+        // Of two with one path the first is served, at every scan the same.
+        scripts.sort_by_key(|(root, script)| (*root, &script.path, &script.file));
+        scan.scripts = scripts
+            .into_iter()
+            .map(|(_, script)| Arc::clone(script))
+            .collect();
+        self.remember(looked).await;
         scan
     }
 
@@ -193,80 +173,51 @@ impl Scanner {
         tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
 
-    /// The scripts of a root that were there at the last look and are not in `walked`.
+    /// The files of a root that were there at the last look and are not in `walked`.
     fn unseen<'a>(
         &'a self,
         root: usize,
         walked: &'a Walked,
-    ) -> impl Iterator<Item = (usize, Arc<ScannedScript>)> + 'a {
+    ) -> impl Iterator<Item = (usize, Arc<Looked>)> + 'a {
         let known = self
             .known
             .iter()
             .filter(move |((place, _), _)| *place == root);
         known
-            .filter(|((_, file), _)| !walked.scripts.iter().any(|script| script.file == *file))
-            .map(|((root, _), script)| (*root, Arc::clone(script)))
+            .filter(|((_, file), _)| !walked.scripts.contains_key(file))
+            .map(|((root, _), looked)| (*root, Arc::clone(looked)))
     }
 
-    /// Asks one script, unless what it said is still known.
-    async fn look_at(&self, root: usize, candidate: Candidate) -> Arc<ScannedScript> {
+    /// Looks at one file, unless what is to be seen is still known.
+    async fn look_at(&self, root: usize, candidate: Candidate) -> Arc<Looked> {
         let known = self.known.get(&(root, candidate.file.clone()));
-        if let Some(known) =
-            known.filter(|known| known.fingerprint == candidate.fingerprint && !known.is_passing)
+        if let Some(known) = known.filter(|known| known.candidate == candidate && !known.is_passing)
         {
             return Arc::clone(known);
         }
         let cached = self
             .caches
             .get(root)
+            .filter(|_| candidate.sidecar.is_none())
             .and_then(|cache| cache.get(candidate.path.as_str(), &candidate.fingerprint));
-        let answer = match cached {
-            Some(help) => Ok(help),
-            None => self.probe(&candidate).await,
-        };
-        Arc::new(ScannedScript::new(candidate, answer, &self.policy))
-    }
-
-    async fn probe(&self, candidate: &Candidate) -> Result<HelpText, ProbeFault> {
-        let command = Command::new(&candidate.file)
-            .arg("--help")
-            .current_dir(&candidate.root);
-        let terms = self
-            .policy
-            .terms(&candidate.path, directory(&candidate.file), None);
-        let mut limits = terms.limits().clone();
-        limits.wall = PROBE_TIME_LIMIT;
-        limits.capture_head = PROBE_OUTPUT_LIMIT;
-        limits.capture_tail = 0;
-        limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
-        let command = terms.apply(command).limits(limits);
-        match self.executor.run(command).await {
-            Ok(outcome) => match outcome.ending {
-                Ending::Exited(0) => Ok(HelpText {
-                    stdout: outcome.stdout.head.to_vec(),
-                    stderr: outcome.stderr.head.to_vec(),
-                    source: Vec::new(),
-                }),
-                _ => Err(ProbeFault::Ended(Box::new(outcome))),
-            },
-            Err(error) => Err(ProbeFault::NotStarted(error)),
-        }
+        Arc::new(match cached {
+            Some(answer) => self.examiner.answered(candidate, answer).await,
+            None => self.examiner.examine(candidate).await,
+        })
     }
 
     /// Keeps what was found for the next scan, and on disk for the next start.
-    async fn remember(&mut self, looked: &[(usize, Arc<ScannedScript>)]) {
-        self.known = looked
-            .iter()
-            .map(|(root, script)| ((*root, script.file.clone()), Arc::clone(script)))
-            .collect();
+    async fn remember(&mut self, looked: Vec<(usize, Arc<Looked>)>) {
         let (roots, mut caches) = (self.roots.clone(), std::mem::take(&mut self.caches));
-        let looked = looked.to_vec();
+        let all = looked.clone();
         let store = move || {
             for (place, (root, cache)) in roots.iter().zip(&mut caches).enumerate() {
-                let answers = looked
-                    .iter()
-                    .filter(|(at, script)| *at == place && script.spec.is_some())
-                    .map(|(_, script)| (script.path.as_str(), script.fingerprint, &script.help));
+                let ours = all.iter().filter(|(at, _)| *at == place);
+                let answers = ours.filter_map(|(_, looked)| {
+                    let answer = looked.answer.as_ref()?;
+                    let candidate = &looked.candidate;
+                    Some((candidate.path.as_str(), candidate.fingerprint, answer))
+                });
                 if let Err(error) = cache.store(root, answers) {
                     tracing::warn!(%error, "failed to write the cache of `{}`", root.display());
                 }
@@ -274,107 +225,11 @@ impl Scanner {
             caches
         };
         self.caches = tokio::task::spawn_blocking(store).await.unwrap_or_default();
+        let known = looked.into_iter();
+        self.known = known
+            .map(|(root, looked)| ((root, looked.candidate.file.clone()), looked))
+            .collect();
     }
-}
-
-/// Why a script could not be asked.
-enum ProbeFault {
-    NotStarted(StartError),
-    Ended(Box<Outcome>),
-}
-
-impl ProbeFault {
-    /// Whether it says something of the machine at this moment, and nothing of the script.
-    fn is_passing(&self) -> bool {
-        matches!(
-            self,
-            Self::NotStarted(
-                StartError::Busy { .. }
-                    | StartError::Resource { .. }
-                    | StartError::TextBusy { .. }
-                    | StartError::ShuttingDown
-            )
-        )
-    }
-
-    fn diagnostic(&self) -> Diagnostic {
-        match self {
-            Self::NotStarted(error) => Diagnostic::help_not_started(&error.to_string()),
-            Self::Ended(outcome) => match outcome.ending {
-                Ending::Exited(code) => Diagnostic::help_failed(code),
-                Ending::Signaled { signal, .. } => Diagnostic::help_killed(signal),
-                Ending::TimedOut { limit, .. } => Diagnostic::help_timed_out(limit),
-                Ending::OutputLimit { .. } => {
-                    let stdout_is_larger = outcome.stdout.total_bytes >= outcome.stderr.total_bytes;
-                    let stream = if stdout_is_larger {
-                        Stream::Stdout
-                    } else {
-                        Stream::Stderr
-                    };
-                    Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
-                }
-                _ => Diagnostic::help_not_started("the server is shutting down"),
-            },
-        }
-    }
-
-    /// What it printed all the same: often it says what is wrong.
-    fn help(self) -> HelpText {
-        match self {
-            Self::NotStarted(_) => HelpText::default(),
-            Self::Ended(outcome) => HelpText {
-                stdout: outcome.stdout.head.to_vec(),
-                stderr: outcome.stderr.head.to_vec(),
-                source: Vec::new(),
-            },
-        }
-    }
-}
-
-impl ScannedScript {
-    fn new(candidate: Candidate, answer: Result<HelpText, ProbeFault>, policy: &Policy) -> Self {
-        let is_passing = answer.as_ref().is_err_and(ProbeFault::is_passing);
-        let (help, mut spec, mut diagnostics) = match answer {
-            Ok(help) => {
-                let parsed = parse(HelpOutput {
-                    stdout: &help.stdout,
-                    stderr: &help.stderr,
-                });
-                (help, parsed.spec, parsed.diagnostics)
-            }
-            Err(fault) => {
-                let diagnostic = fault.diagnostic();
-                (fault.help(), None, vec![diagnostic])
-            }
-        };
-        let schemas = spec
-            .as_ref()
-            .map(Schemas::of)
-            .unwrap_or(Ok(Schemas::default()));
-        let schemas = schemas.unwrap_or_else(|Unusable { field, reason }| {
-            spec = None;
-            diagnostics.push(Diagnostic::invalid_schema(&help.stdout, field, &reason));
-            Schemas::default()
-        });
-        let terms = policy.terms(&candidate.path, directory(&candidate.file), spec.as_ref());
-        Self {
-            terms: Arc::new(terms),
-            path: candidate.path,
-            file: candidate.file,
-            root: candidate.root,
-            spec: spec.map(Arc::new),
-            diagnostics,
-            help,
-            schemas: Arc::new(schemas),
-            fingerprint: candidate.fingerprint,
-            is_passing,
-        }
-    }
-}
-
-/// Where a file is.
-fn directory(file: &Path) -> &Path {
-    file.parent().unwrap_or(file)
 }
 
 impl From<Rejected> for UnusableFile {
@@ -383,6 +238,8 @@ impl From<Rejected> for UnusableFile {
             Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
             Reason::Unnameable(why) => format!("nothing can have its name: {why}"),
             Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
+            Reason::Orphan => "there is no file that it describes".to_owned(),
+            Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
             Reason::Unreadable(why) => why,
         };
         Self {

@@ -1,13 +1,15 @@
-//! Which files under a root are served: scripts, which are executable, and under `resources/` everything as
-//! it is; not hidden, not a backup, not linked out of the root. Reads directory entries only; it never
-//! opens or runs a file.
+//! Which files under a root may be served: what is executable, what may describe itself by its name or has a
+//! sidecar that does, and under `resources/` everything as it is; not hidden, not a backup, not linked out of the
+//! root. Reads directory entries only; it never opens or runs a file.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use mcpd_scriptspec::{PathError, ScriptPath};
+use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use serde::{Deserialize, Serialize};
 use walkdir::{DirEntry, WalkDir};
 
@@ -19,21 +21,32 @@ const MAX_DEPTH: usize = 16;
 /// What there is under a root.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
-    /// In the order of their paths.
-    pub(crate) scripts: Vec<Candidate>,
+    /// By their files.
+    pub(crate) scripts: BTreeMap<PathBuf, Candidate>,
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
     /// The system could not show everything this time.
     pub(crate) is_incomplete: bool,
+    /// Each with the file it is about.
+    sidecars: Vec<(PathBuf, Sidecar)>,
 }
 
-/// An executable file that may be a script.
-#[derive(Debug, Clone)]
+/// A file that may be a script. Two that are equal have one content.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) path: ScriptPath,
     pub(crate) file: PathBuf,
     pub(crate) root: PathBuf,
+    pub(crate) fingerprint: Fingerprint,
+    pub(crate) is_executable: bool,
+    pub(crate) sidecar: Option<Sidecar>,
+}
+
+/// A file that describes the one beside it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Sidecar {
+    pub(crate) file: PathBuf,
     pub(crate) fingerprint: Fingerprint,
 }
 
@@ -51,8 +64,12 @@ pub(crate) enum Reason {
     LeavesRoot,
     /// A path that nothing can be named after.
     Unnameable(String),
-    /// A file that was named outright and may not be executed.
+    /// A file that was named outright, may not be executed and describes nothing.
     NotExecutable,
+    /// A sidecar without the file it is about.
+    Orphan,
+    /// A sidecar of a file that has one already.
+    SecondSidecar,
     /// The file system refused to say what is there.
     Unreadable(String),
 }
@@ -61,18 +78,19 @@ pub(crate) enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Fingerprint([i128; 6]);
 
+impl Candidate {
+    /// Where its file is.
+    pub(crate) fn directory(&self) -> &Path {
+        self.file.parent().unwrap_or(&self.file)
+    }
+}
+
 /// Lists what is served of `root` (canonical). A root that is a file is its only script, named as if its
 /// directory were the root.
 pub(crate) fn walk(root: &Path) -> Walked {
     let mut walked = Walked::default();
     if root.is_file() {
-        match single(root) {
-            Ok(script) => walked.scripts.push(script),
-            Err(reason) => walked.rejected.push(Rejected {
-                file: root.to_owned(),
-                reason,
-            }),
-        }
+        walked.add_only(root);
         return walked;
     }
     let mut outside = Vec::new();
@@ -100,8 +118,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
         match entry {
             Ok(entry) => {
                 if let Err(reason) = walked.add(root, &entry) {
-                    let file = entry.into_path();
-                    walked.rejected.push(Rejected { file, reason });
+                    walked.reject(entry.path(), reason);
                 }
             }
             // A dangling link is nobody's script; editors use them as locks.
@@ -111,15 +128,14 @@ pub(crate) fn walk(root: &Path) -> Walked {
                     .is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
             Err(error) => {
                 walked.is_incomplete |= is_passing(&error);
-                let file = error.path().unwrap_or(root).to_owned();
                 let reason = Reason::Unreadable(error.to_string());
-                walked.rejected.push(Rejected { file, reason });
+                walked.reject(error.path().unwrap_or(root), reason);
             }
         }
     }
+    walked.attach_sidecars(root);
     walked.rejected.append(&mut outside);
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
-    walked.scripts.sort_by(|a, b| a.path.cmp(&b.path));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
 }
@@ -150,10 +166,86 @@ impl Walked {
                 metadata.len(),
                 fingerprint,
             ));
-        } else if is_executable(file, &metadata) {
-            self.scripts.push(candidate(root, file, &metadata)?);
+        } else {
+            self.add_script(root, file, &metadata)?;
         }
         Ok(())
+    }
+
+    /// Adds a file if it may be a script, or a sidecar of one.
+    fn add_script(&mut self, root: &Path, file: &Path, metadata: &Metadata) -> Result<(), Reason> {
+        let name = file.to_str().unwrap_or_default();
+        if let Some(subject) = Dialect::subject_of_sidecar(name) {
+            let sidecar = Sidecar {
+                file: file.to_owned(),
+                fingerprint: Fingerprint::of(metadata),
+            };
+            self.sidecars.push((PathBuf::from(subject), sidecar));
+        } else if is_executable(file, metadata) || Dialect::may_be_in(name) {
+            let script = candidate(root, file, metadata)?;
+            self.scripts.insert(file.to_owned(), script);
+        }
+        Ok(())
+    }
+
+    /// Adds one file and the sidecar that it has or is.
+    fn add_only(&mut self, file: &Path) {
+        let root = file.parent().unwrap_or(file);
+        let subject = file.to_str().and_then(Dialect::subject_of_sidecar);
+        let subject = subject.map_or(file, Path::new);
+        let beside = Dialect::SIDECARS.iter().map(|extension| {
+            let mut sidecar = subject.as_os_str().to_owned();
+            sidecar.push(extension);
+            PathBuf::from(sidecar)
+        });
+        for file in std::iter::once(subject.to_owned()).chain(beside) {
+            let Ok(metadata) = file.metadata() else {
+                continue;
+            };
+            if let Err(reason) = self.add_script(root, &file, &metadata) {
+                self.reject(&file, reason);
+            }
+        }
+        self.attach_sidecars(root);
+        if self.scripts.is_empty() && self.rejected.is_empty() {
+            self.reject(file, Reason::NotExecutable);
+        }
+    }
+
+    /// Gives each sidecar to the file it is about.
+    fn attach_sidecars(&mut self, root: &Path) {
+        for (subject, sidecar) in std::mem::take(&mut self.sidecars) {
+            let file = sidecar.file.clone();
+            if let Err(reason) = self.attach(root, subject, sidecar) {
+                self.reject(&file, reason);
+            }
+        }
+    }
+
+    fn attach(&mut self, root: &Path, subject: PathBuf, sidecar: Sidecar) -> Result<(), Reason> {
+        let script = match self.scripts.entry(subject) {
+            Entry::Occupied(script) => script.into_mut(),
+            // Only the sidecar makes a script of it.
+            Entry::Vacant(place) => {
+                let file = place.key();
+                let metadata = file.metadata().map_err(|_| Reason::Orphan)?;
+                if !metadata.is_file() || !is_inside(root, file) {
+                    return Err(Reason::Orphan);
+                }
+                let script = candidate(root, file, &metadata)?;
+                place.insert(script)
+            }
+        };
+        if script.sidecar.is_some() {
+            return Err(Reason::SecondSidecar);
+        }
+        script.sidecar = Some(sidecar);
+        Ok(())
+    }
+
+    fn reject(&mut self, file: &Path, reason: Reason) {
+        let file = file.to_owned();
+        self.rejected.push(Rejected { file, reason });
     }
 }
 
@@ -166,22 +258,12 @@ fn is_static(root: &Path, entry: &DirEntry) -> bool {
             .is_ok_and(|path| path.starts_with(file::DIRECTORY))
 }
 
-fn single(file: &Path) -> Result<Candidate, Reason> {
-    let metadata = file
-        .metadata()
-        .map_err(|error| Reason::Unreadable(error.to_string()))?;
-    if is_executable(file, &metadata) {
-        candidate(file.parent().unwrap_or(file), file, &metadata)
-    } else {
-        Err(Reason::NotExecutable)
-    }
-}
-
-/// Hidden files and directories, and what editors leave behind.
+/// Hidden files and directories, what editors leave behind, and the packages that scripts depend on.
 fn is_ignored(entry: &DirEntry) -> bool {
     let name = entry.file_name().as_encoded_bytes();
     entry.depth() > 0
         && (name.starts_with(b".")
+            || name == b"node_modules"
             || name.starts_with(b"#")
             || name.ends_with(b"~")
             || name.ends_with(b".swp"))
@@ -199,6 +281,8 @@ fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate,
         file: file.to_owned(),
         root: root.to_owned(),
         fingerprint: Fingerprint::of(metadata),
+        is_executable: is_executable(file, metadata),
+        sidecar: None,
     })
 }
 
@@ -285,7 +369,7 @@ mod tests {
     fn names(root: &Path) -> Vec<String> {
         walk(root)
             .scripts
-            .iter()
+            .values()
             .map(|found| found.path.to_string())
             .collect()
     }
@@ -384,8 +468,61 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("x");
         executable(&file);
-        let before = walk(root.path()).scripts[0].fingerprint;
+        let before = walk(root.path()).scripts;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
-        assert_ne!(before, walk(root.path()).scripts[0].fingerprint);
+        assert_ne!(before, walk(root.path()).scripts);
+    }
+
+    #[test]
+    fn what_may_describe_itself_need_not_be_executable() {
+        let root = tempfile::tempdir().unwrap();
+        for name in ["a.bas", "b.MD", "c.ts", "d.txt", "node_modules/e.js"] {
+            let file = root.path().join(name);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, "").unwrap();
+        }
+        assert_eq!(names(root.path()), ["a.bas", "b.MD", "c.ts"]);
+        assert_eq!(names(&root.path().join("a.bas")), ["a.bas"]);
+    }
+
+    #[test]
+    fn a_sidecar_makes_a_script_of_the_file_beside_it() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        executable(&at("a"));
+        for name in [
+            "a.mcpd.toml",
+            "b.py",
+            "b.py.mcpd.json",
+            "b.py.mcpd.toml",
+            "gone.mcpd.toml",
+        ] {
+            fs::write(at(name), "").unwrap();
+        }
+        for root in [&root, &at("b.py"), &at("b.py.mcpd.toml")] {
+            let walked = walk(root);
+            let script = &walked.scripts[&at("b.py")];
+            let sidecar = script.sidecar.as_ref().unwrap();
+            assert_eq!(script.path.as_str(), "b.py");
+            assert_eq!(sidecar.file, at("b.py.mcpd.json"));
+            let rejected = Rejected {
+                file: at("b.py.mcpd.toml"),
+                reason: Reason::SecondSidecar,
+            };
+            assert!(walked.rejected.contains(&rejected), "{walked:?}");
+        }
+        let walked = walk(&root);
+        assert!(walked.scripts[&at("a")].sidecar.is_some());
+        assert_eq!(walked.scripts.len(), 2);
+        let orphan = Rejected {
+            file: at("gone.mcpd.toml"),
+            reason: Reason::Orphan,
+        };
+        assert!(walked.rejected.contains(&orphan), "{walked:?}");
+
+        let before = walked.scripts;
+        fs::write(at("a.mcpd.toml"), "title = 'x'").unwrap();
+        assert_ne!(walk(&root).scripts, before);
     }
 }

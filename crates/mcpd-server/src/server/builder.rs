@@ -19,6 +19,7 @@ use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::error::Error;
+use crate::interpreter::Interpreters;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
 use crate::run::Gaps;
@@ -38,6 +39,7 @@ pub struct ServerBuilder {
     executor: Option<Executor>,
     probes: Option<Executor>,
     policy: Policy,
+    interpreters: Interpreters,
     cache_directory: Option<PathBuf>,
     page_size: NonZeroUsize,
     watch: bool,
@@ -70,6 +72,7 @@ impl ServerBuilder {
             executor: None,
             probes: None,
             policy: Policy::default(),
+            interpreters: Interpreters::default(),
             cache_directory: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
@@ -166,6 +169,12 @@ impl ServerBuilder {
         self
     }
 
+    /// What runs the scripts that are no programs.
+    pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
+        self.interpreters = interpreters;
+        self
+    }
+
     /// Remembers in `directory` what scripts said of themselves, so that the next start runs none.
     pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.cache_directory = Some(directory.into());
@@ -214,12 +223,8 @@ impl ServerBuilder {
         let probes = self.probes.map_or_else(probes, Ok);
         let probes = probes.map_err(Error::Executor)?;
         self.policy.warn_of_short_secrets();
-        let scanner = Scanner::new(
-            probes,
-            self.policy,
-            roots.clone(),
-            self.cache_directory.as_deref(),
-        );
+        let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone())
+            .cache_directory(self.cache_directory);
         let subscribers = Arc::new(Subscribers::default());
         let stop = CancellationToken::new();
         let catalog = LiveCatalog::start(

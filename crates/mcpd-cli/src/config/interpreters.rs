@@ -1,0 +1,42 @@
+//! What runs scripts that are no programs: mcpd itself for BASIC, and what the file says.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+
+use mcpd_server::Interpreters;
+
+use super::file::File;
+
+/// The interpreters that `file` comes to.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
+    let mut interpreters = Interpreters::default();
+    // Without its own path it can run no BASIC, and says so when there is some.
+    if let Ok(program) = env::current_exe() {
+        interpreters = interpreters.set("bas", [program.into_os_string(), "basic".into()]);
+    }
+    for (extension, words) in &file.tables.interpreter {
+        let name = extension.get_ref();
+        if let Some(bare) = name.strip_prefix('.') {
+            let what = format!("`{name}`: write the extension without a dot, `{bare}`");
+            return Err(file.error(extension.span(), &what));
+        }
+        let Some((program, args)) = words.get_ref().split_first() else {
+            let what = format!("`{name}`: name the program and its first arguments");
+            return Err(file.error(words.span(), &what));
+        };
+        // A name alone is looked for in `PATH`.
+        let program: OsString = if program.contains('/') {
+            file.absolute(Path::new(program)).into()
+        } else {
+            program.into()
+        };
+        let args = args.iter().map(OsString::from);
+        interpreters = interpreters.set(name, std::iter::once(program).chain(args));
+    }
+    Ok(interpreters)
+}

@@ -1,0 +1,103 @@
+//! What a file says of itself without being run. Reading blocks; whoever calls does so where that is no harm.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use mcpd_scriptspec::{Described, Dialect};
+
+use crate::catalog::walk::Candidate;
+
+/// How much of a file tells in which dialect it is, in bytes.
+const HEAD: u64 = 64 << 10;
+/// The longest text that is read, in bytes.
+pub(super) const MAX_SIZE: u64 = 1 << 20;
+
+/// What was read.
+#[derive(Debug)]
+pub(super) struct Reading {
+    /// The first line of the file names an interpreter.
+    pub(super) has_shebang: bool,
+    /// Nothing if only asking it can tell.
+    pub(super) description: Option<Description>,
+}
+
+/// A text that describes tools.
+#[derive(Debug)]
+pub(super) struct Description {
+    pub(super) dialect: Dialect,
+    /// The file itself, or its sidecar.
+    pub(super) file: PathBuf,
+    pub(super) text: Bytes,
+    pub(super) tools: Vec<Described>,
+}
+
+/// Why a file is not read.
+#[derive(Debug)]
+pub(super) enum Unreadable {
+    TooLarge,
+    Io(io::Error),
+}
+
+impl From<io::Error> for Unreadable {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// Reads the file, or its sidecar if it has one.
+pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
+    let mut head = Vec::new();
+    File::open(&candidate.file)?
+        .take(HEAD)
+        .read_to_end(&mut head)?;
+    let has_shebang = head.starts_with(b"#!");
+    let (name, file) = match &candidate.sidecar {
+        Some(sidecar) => {
+            head = whole(&sidecar.file)?;
+            (sidecar_path(candidate, &sidecar.file), &sidecar.file)
+        }
+        None => (candidate.path.as_str().to_owned(), &candidate.file),
+    };
+    let description = match Dialect::of(&name, &head) {
+        None => None,
+        Some(dialect) => {
+            let text = if head.len() as u64 == HEAD {
+                whole(file)?
+            } else {
+                head
+            };
+            Some(Description {
+                dialect,
+                file: file.clone(),
+                tools: dialect.read(&name, &text),
+                text: text.into(),
+            })
+        }
+    };
+    Ok(Reading {
+        has_shebang,
+        description,
+    })
+}
+
+fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
+    let mut text = Vec::new();
+    File::open(file)?
+        .take(MAX_SIZE + 1)
+        .read_to_end(&mut text)?;
+    if text.len() as u64 > MAX_SIZE {
+        return Err(Unreadable::TooLarge);
+    }
+    Ok(text)
+}
+
+/// The path of a sidecar below the root.
+fn sidecar_path(candidate: &Candidate, sidecar: &Path) -> String {
+    let name = sidecar.file_name().unwrap_or_default().to_string_lossy();
+    match candidate.path.as_str().rsplit_once('/') {
+        Some((directory, _)) => format!("{directory}/{name}"),
+        None => name.into_owned(),
+    }
+}

@@ -1,0 +1,315 @@
+//! Which program runs a file that is none itself, by the extension of its name. Each is looked for once, when the
+//! first script needs it, and never at a call.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcpd_exec::{Command, Executor, Limits};
+use tokio::sync::OnceCell;
+
+/// How long a program may take to say its version.
+const VERSION_TIME_LIMIT: Duration = Duration::from_secs(5);
+
+/// The first release of Node.js that runs TypeScript as it is.
+const NODE_FOR_TYPESCRIPT: Version = (22, 18);
+
+/// The programs that run scripts, by the extensions of their files.
+///
+/// By default shells, Python, Node.js, Ruby, Perl, PHP, Lua and PowerShell run what is theirs, as far as they are in
+/// the `PATH` of this process. TypeScript is run by the first there is of Node.js from 22.18 on, Bun, Deno and tsx.
+///
+/// ```
+/// use mcpd_server::Interpreters;
+///
+/// let interpreters = Interpreters::default().set("py", ["/opt/python/bin/python3", "-X", "utf8"]);
+/// ```
+#[derive(Debug, Clone)]
+pub struct Interpreters(BTreeMap<String, Entry>);
+
+#[derive(Debug, Clone)]
+struct Entry {
+    /// The first there is runs.
+    choices: Vec<Choice>,
+    found: OnceCell<Result<Interpreter, MissingInterpreter>>,
+}
+
+#[derive(Debug, Clone)]
+struct Choice {
+    program: OsString,
+    args: Vec<OsString>,
+    at_least: Option<Version>,
+}
+
+type Version = (u32, u32);
+
+/// A program that runs files.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Interpreter {
+    /// The program.
+    pub program: PathBuf,
+    /// What it is given before the file.
+    pub args: Vec<OsString>,
+}
+
+/// There is no program to run the files of an extension.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum MissingInterpreter {
+    /// Nobody has said what runs them.
+    #[error("nothing is known to run `.{0}` files")]
+    Unknown(String),
+    /// None of the programs that could is installed.
+    #[error("nothing to run `.{extension}` files is installed: {}", Tried(.tried))]
+    #[non_exhaustive]
+    NotInstalled {
+        /// Of the files.
+        extension: String,
+        /// What was looked for, in this order.
+        tried: Vec<String>,
+    },
+}
+
+impl Default for Interpreters {
+    fn default() -> Self {
+        const PLAIN: &[(&str, &str)] = &[
+            ("sh", "sh"),
+            ("bash", "bash"),
+            ("zsh", "zsh"),
+            ("fish", "fish"),
+            ("py", if cfg!(windows) { "python" } else { "python3" }),
+            ("js", "node"),
+            ("mjs", "node"),
+            ("cjs", "node"),
+            ("rb", "ruby"),
+            ("pl", "perl"),
+            ("php", "php"),
+            ("lua", "lua"),
+            ("ps1", "pwsh"),
+        ];
+        let typescript = || {
+            let node = Choice {
+                at_least: Some(NODE_FOR_TYPESCRIPT),
+                ..Choice::new(["node"])
+            };
+            let others: [&[&str]; 3] = [&["bun"], &["deno", "run", "--allow-all"], &["tsx"]];
+            let others = others.map(|words| Choice::new(words.iter().copied()));
+            Entry::new([node].into_iter().chain(others))
+        };
+        let plain = PLAIN
+            .iter()
+            .map(|(extension, program)| (*extension, Entry::new([Choice::new([program])])));
+        let all = plain.chain([("ts", typescript()), ("tsx", typescript())]);
+        Self(all.map(|(name, entry)| (name.to_owned(), entry)).collect())
+    }
+}
+
+impl Interpreters {
+    /// Runs the files of an extension, such as `py`, with a program and its first arguments, whatever ran them before.
+    #[must_use]
+    pub fn set(
+        mut self,
+        extension: &str,
+        words: impl IntoIterator<Item = impl Into<OsString>>,
+    ) -> Self {
+        let entry = Entry::new([Choice::new(words)]);
+        self.0.insert(extension.to_ascii_lowercase(), entry);
+        self
+    }
+
+    /// The extensions of files that can be run, if their programs are installed.
+    pub fn extensions(&self) -> impl Iterator<Item = &str> {
+        self.0.keys().map(String::as_str)
+    }
+
+    /// The program for the files of an extension. Where its version counts it is asked for that, with `executor`.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again.
+    pub async fn find(
+        &self,
+        extension: &str,
+        executor: &Executor,
+    ) -> Result<&Interpreter, MissingInterpreter> {
+        let extension = extension.to_ascii_lowercase();
+        let Some(entry) = self.0.get(&extension) else {
+            return Err(MissingInterpreter::Unknown(extension));
+        };
+        let search = || entry.search(&extension, executor);
+        let found = entry.found.get_or_init(search).await;
+        found.as_ref().map_err(Clone::clone)
+    }
+
+    /// Whether the files of an extension have a program, installed or not.
+    pub(crate) fn know(&self, extension: &str) -> bool {
+        self.0.contains_key(&extension.to_ascii_lowercase())
+    }
+}
+
+impl Entry {
+    fn new(choices: impl IntoIterator<Item = Choice>) -> Self {
+        Self {
+            choices: choices.into_iter().collect(),
+            found: OnceCell::new(),
+        }
+    }
+
+    async fn search(
+        &self,
+        extension: &str,
+        executor: &Executor,
+    ) -> Result<Interpreter, MissingInterpreter> {
+        for choice in &self.choices {
+            if let Some(program) = choice.find(executor).await {
+                return Ok(Interpreter {
+                    program,
+                    args: choice.args.clone(),
+                });
+            }
+        }
+        Err(MissingInterpreter::NotInstalled {
+            extension: extension.to_owned(),
+            tried: self.choices.iter().map(ToString::to_string).collect(),
+        })
+    }
+}
+
+impl Choice {
+    fn new(words: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        let mut words = words.into_iter().map(Into::into);
+        Self {
+            program: words.next().unwrap_or_default(),
+            args: words.collect(),
+            at_least: None,
+        }
+    }
+
+    async fn find(&self, executor: &Executor) -> Option<PathBuf> {
+        let program = self.program.clone();
+        let search = tokio::task::spawn_blocking(move || which::which(program));
+        let program = search.await.ok()?.ok()?;
+        if let Some(wanted) = self.at_least
+            && version(&program, executor).await? < wanted
+        {
+            return None;
+        }
+        Some(program)
+    }
+}
+
+/// What a program says to `--version`, such as `v22.18.0`.
+async fn version(program: &Path, executor: &Executor) -> Option<Version> {
+    let mut limits = Limits::default();
+    limits.wall = VERSION_TIME_LIMIT;
+    let command = Command::new(program).arg("--version").limits(limits);
+    let outcome = executor.run(command).await.ok()?;
+    let text = String::from_utf8(outcome.stdout.head.to_vec()).ok()?;
+    let mut numbers = text.trim().trim_start_matches('v').split('.');
+    let mut number = || numbers.next()?.parse().ok();
+    Some((number()?, number()?))
+}
+
+impl MissingInterpreter {
+    /// What to do about it.
+    pub(crate) fn help(&self) -> String {
+        match self {
+            Self::Unknown(extension) if extension.is_empty() => {
+                "make it executable with `chmod +x`".to_owned()
+            }
+            Self::Unknown(extension) => format!(
+                "make it executable with `chmod +x`, or say in mcpd.toml what runs it: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
+            ),
+            Self::NotInstalled { extension, .. } => format!(
+                "install one, or say in mcpd.toml what runs it: `[interpreter]`, `{extension} = [\"/path/to/program\"]`"
+            ),
+        }
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`", self.program.display())?;
+        match self.at_least {
+            Some((major, minor)) => write!(f, " from {major}.{minor} on"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What was looked for, in words.
+struct Tried<'a>(&'a [String]);
+
+impl fmt::Display for Tried<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            [one] => write!(f, "there is no {one}"),
+            several => write!(f, "there is none of {}", several.join(", ")),
+        }
+    }
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use mcpd_exec::Config;
+
+    use super::*;
+
+    /// What is found of a TypeScript of two programs, the first of which says it has this version.
+    async fn found(says: &str) -> Result<PathBuf, String> {
+        let directory = tempfile::tempdir().unwrap();
+        let node = directory.path().join("node");
+        fs::write(&node, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        fs::set_permissions(&node, fs::Permissions::from_mode(0o755)).unwrap();
+        let first = Choice {
+            at_least: Some(NODE_FOR_TYPESCRIPT),
+            ..Choice::new([&node])
+        };
+        let entry = Entry::new([first, Choice::new(["no-such-program"])]);
+        let interpreters = Interpreters([("ts".to_owned(), entry)].into());
+        let executor = Executor::new(Config::default()).unwrap();
+        let found = interpreters.find("TS", &executor).await;
+        found
+            .map(|found| found.program.strip_prefix(directory.path()).unwrap().into())
+            .map_err(|missing| {
+                missing
+                    .to_string()
+                    .replace(directory.path().to_str().unwrap(), "")
+            })
+    }
+
+    #[tokio::test]
+    async fn a_version_that_is_too_old_does_not_count() {
+        assert_eq!(found("v22.18.0").await, Ok("node".into()));
+        assert_eq!(found("v24.1.0").await, Ok("node".into()));
+        for old in ["v22.17.9", "v20.20.2", "nonsense"] {
+            let missing = found(old).await.unwrap_err();
+            assert_eq!(
+                missing,
+                "nothing to run `.ts` files is installed: there is none of `/node` from 22.18 on, `no-such-program`"
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_set_goes_before_what_is_found() {
+        let executor = Executor::new(Config::default()).unwrap();
+        let interpreters = Interpreters::default().set("SH", ["cat", "-n"]);
+        let found = interpreters.find("sh", &executor).await.unwrap();
+        assert!(found.program.ends_with("cat") && found.program.is_absolute());
+        assert_eq!(found.args, ["-n"]);
+        let missing = interpreters.find("xyz", &executor).await.unwrap_err();
+        assert_eq!(missing.to_string(), "nothing is known to run `.xyz` files");
+    }
+}

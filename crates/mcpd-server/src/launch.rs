@@ -1,0 +1,165 @@
+//! How a script is started: as the program it is, or by an interpreter that is given its file.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use mcpd_exec::{Command, RunAs};
+use sha2::{Digest as _, Sha256};
+use tempfile::TempDir;
+
+use crate::interpreter::Interpreter;
+
+/// What is executed when a script runs, whatever for.
+#[derive(Debug, Clone)]
+pub(crate) struct Launch {
+    program: PathBuf,
+    /// What the program is given before all else: the interpreter's own arguments, and the file.
+    args: Vec<OsString>,
+    /// What the interpreter reads.
+    file: Option<PathBuf>,
+    /// Keeps the file of a script that is only a part of another.
+    _excerpts: Option<Arc<Excerpts>>,
+}
+
+impl Launch {
+    /// Executes `file`.
+    pub(crate) fn of_program(file: &Path) -> Self {
+        Self {
+            program: file.to_owned(),
+            args: Vec::new(),
+            file: None,
+            _excerpts: None,
+        }
+    }
+
+    /// Has `interpreter` run `file`.
+    pub(crate) fn by(interpreter: &Interpreter, file: &Path) -> Self {
+        let mut args = interpreter.args.clone();
+        args.push(file.into());
+        Self {
+            program: interpreter.program.clone(),
+            args,
+            file: Some(file.to_owned()),
+            _excerpts: None,
+        }
+    }
+
+    /// Has `interpreter` run `file`, which is one of `excerpts`.
+    pub(crate) fn of_excerpt(
+        interpreter: &Interpreter,
+        file: &Path,
+        excerpts: Arc<Excerpts>,
+    ) -> Self {
+        Self {
+            _excerpts: Some(excerpts),
+            ..Self::by(interpreter, file)
+        }
+    }
+
+    /// The command, without what it is run for.
+    pub(crate) fn command(&self) -> Command {
+        let command = Command::new(&self.program).args(&self.args);
+        match &self.file {
+            Some(file) => command.visible(file),
+            None => command,
+        }
+    }
+}
+
+/// Parts of files that are programs of their own, each in a file that is written once. Nobody else can list them;
+/// they are gone with the last script that runs one.
+#[derive(Debug, Default)]
+pub(crate) struct Excerpts(OnceLock<TempDir>);
+
+impl Excerpts {
+    /// The file with this text, in a directory that only this user can enter, or whoever a script is to run as. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// It can't be written.
+    pub(crate) fn write(
+        &self,
+        extension: &str,
+        text: &str,
+        run_as: Option<RunAs>,
+    ) -> io::Result<PathBuf> {
+        let directory = self.directory()?;
+        let hash = Sha256::digest(text);
+        let name: String = hash[..16]
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        let file = directory.join(name).with_extension(extension);
+        if !file.exists() {
+            // Whole from the moment it is there: another scan may have seen it already.
+            let mut complete = tempfile::NamedTempFile::new_in(directory)?;
+            io::Write::write_all(&mut complete, text.as_bytes())?;
+            complete.persist(&file)?;
+        }
+        if run_as.is_some() {
+            // To be read by who knows its name, which is made of its content.
+            open(directory, 0o711)?;
+            open(&file, 0o644)?;
+        }
+        Ok(file)
+    }
+
+    fn directory(&self) -> io::Result<&Path> {
+        if let Some(directory) = self.0.get() {
+            return Ok(directory.path());
+        }
+        let directory = tempfile::Builder::new().prefix("mcpd-scripts-").tempdir()?;
+        Ok(self.0.get_or_init(|| directory).path())
+    }
+}
+
+#[cfg(unix)]
+fn open(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+}
+
+/// There is nobody else to run as.
+#[cfg(not(unix))]
+fn open(path: &Path, _: u32) -> io::Result<()> {
+    fs::metadata(path).map(drop)
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::MetadataExt as _;
+
+    use super::*;
+
+    #[track_caller]
+    fn check_mode(path: &Path, mode: u32) {
+        assert_eq!(path.metadata().unwrap().mode() & 0o777, mode);
+    }
+
+    #[test]
+    fn an_excerpt_is_written_once_and_for_its_reader_alone() {
+        let excerpts = Excerpts::default();
+        let file = excerpts.write("sh", "echo 1", None).unwrap();
+        assert_eq!(fs::read(&file).unwrap(), b"echo 1");
+        assert_eq!(file.extension().unwrap(), "sh");
+        check_mode(&file, 0o600);
+        check_mode(file.parent().unwrap(), 0o700);
+
+        let before = file.metadata().unwrap().ino();
+        assert_eq!(excerpts.write("sh", "echo 1", None).unwrap(), file);
+        assert_eq!(file.metadata().unwrap().ino(), before);
+        assert_ne!(excerpts.write("sh", "echo 2", None).unwrap(), file);
+
+        let other = Some(RunAs::new(1, 1));
+        assert_eq!(excerpts.write("sh", "echo 1", other).unwrap(), file);
+        check_mode(&file, 0o644);
+        check_mode(file.parent().unwrap(), 0o711);
+
+        drop(excerpts);
+        assert!(!file.exists());
+    }
+}
