@@ -9,6 +9,7 @@ mod call;
 mod check;
 mod configuration;
 mod describe;
+mod dialects;
 mod doctor;
 mod kit;
 mod list;

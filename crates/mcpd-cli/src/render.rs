@@ -154,7 +154,7 @@ impl<'a> Finding<'a> {
         );
         Self {
             path: Some(script.path.as_str()),
-            file: Some(&script.file),
+            file: Some(&script.described_in),
             code: diagnostic.code.as_str(),
             severity: diagnostic.severity,
             message: &diagnostic.message,
