@@ -6,20 +6,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
 
-/// Were it run to be found, it would leave a file behind.
-const ORDER: &str = r#"#!/bin/sh
-: DESCRIPTION
-DESCRIPTION() { :; }
-PARAM() { :; }
-DESCRIPTION "Places an order"
-PARAM customer AS string LIKE "Ada" DESCRIPTION "Who orders"
+const ORDER: &str = r#"DESCRIPTION "Places an order"
 PARAM amount AS number LIKE 99.5 DESCRIPTION "How much"
-echo ran >> ran
-echo "$MCPD_OPT_customer orders for $MCPD_OPT_amount"
 "#;
 
-/// What runs BASIC in these tests: it shows what it is given.
-const INTERPRETER: &str = "#!/bin/sh\necho \"$1 runs ${2##*/} in $(pwd -P | sed s,.*/,,): $(cat)\"\n";
+/// What runs BASIC in these tests: it leaves a file behind and shows what it is given.
+const INTERPRETER: &str = r#"#!/bin/sh
+{ echo ran > ran; } 2>/dev/null
+echo "$1 runs ${2##*/} in $(pwd -P | sed s,.*/,,): $(cat)"
+"#;
 
 fn write(sandbox: &Sandbox, path: &str, text: &str) {
     fs::write(sandbox.path().join(path), text).unwrap();
@@ -41,11 +36,34 @@ fn sandbox() -> Sandbox {
 
 #[test]
 fn what_describes_itself_is_not_run_to_be_found() {
-    let sandbox = sandbox().with_script("order.bas", ORDER);
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"");
-    assert_snapshot!(sandbox.run(&["describe", "scripts", "order"]), @"");
+    let sandbox = sandbox();
+    let interpreter = sandbox.path().join("interpreter");
+    let text = format!("#!{} itself\n{ORDER}", interpreter.display());
+    let sandbox = sandbox.with_script("order.bas", &text);
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    order  Places an order
+    ");
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "order"]), @"
+    exit code: 0
+    ----- stdout -----
+    order
+
+    Places an order
+
+    Options:
+      amount: number, required
+          How much
+
+    Sandbox: none
+    ");
     assert!(!sandbox.path().join("scripts/ran").exists());
-    assert_snapshot!(sandbox.run(&["call", "scripts", "order", "customer=Ada", "amount=5"]), @"");
+    assert_snapshot!(sandbox.run(&["call", "scripts", "order", "amount=5"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    itself runs order.bas in scripts: {"amount":5}
+    "#);
     assert!(sandbox.path().join("scripts/ran").exists());
 }
 
@@ -55,26 +73,60 @@ fn what_is_no_program_is_run_by_its_interpreter() {
         "ask.sh",
         "if [ \"$1\" = --help ]; then echo '{\"description\": \"Has no first line\"}'; exit; fi\necho \"called $#\"\n",
     );
-    let text = "DESCRIPTION \"Places an order\"\nPARAM amount AS number LIKE 1 DESCRIPTION \"How much\"\n";
     fs::create_dir(sandbox.path().join("scripts/shop")).unwrap();
-    write(&sandbox, "scripts/shop/order.bas", text);
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"");
-    assert_snapshot!(sandbox.run(&["call", "scripts", "ask.sh"]), @"");
-    assert_snapshot!(sandbox.run(&["call", "scripts", "shop/order", "amount=5"]), @"");
+    write(&sandbox, "scripts/shop/order.bas", ORDER);
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    ask.sh      Has no first line
+    shop/order  Places an order
+    ");
+    assert_snapshot!(sandbox.run(&["call", "scripts", "ask.sh"]), @"
+    exit code: 0
+    ----- stdout -----
+    called 0
+    ");
+    assert_snapshot!(sandbox.run(&["call", "scripts", "shop/order", "amount=5"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    basic runs order.bas in scripts: {"amount":5}
+    "#);
     // Where the temporary directory it is in is not the one of the script.
     assert_snapshot!(
         sandbox.run(&["call", "scripts", "shop/order", "amount=5", "--sandbox", "guarded"]),
-        @""
+        @r#"
+    exit code: 0
+    ----- stdout -----
+    basic runs order.bas in scripts: {"amount":5}
+    "#
     );
 }
 
 #[test]
 fn a_missing_interpreter_is_named_and_the_others_are_served() {
     let sandbox = Sandbox::new().with_script("hello", super::HELLO);
-    write(&sandbox, "mcpd.toml", "[interpreter]\nbas = [\"no-such-basic\"]\n");
-    write(&sandbox, "scripts/order.bas", "DESCRIPTION \"Places an order\"\n");
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"");
-    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"");
+    write(
+        &sandbox,
+        "mcpd.toml",
+        "[interpreter]\nbas = [\"no-such-basic\"]\n",
+    );
+    write(&sandbox, "scripts/order.bas", ORDER);
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    hello  Says hello
+    ----- stderr -----
+    not all is as it should be: 1 faulty script; `mcpd check` says why
+    ");
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    error[missing-interpreter]: nothing to run `.bas` files is installed: there is no `no-such-basic`
+    --> scripts/order.bas
+     = help: install one, or say in mcpd.toml what runs it: `[interpreter]`, `bas = ["/path/to/program"]`
+
+    1 error in 2 scripts
+    "#);
     let report = String::from_utf8(sandbox.stdout(&["doctor"])).unwrap();
     assert!(report.contains("there is no `no-such-basic`"), "{report}");
 }
@@ -85,9 +137,21 @@ fn a_single_file_is_checked() {
     write(
         &sandbox,
         "scripts/order.bas",
-        "DESCRIPTION \"Places an order\"\nPARAM amount AS nmber DESCRIPTION \"How much\"\n",
+        &ORDER.replace("number", "nmber"),
     );
-    assert_snapshot!(sandbox.run(&["check", "scripts/order.bas"]), @"");
+    assert_snapshot!(sandbox.run(&["check", "scripts/order.bas"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    error[unknown-value-type]: there is no type `nmber`
+     --> scripts/order.bas:2:17
+      |
+    2 | PARAM amount AS nmber LIKE 99.5 DESCRIPTION "How much"
+      |                 ^^^^^
+      |
+      = help: did you mean `number`?
+
+    1 error in 1 script
+    "#);
 }
 
 #[test]
@@ -95,14 +159,34 @@ fn a_file_that_is_too_large_to_describe_itself_is_reported() {
     let sandbox = sandbox();
     let text = format!("DESCRIPTION \"Too much\"\n{}", "REM more\n".repeat(150_000));
     write(&sandbox, "scripts/large.bas", &text);
-    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"");
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[file-too-large]: a file that describes itself has 1048576 bytes at most
+    --> scripts/large.bas
+     = help: move what is large into a file that this one uses
+
+    1 error in 1 script
+    ");
 }
 
 #[test]
 fn the_configuration_of_interpreters_is_checked() {
     let sandbox = sandbox();
-    write(&sandbox, "mcpd.toml", "[interpreter]\n\".bas\" = [\"basic\"]\n");
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"");
+    write(
+        &sandbox,
+        "mcpd.toml",
+        "[interpreter]\n\".bas\" = [\"basic\"]\n",
+    );
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:2:1: in [interpreter]: `.bas`: write the extension without a dot, `bas`
+    ");
     write(&sandbox, "mcpd.toml", "[interpreter]\nbas = []\n");
-    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"");
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: name the program and its first arguments
+    ");
 }
