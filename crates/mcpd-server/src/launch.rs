@@ -112,6 +112,7 @@ impl Excerpts {
             return Ok(directory.path());
         }
         let directory = tempfile::Builder::new().prefix("mcpd-scripts-").tempdir()?;
+        open(directory.path(), 0o700)?;
         Ok(self.0.get_or_init(|| directory).path())
     }
 }
