@@ -3,6 +3,8 @@
 //! Each dialect has a front end: a pure function from a text to a [`draft`], which is the description as JSON would have it,
 //! with the place of every part. What a draft means, and what is wrong with it, is found by the one reader there is.
 
+use std::fmt::{self, Write as _};
+
 use crate::{
     diagnostic::{Diagnostic, Stream},
     parse::Parsed,
@@ -62,8 +64,7 @@ impl Dialect {
     /// The path of the file that the one at `path` describes, if it is a sidecar.
     #[must_use]
     pub fn subject_of_sidecar(path: &str) -> Option<&str> {
-        let subject = Self::SIDECARS.iter().find_map(|end| path.strip_suffix(end));
-        subject.filter(|subject| !subject.is_empty() && !subject.ends_with('/'))
+        sidecar::described(path)
     }
 
     /// Whether a file of this name is worth reading for what it says of itself, executable or not.
@@ -121,6 +122,19 @@ impl Dialect {
                 }]
             }
         }
+    }
+}
+
+/// The name of the dialect, such as `script-kit`.
+impl fmt::Display for Dialect {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (place, char) in format!("{self:?}").char_indices() {
+            if place > 0 && char.is_ascii_uppercase() {
+                f.write_char('-')?;
+            }
+            f.write_char(char.to_ascii_lowercase())?;
+        }
+        Ok(())
     }
 }
 
