@@ -93,10 +93,10 @@ impl<'s> Lexer<'s> {
         });
     }
 
-    /// Reads what a line has to say; its end, and a comment before it, are left.
+    /// Takes what a line has to say; its end, and a comment before it, are left.
     fn line(&mut self) -> Result<(), Error> {
         self.skip_blanks();
-        if self.is_declaration() {
+        if self.declaration() {
             return Ok(());
         }
         loop {
@@ -128,8 +128,8 @@ impl<'s> Lexer<'s> {
             .is_none_or(|token| token.kind == TokenKind::LineEnd)
     }
 
-    /// Whether the line declares something, which matters to others. Of a PARAM the name is kept.
-    fn is_declaration(&mut self) -> bool {
+    /// Takes what a line declares, if it does: of a PARAM its name. The rest of it matters to others.
+    fn declaration(&mut self) -> bool {
         let word = self.word();
         let is_parameter = word.eq_ignore_ascii_case("param");
         let after = self.rest().get(word.len()..).unwrap_or_default();

@@ -16,8 +16,8 @@ use blocks::BlockKind;
 
 /// How deep blocks and expressions may be nested.
 const NESTING: usize = 64;
-/// Words that stand between values and can't be values themselves.
-const BETWEEN_VALUES: [&str; 5] = ["and", "or", "mod", "then", "else"];
+/// Words that are no names where a value is expected. All other keywords are: a parameter may be called `to`.
+const NO_VALUES: [&str; 6] = ["and", "or", "not", "mod", "then", "else"];
 
 /// Reads a program.
 pub(crate) fn parse(source: &str) -> Result<Tree, Vec<Error>> {

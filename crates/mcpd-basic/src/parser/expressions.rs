@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BETWEEN_VALUES, Call, Parser};
+use super::{Call, NO_VALUES, Parser};
 use crate::error::Error;
 use crate::functions;
 use crate::lexer::TokenKind;
@@ -165,7 +165,7 @@ impl Parser<'_> {
                 "true" => Value::Boolean(true),
                 "false" => Value::Boolean(false),
                 "nothing" | "null" => Value::Nothing,
-                word if BETWEEN_VALUES.contains(&word) => return Err(self.expected("a value")),
+                word if NO_VALUES.contains(&word) => return Err(self.expected("a value")),
                 _ => return self.name(),
             },
             _ => return Err(self.expected("a value")),

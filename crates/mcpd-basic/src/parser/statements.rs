@@ -142,7 +142,7 @@ impl Parser<'_> {
     }
 
     /// What is printed: after a comma comes a blank, after a semicolon nothing, and at the end a new line
-    /// unless there is a semicolon.
+    /// unless there is one of the two.
     fn print(&mut self) -> Result<StatementKind, Error> {
         let mut parts: Vec<(Expression, &'static str)> = Vec::new();
         while !self.is_line_end() && !self.is_word("else") {

@@ -17,6 +17,8 @@ SUB greet(who)
     RETURN
   END IF
   TALK "Hello, " + who + " of " + place
+  EXIT SUB
+  TALK "never"
 END SUB
 FUNCTION nothing_comes_back()
 END FUNCTION

@@ -21,3 +21,4 @@ TALK "a": TALK "b"
 TALK §
 IF (x = 1) {
 RETURN 5
+TALK 1 + NOT 2

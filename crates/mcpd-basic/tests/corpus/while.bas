@@ -3,7 +3,7 @@ n = 3
 WHILE n > 0
   TALK n
   n = n - 1
-WEND
+END WHILE
 WHILE TRUE
   FOR i = 1 TO 10
     IF i = 3 THEN EXIT FOR
