@@ -105,6 +105,8 @@ impl Rule {
     fn language(&self) -> &'static str {
         match self.dialect {
             None => "sh",
+            Some(Dialect::ScriptKit) => "ts",
+            Some(Dialect::Scriptlets) => "markdown",
             Some(Dialect::Basic) => "basic",
             Some(_) => "",
         }

@@ -14,6 +14,8 @@ use crate::{
 mod basic;
 mod draft;
 mod header;
+mod script_kit;
+mod scriptlet;
 mod sidecar;
 mod toml_text;
 
@@ -25,6 +27,10 @@ pub enum Dialect {
     Sidecar,
     /// TOML in comments between `# /// mcpd` and `# ///`.
     Header,
+    /// JavaScript or TypeScript with a `schema`, as Script Kit reads it.
+    ScriptKit,
+    /// Markdown with blocks of code, as Script Kit has it for short scripts.
+    Scriptlets,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
 }
@@ -92,6 +98,12 @@ impl Dialect {
             .map_or("", |(_, extension)| extension);
         match extension.to_ascii_lowercase().as_str() {
             "bas" => Some(Self::Basic),
+            "md" if scriptlet::is_file(path) => Some(Self::Scriptlets),
+            "ts" | "tsx" | "js" | "mjs" | "cjs" => {
+                // What was read of a large file may end inside of a character.
+                let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
+                script_kit::is_tool(valid).then_some(Self::ScriptKit)
+            }
             _ => None,
         }
     }
@@ -114,6 +126,8 @@ impl Dialect {
                 ..Described::of_file(sidecar::read(path, text))
             }],
             Self::Header => vec![Described::of_file(header::read(text))],
+            Self::ScriptKit => vec![script_kit::read(path, text)],
+            Self::Scriptlets => scriptlet::read(text),
             Self::Basic => {
                 let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
                 vec![Described {

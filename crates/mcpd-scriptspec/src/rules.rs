@@ -385,6 +385,54 @@ echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
 PARAM name string"#
     good r#"DESCRIPTION "Greet someone"
 PARAM name AS string DESCRIPTION "Who""#
+
+    SourceNotConstant "source-not-constant" Error in ScriptKit
+    "A file is read and not run to find out what it says of itself, so every value must stand there as it is."
+    bad r#"schema = { input: { count: { type: "integer", max: limits.count } } }"#
+    good r#"// Description: Counts
+schema = { input: { count: { type: "integer", max: 9, required: true, description: "How far" } } }"#
+
+    SourceUnusableName "source-unusable-name" Warning in ScriptKit
+    "A tool is called by the ASCII letters and digits of its name; without any, the name of its file is taken."
+    bad r#"// Name: 計算
+// Description: Counts
+schema = { input: { count: { type: "integer", required: true, description: "How far" } } }"#
+    good r#"// Name: Count
+// Description: Counts
+schema = { input: { count: { type: "integer", required: true, description: "How far" } } }"#
+
+    SourceDuplicateName "source-duplicate-name" Error in Scriptlets
+    "Of two tools in one file that have the same name, callers could reach only one."
+    bad r#"## Greet
+```sh
+echo hello
+```
+## greet!
+```sh
+echo hi
+```"#
+    good r#"## Greet
+Says hello.
+```sh
+echo hello
+```
+## Greet in short
+Says hi.
+```sh
+echo hi
+```"#
+
+    SourceMisplacedPlaceholder "source-misplaced-placeholder" Error in Scriptlets
+    "Values are passed as variables and never pasted into code, so a placeholder works only where a shell expands a variable."
+    bad r#"## Greet
+```sh
+echo 'hello {{name}}'
+```"#
+    good r#"## Greet
+Greets someone.
+```sh
+echo "hello {{name}}"
+```"#
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use crate::{
     json::{Kind, Member, Span, Value},
     parse::{HelpOutput, Parsed, parse},
     rules::Code,
+    suggest::suggest,
+    text,
 };
 
 /// What a text says of one tool, before it is checked.
@@ -76,6 +78,25 @@ impl Draft {
         }
     }
 
+    /// Reports a key that its object already has, where the checks to come won't see both.
+    pub(super) fn second_key(&mut self, key: &str, span: Span) {
+        let message = format!(
+            "the key {} stands here for the second time",
+            text::name(key)
+        );
+        self.fault(Code::DuplicateKey, span, message);
+    }
+
+    /// Reports a field that nobody reads.
+    pub(super) fn unknown_field(&mut self, field: &str, span: Span, known: &[&str]) {
+        let message = format!("unknown field {}", text::name(field));
+        let fault = self.fault(Code::UnknownField, span, message);
+        fault.help = Some(match suggest(field, known.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("known fields: {}", known.join(", ")),
+        });
+    }
+
     /// Checks it as if a script had printed it; every diagnostic is about the source.
     pub(super) fn finish(self) -> Parsed {
         let (metadata, options) = (Written::new(&self.metadata), Written::new(&self.options));
@@ -128,6 +149,42 @@ impl Node {
     /// An object without members.
     pub(super) fn object(span: Span) -> Self {
         Self::new(span, Literal::Object(Vec::new()))
+    }
+
+    /// The text of a string.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.value {
+            Literal::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The first member of this name.
+    pub(super) fn member(&self, key: &str) -> Option<&Self> {
+        let Literal::Object(entries) = &self.value else {
+            return None;
+        };
+        let entry = entries.iter().find(|entry| entry.key == key);
+        entry.map(|entry| &entry.value)
+    }
+
+    /// Whether it is an object without members.
+    pub(super) fn is_empty_object(&self) -> bool {
+        matches!(&self.value, Literal::Object(entries) if entries.is_empty())
+    }
+
+    /// The members of an object; none of another value.
+    pub(super) fn into_entries(self) -> Vec<Entry> {
+        match self.value {
+            Literal::Object(entries) => entries,
+            _ => Vec::new(),
+        }
+    }
+
+    /// The same with one more member, whose key stands where its value does.
+    pub(super) fn with(mut self, key: impl Into<String>, value: Self) -> Self {
+        self.add(key, value.span.clone(), value);
+        self
     }
 
     /// Adds a member to an object; of another value it makes nothing.

@@ -1,0 +1,195 @@
+//! Fields in the words of Script Kit → options in those of every script.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    dialect::draft::{Draft, Entry, Literal, Node},
+    rules::Code,
+    suggest::suggest,
+    text,
+};
+
+/// Fields of an input. Elements of a list have the first few of them.
+const FIELDS: &[&str] = &[
+    "type",
+    "min",
+    "max",
+    "items",
+    "properties",
+    "enum",
+    "pattern",
+    "required",
+    "description",
+    "example",
+    "examples",
+    "default",
+];
+
+const TYPES: &[&str] = &["string", "number", "integer", "boolean", "array", "object"];
+
+/// Where a field stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in crate::dialect) enum Place {
+    /// Among the inputs.
+    Input,
+    /// Among the properties of an object.
+    Property,
+    /// It is what each element of a list is.
+    Element,
+}
+
+impl Place {
+    /// How many of the fields mean something here.
+    fn fields(self) -> usize {
+        match self {
+            Self::Input => FIELDS.len(),
+            Self::Property => FIELDS.len() - 1,
+            Self::Element => 7,
+        }
+    }
+}
+
+/// `{ name: { type: … } }` → `{ "name": { "value_type": … } }`. What is no object is left as it is.
+pub(in crate::dialect) fn options(fields: Node, place: Place, draft: &mut Draft) -> Node {
+    let Literal::Object(entries) = fields.value else {
+        return fields;
+    };
+    let mut options = Node::object(fields.span);
+    for Entry {
+        key,
+        key_span,
+        value,
+    } in entries
+    {
+        options.add(key, key_span, definition(value, place, draft));
+    }
+    options
+}
+
+/// One option. What is no object is left as it is.
+fn definition(field: Node, place: Place, draft: &mut Draft) -> Node {
+    if !matches!(field.value, Literal::Object(_)) {
+        return field;
+    }
+    let mut option = Node::object(field.span.clone());
+    let mut size: Option<Node> = None;
+    let mut given = Types::default();
+    for entry in known(field, place, draft) {
+        match entry.key.as_str() {
+            "type" => given.declared = Some(entry),
+            "enum" => given.values = Some(entry),
+            "min" | "max" => {
+                let size = size.get_or_insert_with(|| Node::object(entry.key_span.clone()));
+                size.add(entry.key, entry.key_span, entry.value);
+            }
+            "items" => {
+                given.implied = Some("array");
+                let items = definition(of_elements(entry.value), Place::Element, draft);
+                option.add("items", entry.key_span, items);
+            }
+            "properties" => {
+                given.implied = Some("object");
+                let properties = options(entry.value, Place::Property, draft);
+                option.add("properties", entry.key_span, properties);
+            }
+            "example" => {
+                let span = entry.value.span.clone();
+                let examples = Node::new(span, Literal::Array(vec![entry.value]));
+                option.add("examples", entry.key_span, examples);
+            }
+            "default" => option.add("default_value", entry.key_span, entry.value),
+            _ => option.add(entry.key, entry.key_span, entry.value),
+        }
+    }
+    if let Some(size) = size {
+        option.add("size", size.span.clone(), size);
+    }
+    given.add_to(&mut option, draft);
+    option
+}
+
+/// `items: "string"` is as good as `items: { type: "string" }`.
+fn of_elements(items: Node) -> Node {
+    match items.value {
+        Literal::String(_) => Node::object(items.span.clone()).with("type", items),
+        _ => items,
+    }
+}
+
+/// The fields that mean something where they stand; the others are reported.
+fn known(field: Node, place: Place, draft: &mut Draft) -> Vec<Entry> {
+    let mut seen = BTreeSet::new();
+    let mut known = field.into_entries();
+    known.retain(|Entry { key, key_span, .. }| {
+        let span = key_span.clone();
+        match FIELDS.iter().position(|name| name == key) {
+            _ if !seen.insert(key.clone()) => draft.second_key(key, span),
+            Some(field) if field < place.fields() => return true,
+            Some(_) => {
+                let message = format!("`{key}` means nothing here");
+                draft.fault(Code::UnusedField, span, message);
+            }
+            None => draft.unknown_field(key, span, &FIELDS[..place.fields()]),
+        }
+        false
+    });
+    known
+}
+
+/// What says of which type a value is.
+#[derive(Default)]
+struct Types {
+    declared: Option<Entry>,
+    values: Option<Entry>,
+    /// By the fields that only one type has.
+    implied: Option<&'static str>,
+}
+
+impl Types {
+    fn add_to(self, option: &mut Node, draft: &mut Draft) {
+        let span = option.span.clone();
+        let declared = self.declared.as_ref();
+        let name = declared.and_then(|entry| value_type(entry, draft));
+        if let Some(Entry {
+            key,
+            key_span,
+            value,
+        }) = self.values
+        {
+            if let Some(name) = name.filter(|name| *name != "string") {
+                let message = format!("`enum` lists strings, but the type is `{name}`");
+                draft.fault(Code::ConflictingFields, key_span.clone(), message);
+            }
+            let choice = Node::object(value.span.clone()).with(key, value);
+            option.add("value_type", key_span, choice);
+            return;
+        }
+        let name = name.or(self.implied.filter(|_| declared.is_none()));
+        if let Some(name) = name {
+            let span = self.declared.map_or(span, |entry| entry.value.span);
+            option.add("value_type", span.clone(), Node::string(span, name));
+        }
+    }
+}
+
+/// The type in the words of every script.
+fn value_type(entry: &Entry, draft: &mut Draft) -> Option<&'static str> {
+    let span = entry.value.span.clone();
+    let Literal::String(name) = &entry.value.value else {
+        draft.fault(Code::FieldTypeMismatch, span, "`type` is not a string");
+        return None;
+    };
+    match TYPES.iter().find(|known| *known == name) {
+        Some(&"number") => Some("float"),
+        Some(known) => Some(known),
+        None => {
+            let message = format!("unknown type {}", text::name(name));
+            let fault = draft.fault(Code::UnknownValueType, span, message);
+            fault.help = Some(match suggest(name, TYPES.iter().copied()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("types are {}", TYPES.join(", ")),
+            });
+            None
+        }
+    }
+}

@@ -1,0 +1,387 @@
+//! Literals of JavaScript → values with their places. Nothing is evaluated: what is no literal is a fault.
+
+use super::{
+    scalar::{number, string},
+    scanner::{Kind, Scanner, Token},
+};
+use crate::{
+    diagnostic::{Diagnostic, Stream},
+    dialect::draft::{Literal, Node},
+    json::Span,
+    rules::Code,
+    text::excerpt,
+};
+
+/// Objects, lists and brackets inside each other, at most.
+const MAX_DEPTH: usize = 64;
+
+/// Characters of code that a message repeats.
+const MAX_EXCERPT: usize = 40;
+
+/// Why there is no value: it has been reported.
+#[derive(Debug)]
+pub(in crate::dialect) struct Reported;
+
+/// Reads the literals in a piece of code. What is wrong inside of one is reported, and the rest is read all the same.
+#[derive(Debug)]
+pub(in crate::dialect) struct Reader<'a> {
+    pub(super) scanner: Scanner<'a>,
+    pub(super) token: Token<'a>,
+    pub(in crate::dialect) faults: Vec<Diagnostic>,
+    /// Where the last token ended.
+    end: usize,
+    levels: usize,
+    /// Whether the text ends inside of brackets, which has been reported.
+    is_cut: bool,
+}
+
+impl<'a> Reader<'a> {
+    /// Of the code that begins at byte `start`.
+    pub(in crate::dialect) fn new(source: &'a str, start: usize) -> Self {
+        let mut scanner = Scanner::new(source, start);
+        let token = scanner.next();
+        Self {
+            scanner,
+            token,
+            faults: Vec::new(),
+            end: start,
+            levels: 0,
+            is_cut: false,
+        }
+    }
+
+    /// Where the last token ended.
+    pub(in crate::dialect) fn end(&self) -> usize {
+        self.end
+    }
+
+    /// The object that is all there is.
+    pub(in crate::dialect) fn only_object(&mut self) -> Result<Node, Reported> {
+        if !self.is_symbol("{") {
+            return self.expected("`{`");
+        }
+        let object = self.nested(Self::object)?;
+        match self.token.kind {
+            Kind::End => Ok(object),
+            _ => self.expected("nothing after the object"),
+        }
+    }
+
+    pub(super) fn advance(&mut self) -> Token<'a> {
+        self.end = self.token.span.end;
+        let next = self.scanner.next();
+        std::mem::replace(&mut self.token, next)
+    }
+
+    pub(super) fn is_symbol(&self, symbol: &str) -> bool {
+        self.token.kind == Kind::Symbol(symbol)
+    }
+
+    /// The expression that begins here, inside of `depth` brackets; `None` for `undefined`.
+    pub(in crate::dialect) fn expression(
+        &mut self,
+        depth: usize,
+    ) -> Result<Option<Node>, Reported> {
+        let start = self.token.span.start;
+        let value = self.value(depth)?;
+        self.end_of_value(start, depth)?;
+        Ok(value)
+    }
+
+    /// Passes what TypeScript can say of the value that began at `start`, which must then be over.
+    pub(super) fn end_of_value(&mut self, start: usize, depth: usize) -> Result<(), Reported> {
+        while matches!(self.token.kind, Kind::Word("as" | "satisfies"))
+            && !self.token.is_on_new_line
+        {
+            self.skip_type(depth);
+        }
+        if self.is_at_end(depth) {
+            return Ok(());
+        }
+        match self.token.kind {
+            Kind::Word(_) | Kind::Number | Kind::String | Kind::Template => self.expected("`,`"),
+            _ => self.not_literal(start, depth),
+        }
+    }
+
+    /// A value, and nothing of what follows it.
+    pub(super) fn value(&mut self, depth: usize) -> Result<Option<Node>, Reported> {
+        if self.is_at_end(depth) {
+            return self.expected("a value");
+        }
+        let span = self.token.span.clone();
+        let literal = match self.token.kind {
+            Kind::Symbol("{") => return self.nested(Self::object).map(Some),
+            Kind::Symbol("[") => return self.nested(Self::list).map(Some),
+            Kind::Symbol("(") => return self.nested(Self::group),
+            Kind::Symbol("-" | "+") => return self.signed(depth).map(Some),
+            Kind::Word("undefined") => {
+                self.advance();
+                return Ok(None);
+            }
+            Kind::Word("null") => Literal::Null,
+            Kind::Word("true") => Literal::Boolean(true),
+            Kind::Word("false") => Literal::Boolean(false),
+            Kind::Number => Literal::Number(self.text(number)?),
+            Kind::String | Kind::Template => Literal::String(self.text(string)?),
+            Kind::Open => return self.unclosed(),
+            _ => return self.not_literal(span.start, depth),
+        };
+        if !matches!(literal, Literal::Number(_) | Literal::String(_)) {
+            self.advance();
+        }
+        Ok(Some(Node::new(span, literal)))
+    }
+
+    /// The text or number that the next token stands for, which is passed.
+    fn text(&mut self, read: fn(&str) -> Result<String, &'static str>) -> Result<String, Reported> {
+        let token = self.advance();
+        read(&self.scanner.source()[token.span.clone()]).map_err(|message| {
+            self.fault(Code::SourceSyntax, token.span, message);
+            Reported
+        })
+    }
+
+    fn signed(&mut self, depth: usize) -> Result<Node, Reported> {
+        let sign = self.advance();
+        if self.token.kind != Kind::Number {
+            return self.not_literal(sign.span.start, depth);
+        }
+        let minus = if sign.kind == Kind::Symbol("-") {
+            "-"
+        } else {
+            ""
+        };
+        let number = format!("{minus}{}", self.text(number)?);
+        Ok(Node::new(
+            sign.span.start..self.end,
+            Literal::Number(number),
+        ))
+    }
+
+    fn nested<T>(
+        &mut self,
+        read: fn(&mut Self, &Token<'a>) -> Result<T, Reported>,
+    ) -> Result<T, Reported> {
+        let open = self.advance();
+        if self.levels == MAX_DEPTH {
+            self.skip(open.depth);
+            let message = format!("more than {MAX_DEPTH} objects and lists inside each other");
+            self.fault(Code::NestingTooDeep, open.span, message);
+            return Err(Reported);
+        }
+        self.levels += 1;
+        let value = read(self, &open);
+        self.levels -= 1;
+        value
+    }
+
+    fn group(&mut self, open: &Token<'a>) -> Result<Option<Node>, Reported> {
+        let value = self.expression(open.depth + 1);
+        if self.closes(open, ")") {
+            self.advance();
+            return value;
+        }
+        value?;
+        self.unclosed_bracket(open, ")")
+    }
+
+    fn list(&mut self, open: &Token<'a>) -> Result<Node, Reported> {
+        let mut items = Vec::new();
+        self.parts(open, "]", |reader, depth| {
+            let start = reader.token.span.start;
+            match reader.expression(depth)? {
+                Some(item) => items.push(item),
+                None => reader.fault(
+                    Code::SourceNotConstant,
+                    start..reader.end,
+                    "`undefined` is no value of a list",
+                ),
+            }
+            Ok(())
+        })?;
+        Ok(Node::new(open.span.start..self.end, Literal::Array(items)))
+    }
+
+    /// An object. A part that is not understood is `null` in it, so that it is not taken for empty.
+    fn object(&mut self, open: &Token<'a>) -> Result<Node, Reported> {
+        let mut object = Node::object(open.span.clone());
+        // What there is of an object that is not closed says more than nothing.
+        let _ = self.parts(open, "}", |reader, depth| {
+            let start = reader.token.span.start;
+            let member = reader.member(depth, &mut object);
+            if member.is_err() {
+                let span = start..reader.end.max(start);
+                object.add("", span.clone(), Node::new(span, Literal::Null));
+            }
+            member
+        });
+        object.span.end = self.end;
+        Ok(object)
+    }
+
+    fn member(&mut self, depth: usize, object: &mut Node) -> Result<(), Reported> {
+        let span = self.token.span.clone();
+        let key = match self.token.kind {
+            Kind::Word(word) => {
+                self.advance();
+                word.to_owned()
+            }
+            Kind::String => self.text(string)?,
+            Kind::Number => self.text(number)?,
+            Kind::Open => return self.unclosed(),
+            _ if self.is_at_end(depth) => return self.expected("a key"),
+            _ => return self.not_literal(span.start, depth),
+        };
+        if !self.is_symbol(":") {
+            return self.not_literal(span.start, depth);
+        }
+        self.advance();
+        let value = self.expression(depth);
+        match value {
+            Ok(Some(value)) => object.add(key, span, value),
+            Ok(None) => {}
+            Err(Reported) => object.add(key, span.clone(), Node::new(span, Literal::Null)),
+        }
+        Ok(())
+    }
+
+    /// Everything between two brackets, of which the first was passed, and the second one.
+    fn parts(
+        &mut self,
+        open: &Token<'a>,
+        close: &'static str,
+        mut part: impl FnMut(&mut Self, usize) -> Result<(), Reported>,
+    ) -> Result<(), Reported> {
+        let depth = open.depth + 1;
+        while !self.closes(open, close) {
+            if self.token.kind == Kind::End || self.token.depth < depth {
+                return self.unclosed_bracket(open, close);
+            }
+            let start = self.token.span.start;
+            let is_understood = part(self, depth).is_ok();
+            if self.token.depth < depth || self.token.kind == Kind::End {
+                continue;
+            }
+            let is_separated = self.is_symbol(",");
+            if is_understood && !is_separated {
+                let _ = self.expected::<()>(&format!("`,` or `{close}`"));
+            }
+            if is_separated || self.is_symbol(";") || self.token.span.start == start {
+                self.advance();
+            }
+        }
+        self.advance();
+        Ok(())
+    }
+
+    fn closes(&self, open: &Token<'a>, close: &str) -> bool {
+        self.token.depth == open.depth && self.is_symbol(close)
+    }
+
+    /// Whether an expression inside of `depth` brackets can go no further.
+    fn is_at_end(&self, depth: usize) -> bool {
+        let Token { kind, .. } = self.token;
+        kind == Kind::End
+            || self.token.depth < depth
+            || self.token.depth == depth && matches!(kind, Kind::Symbol("," | ";"))
+            || depth == 0 && self.token.is_on_new_line && self.token.starts_statement
+    }
+
+    /// Passes everything up to the end of the expression.
+    fn skip(&mut self, depth: usize) {
+        while !self.is_at_end(depth) {
+            self.advance();
+        }
+    }
+
+    /// Passes `as`, `satisfies` or `:` and a type, in which commas can stand between `<` and `>`.
+    pub(super) fn skip_type(&mut self, depth: usize) {
+        let mut angles = 0_usize;
+        loop {
+            self.advance();
+            match self.token.kind {
+                Kind::End => return,
+                Kind::Symbol("<") => angles += 1,
+                Kind::Symbol(">") => angles = angles.saturating_sub(1),
+                Kind::Symbol("=") if depth == self.token.depth => return,
+                Kind::Word("as" | "satisfies") if angles == 0 && self.token.depth == depth => {
+                    return;
+                }
+                Kind::Symbol(",") if angles > 0 && self.token.depth == depth => {}
+                _ if self.is_at_end(depth) => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// The expression that began at `start` is more than a literal.
+    fn not_literal<T>(&mut self, start: usize, depth: usize) -> Result<T, Reported> {
+        let is_regex = self.token.kind == Kind::Regex && self.token.span.start == start;
+        while !self.is_at_end(depth) {
+            if self.token.kind == Kind::Open {
+                return self.unclosed();
+            }
+            self.advance();
+        }
+        let span = start..self.end.max(start);
+        let code = excerpt(&self.scanner.source()[span.clone()], MAX_EXCERPT);
+        let help = if is_regex {
+            "write the regular expression as a string"
+        } else {
+            "write the value itself: nothing is run to find out what a script says of itself"
+        };
+        self.fault(
+            Code::SourceNotConstant,
+            span,
+            format!("`{code}` is no literal"),
+        );
+        if let Some(fault) = self.faults.last_mut() {
+            fault.help = Some(help.to_owned());
+        }
+        Err(Reported)
+    }
+
+    pub(super) fn expected<T>(&mut self, what: &str) -> Result<T, Reported> {
+        let Token { kind, span, .. } = self.token.clone();
+        let found = match kind {
+            Kind::End => "the end of the text".to_owned(),
+            _ => format!(
+                "`{}`",
+                excerpt(&self.scanner.source()[span.clone()], MAX_EXCERPT)
+            ),
+        };
+        self.fault(
+            Code::SourceSyntax,
+            span,
+            format!("expected {what}, found {found}"),
+        );
+        Err(Reported)
+    }
+
+    fn unclosed<T>(&mut self) -> Result<T, Reported> {
+        let token = self.advance();
+        self.fault(
+            Code::SourceSyntax,
+            token.span,
+            "the text has no closing quote",
+        );
+        self.is_cut = self.token.kind == Kind::End;
+        Err(Reported)
+    }
+
+    fn unclosed_bracket<T>(&mut self, open: &Token<'a>, close: &str) -> Result<T, Reported> {
+        // Those around it are not closed either.
+        if !self.is_cut {
+            let message = format!("there is no `{close}` to this");
+            self.fault(Code::SourceSyntax, open.span.clone(), message);
+        }
+        self.is_cut = self.token.kind == Kind::End;
+        Err(Reported)
+    }
+
+    fn fault(&mut self, code: Code, span: Span, message: impl Into<String>) {
+        self.faults
+            .push(Diagnostic::new(code, Stream::Source, span, message.into()));
+    }
+}

@@ -1,0 +1,260 @@
+//! Scriptlets: Markdown files in which each heading with a block of code is a tool.
+//!
+//! Comments in HTML, or blocks called `metadata` and `schema`, say more of it, in the words of Script Kit. What stands in
+//! `{{ }}` in the code is an input; it reaches the code as a variable and is never pasted into it.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Body, Described,
+    draft::{Entry, Node},
+    script_kit::{Description, Reader, comment_line, slug},
+};
+use crate::{diagnostic::Diagnostic, json::Span, rules::Code, suggest::suggest, text};
+
+mod language;
+mod placeholder;
+mod section;
+mod shell;
+
+use language::Language;
+use section::{Block, Section, Text, sections};
+
+/// Whether the file at `path` holds scriptlets.
+pub(super) fn is_file(path: &str) -> bool {
+    let path = path.to_ascii_lowercase();
+    let (directories, name) = path.rsplit_once('/').unwrap_or(("", &path));
+    let is_among_them = directories
+        .split('/')
+        .any(|directory| directory == "scriptlets");
+    name.ends_with(".scriptlets.md") || is_among_them && name.ends_with(".md")
+}
+
+pub(super) fn read(source: &str) -> Vec<Described> {
+    let mut taken = BTreeSet::new();
+    let scriptlets = sections(source).into_iter().filter(Section::is_tool);
+    scriptlets
+        .map(|section| Scriptlet::new(source, &section).read(&section, &mut taken))
+        .collect()
+}
+
+/// One section, and what was found out about it.
+struct Scriptlet<'a> {
+    source: &'a str,
+    description: Description,
+    /// What is wrong with literals.
+    faults: Vec<Diagnostic>,
+}
+
+impl<'a> Scriptlet<'a> {
+    fn new(source: &'a str, section: &Section) -> Self {
+        Self {
+            source,
+            description: Description::new(section.heading.span.clone()),
+            faults: Vec::new(),
+        }
+    }
+
+    fn read(mut self, section: &Section, taken: &mut BTreeSet<String>) -> Described {
+        for comment in &section.comments {
+            self.metadata(comment);
+        }
+        if let Some(open) = &section.open_comment {
+            let message = "the comment is never closed";
+            self.description
+                .fault(Code::SourceSyntax, open.clone(), message);
+        }
+        let mut code: Option<&Block> = None;
+        for block in &section.blocks {
+            match block.name.as_str() {
+                "metadata" => self.metadata(&block.span),
+                "schema" => {
+                    if let Some(schema) = self.object(&block.span) {
+                        self.description.schema(schema);
+                    }
+                }
+                _ if code.is_none() => code = Some(block),
+                _ => {
+                    let message = "only the first block of code in a section is run";
+                    self.description
+                        .fault(Code::UnusedField, block.name_span.clone(), message);
+                }
+            }
+        }
+        self.say("name", &section.heading);
+        if let Some(paragraph) = &section.paragraph {
+            self.say("description", paragraph);
+        }
+        let path = self.path(taken);
+        let body = code.and_then(|block| self.body(section, block));
+        Described {
+            path,
+            parsed: self.description.finish(self.faults),
+            body: body.unwrap_or(Body::File),
+        }
+    }
+
+    fn say(&mut self, key: &str, text: &Text) {
+        self.description.say(Entry {
+            key: key.to_owned(),
+            key_span: text.span.clone(),
+            value: Node::string(text.span.clone(), text.text.clone()),
+        });
+    }
+
+    fn path(&mut self, taken: &mut BTreeSet<String>) -> Option<String> {
+        let title = self.description.title()?;
+        let (slug, span) = (slug(title.text()?), title.span.clone());
+        if slug.is_empty() {
+            let message = "the heading has no letter from A to Z and no digit to call the tool by";
+            self.description.fault(Code::SourceSyntax, span, message);
+            return None;
+        }
+        if !taken.insert(slug.clone()) {
+            let message = format!("a second scriptlet with the name `{slug}`");
+            let fault = self
+                .description
+                .fault(Code::SourceDuplicateName, span, message);
+            fault.help = Some("give one of them another heading".to_owned());
+        }
+        Some(format!("scriptlets/{slug}"))
+    }
+
+    /// What a comment says: an object, or lines such as `Name: value`, of which `input` and `output` have objects.
+    fn metadata(&mut self, span: &Span) {
+        if self.source[span.clone()].trim_start().starts_with('{') {
+            if let Some(object) = self.object(span) {
+                let (schema, metadata) = split(object);
+                self.description.metadata(metadata);
+                if !schema.is_empty_object() {
+                    self.description.schema(schema);
+                }
+            }
+            return;
+        }
+        let mut schema = Node::object(span.clone());
+        let mut start = span.start;
+        while start < span.end {
+            let rest = &self.source[start..span.end];
+            let line = rest.lines().next().unwrap_or_default();
+            start += match self.field(line, start, span.end, &mut schema) {
+                Some(length) => length,
+                None => rest.find('\n').map_or(rest.len(), |end| end + 1),
+            };
+        }
+        if !schema.is_empty_object() {
+            self.description.schema(schema);
+        }
+    }
+
+    /// One line; if it begins an object, the length of what ends with it.
+    fn field(&mut self, line: &str, start: usize, end: usize, schema: &mut Node) -> Option<usize> {
+        if let Some(said) = comment_line(line, start) {
+            self.description.say(said);
+            return None;
+        }
+        let (key, value) = line.split_once(':')?;
+        let is_schema = ["input", "output"]
+            .iter()
+            .find(|name| key.trim().eq_ignore_ascii_case(name));
+        let name = is_schema.filter(|_| value.trim_start().starts_with('{'))?;
+        let value_start = start + line.len() - value.trim_start().len();
+        let mut reader = Reader::new(&self.source[..end], value_start);
+        let value = reader.expression(0);
+        self.faults.append(&mut reader.faults);
+        let length = reader.end().max(start + 1) - start;
+        if let Ok(Some(value)) = value {
+            schema.add(*name, start..start + key.len(), value);
+        }
+        Some(length)
+    }
+
+    /// The one object at `span`.
+    fn object(&mut self, span: &Span) -> Option<Node> {
+        let mut reader = Reader::new(&self.source[..span.end], span.start);
+        let object = reader.only_object();
+        self.faults.append(&mut reader.faults);
+        object.ok()
+    }
+
+    fn body(&mut self, section: &Section, block: &Block) -> Option<Body> {
+        let Some(language) = Language::of(&block.name) else {
+            let message = format!("unknown language {}", text::name(&block.name));
+            let fault =
+                self.description
+                    .fault(Code::UnknownChoice, block.name_span.clone(), message);
+            fault.help = Some(match suggest(&block.name, language::names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "languages are {}",
+                    language::names().collect::<Vec<_>>().join(", ")
+                ),
+            });
+            return None;
+        };
+        let mut text = String::new();
+        let shared = section.shared.iter();
+        let same = shared
+            .filter(|shared| Language::of(&shared.name).is_some_and(|other| other == language));
+        for block in same.chain([block]) {
+            text.push_str(&self.code(block, language));
+        }
+        Some(Body::Code {
+            extension: language.extension.to_owned(),
+            text,
+        })
+    }
+
+    /// The code of a block with variables for placeholders, each of which is an input.
+    fn code(&mut self, block: &Block, language: Language) -> String {
+        let options = self.description.options();
+        let is_number = |name: &str| {
+            let value_type = options
+                .member(name)
+                .and_then(|option| option.member("value_type"));
+            matches!(value_type.and_then(Node::text), Some("integer" | "float"))
+        };
+        let (text, placeholders) = language.fill(&block.code, &is_number);
+        for placeholder in placeholders {
+            let span = block.source_of(&placeholder.span);
+            if let Some(message) = placeholder.fault {
+                let help = if message == shell::ARITHMETIC {
+                    format!("declare `{}` as an `integer`", placeholder.name)
+                } else {
+                    language.reading(&placeholder.name)
+                };
+                let fault =
+                    self.description
+                        .fault(Code::SourceMisplacedPlaceholder, span.clone(), message);
+                fault.help = Some(help);
+            }
+            let options = self.description.options();
+            if options.member(&placeholder.name).is_none() {
+                let input = Node::object(span.clone())
+                    .with("value_type", Node::string(span.clone(), "string"))
+                    .with("required", Node::boolean(span.clone(), true));
+                options.add(placeholder.name, span, input);
+            }
+        }
+        text
+    }
+}
+
+/// The fields of a schema, and the others.
+fn split(object: Node) -> (Node, Node) {
+    let mut parts = [
+        Node::object(object.span.clone()),
+        Node::object(object.span.clone()),
+    ];
+    for Entry {
+        key,
+        key_span,
+        value,
+    } in object.into_entries()
+    {
+        let is_schema = matches!(key.as_str(), "input" | "output");
+        parts[usize::from(!is_schema)].add(key, key_span, value);
+    }
+    let [schema, metadata] = parts;
+    (schema, metadata)
+}

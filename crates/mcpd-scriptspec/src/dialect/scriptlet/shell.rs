@@ -1,0 +1,412 @@
+//! Placeholders in shell code → variables, quoted so that a value stays one word whatever is in it.
+//!
+//! What a variable expands to is not read as code again, but for arithmetic, where only numbers are let in. Where a shell
+//! would not expand it, or where it is hard to tell how it would be quoted, a placeholder is a fault.
+
+use std::collections::VecDeque;
+
+use super::{
+    language::variable,
+    placeholder::{self, Placeholder, placeholders},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shell {
+    /// What POSIX has.
+    Plain,
+    /// Bash and Zsh.
+    Extended,
+    Fish,
+}
+
+const SINGLE_QUOTES: &str = "nothing is expanded between single quotes";
+const QUOTED_DOCUMENT: &str = "nothing is expanded in a here-document whose delimiter is quoted";
+const DOCUMENT_WITH_COMMANDS: &str =
+    "in a here-document with commands it can't be told how the value would be quoted";
+pub(super) const ARITHMETIC: &str =
+    "arithmetic runs what a text says, so only an `integer` or a `number` can stand in it";
+const EXPANSION: &str = "a value can't stand inside of `${ }`";
+const UNCLEAR: &str = "it can't be told how the value would be quoted here";
+
+/// The code with variables in place of placeholders.
+pub(super) fn fill(
+    code: &str,
+    shell: Shell,
+    is_number: &dyn Fn(&str) -> bool,
+) -> (String, Vec<Placeholder>) {
+    let mut filler = Filler {
+        code,
+        shell,
+        is_number,
+        at: 0,
+        output: String::with_capacity(code.len()),
+        placeholders: Vec::new(),
+        around: Vec::new(),
+        documents: VecDeque::new(),
+        quotes: 0,
+        expansions: 0,
+        comparing: (0, false),
+        is_unclear: false,
+    };
+    while filler.at < code.len() {
+        filler.step();
+    }
+    (filler.output, filler.placeholders)
+}
+
+/// What the code at hand stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    /// `( )` or `$( )`
+    Brackets,
+    /// `" "`
+    Quotes,
+    /// Two `` ` ``.
+    Backticks,
+    /// `${ }`
+    Expansion,
+    /// `(( ))` or `$(( ))`, and how many brackets are open inside.
+    Arithmetic(usize),
+}
+
+/// A here-document that begins on the next line.
+#[derive(Debug)]
+struct Document {
+    delimiter: String,
+    is_quoted: bool,
+    /// Whether tabs may stand before its lines.
+    is_indented: bool,
+}
+
+struct Filler<'a> {
+    code: &'a str,
+    shell: Shell,
+    is_number: &'a dyn Fn(&str) -> bool,
+    at: usize,
+    output: String,
+    placeholders: Vec<Placeholder>,
+    around: Vec<Around>,
+    /// How many of these are quotes and expansions.
+    quotes: usize,
+    expansions: usize,
+    documents: VecDeque<Document>,
+    /// Where the line ends whose comparisons were looked for, and whether there are any.
+    comparing: (usize, bool),
+    /// Whether something came after which this reader may be wrong about quotes.
+    is_unclear: bool,
+}
+
+impl Filler<'_> {
+    fn rest(&self) -> &str {
+        &self.code[self.at..]
+    }
+
+    /// Passes a few characters as they are.
+    fn copy(&mut self, length: usize) {
+        self.output.push_str(&self.code[self.at..self.at + length]);
+        self.at += length;
+    }
+
+    fn enter(&mut self, around: Around, length: usize) {
+        self.around.push(around);
+        self.quotes += usize::from(around == Around::Quotes);
+        self.expansions += usize::from(around == Around::Expansion);
+        self.copy(length);
+    }
+
+    fn leave(&mut self, length: usize) {
+        let left = self.around.pop();
+        self.quotes -= usize::from(left == Some(Around::Quotes));
+        self.expansions -= usize::from(left == Some(Around::Expansion));
+        self.copy(length);
+    }
+
+    fn step(&mut self) {
+        if let Some((name, length)) = placeholder::first(self.rest()) {
+            let name = name.to_owned();
+            return self.placeholder(name, length);
+        }
+        match self.around.last() {
+            Some(Around::Quotes) => self.quoted(),
+            Some(Around::Expansion) => self.expansion(),
+            Some(Around::Arithmetic(open)) => self.arithmetic(*open),
+            Some(Around::Brackets | Around::Backticks) | None => self.plain(),
+        }
+    }
+
+    /// Code outside of quotes.
+    fn plain(&mut self) {
+        let starts_word = self.starts_word();
+        let rest = self.rest();
+        let is_fish = self.shell == Shell::Fish;
+        match rest.as_bytes()[0] {
+            b'\'' => self.single_quoted(1, is_fish),
+            b'$' if rest.starts_with("$'") && !is_fish => {
+                // Only some shells have escapes in it.
+                self.is_unclear |= self.shell == Shell::Plain;
+                self.single_quoted(2, true);
+            }
+            b'"' => self.enter(Around::Quotes, 1),
+            b'#' if starts_word => self.copy(line_length(rest)),
+            b'\n' => self.line_end(),
+            b'(' if rest.starts_with("((") && starts_word && !is_fish => {
+                self.enter(Around::Arithmetic(0), 2);
+            }
+            b'(' => self.enter(Around::Brackets, 1),
+            b')' if self.around.last() == Some(&Around::Brackets) => self.leave(1),
+            b'<' if rest.starts_with("<<<") => self.copy(3),
+            b'<' if rest.starts_with("<<") && !is_fish => self.document(),
+            b'c' if starts_word && is_case(rest) => {
+                // The brackets of its patterns have no partners.
+                self.is_unclear |= !self.around.is_empty();
+                self.copy(4);
+            }
+            _ => self.anywhere(),
+        }
+    }
+
+    fn quoted(&mut self) {
+        match self.rest().as_bytes()[0] {
+            b'"' => self.leave(1),
+            _ => self.anywhere(),
+        }
+    }
+
+    fn expansion(&mut self) {
+        match self.rest().as_bytes()[0] {
+            b'}' => self.leave(1),
+            b'"' => self.enter(Around::Quotes, 1),
+            b'\'' if self.quotes == 0 => self.single_quoted(1, false),
+            _ => self.anywhere(),
+        }
+    }
+
+    fn arithmetic(&mut self, open: usize) {
+        let is_end = self.rest().starts_with("))");
+        match self.rest().as_bytes()[0] {
+            b'(' => self.arithmetic_bracket(open + 1),
+            b')' if open > 0 => self.arithmetic_bracket(open - 1),
+            b')' if is_end => self.leave(2),
+            b')' => {
+                // It was no arithmetic.
+                self.is_unclear = true;
+                self.leave(1);
+            }
+            _ => self.anywhere(),
+        }
+    }
+
+    fn arithmetic_bracket(&mut self, open: usize) {
+        self.around.pop();
+        self.enter(Around::Arithmetic(open), 1);
+    }
+
+    /// What means the same inside of double quotes and outside of them.
+    fn anywhere(&mut self) {
+        let rest = self.rest();
+        let first = rest.chars().next().map_or(1, char::len_utf8);
+        let is_fish = self.shell == Shell::Fish;
+        match rest.as_bytes()[0] {
+            b'\\' => {
+                let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
+                self.copy(1 + escaped);
+            }
+            b'$' if rest.starts_with("$((") && !is_fish => self.enter(Around::Arithmetic(0), 3),
+            b'$' if rest.starts_with("$(") => self.enter(Around::Brackets, 2),
+            b'$' if rest.starts_with("${") && !rest.starts_with("${{") && !is_fish => {
+                self.enter(Around::Expansion, 2)
+            }
+            b'$' if rest.starts_with("$[") && !is_fish => {
+                self.is_unclear = true;
+                self.copy(2);
+            }
+            b'`' if self.around.last() == Some(&Around::Backticks) => self.leave(1),
+            b'`' if !is_fish => {
+                self.is_unclear |= self.quotes > 0;
+                self.enter(Around::Backticks, 1);
+            }
+            _ => self.copy(first),
+        }
+    }
+
+    fn placeholder(&mut self, name: String, length: usize) {
+        let variable = variable(&name);
+        let is_number = (self.is_number)(&name);
+        let is_arithmetic = matches!(self.around.last(), Some(Around::Arithmetic(_)));
+        let is_fish = self.shell == Shell::Fish;
+        let is_quoted = self.around.last() == Some(&Around::Quotes);
+        let fault = if self.is_unclear {
+            Some(UNCLEAR)
+        } else if self.expansions > 0 {
+            Some(EXPANSION)
+        } else if !is_number && (is_arithmetic || self.is_compared()) {
+            Some(ARITHMETIC)
+        } else {
+            None
+        };
+        let text = match (is_fish, is_quoted || is_arithmetic) {
+            (true, true) => format!("\"\"${variable}\"\""),
+            (true, false) => format!("\"${variable}\""),
+            (false, true) => format!("${{{variable}}}"),
+            (false, false) => format!("\"${{{variable}}}\""),
+        };
+        self.output.push_str(&text);
+        self.found(name, self.at, length, fault);
+        self.at += length;
+    }
+
+    /// Whether the shell may calculate with the value: as an index, or in a comparison on this line.
+    fn is_compared(&mut self) -> bool {
+        const COMPARISONS: &[&str] = &[" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge "];
+        if self.shell != Shell::Extended {
+            return false;
+        }
+        if self.at >= self.comparing.0 {
+            let start = self.code[..self.at].rfind('\n').map_or(0, |end| end + 1);
+            let line = &self.code[start..];
+            let line = &line[..line_length(line)];
+            let is_comparing =
+                line.contains('[') && COMPARISONS.iter().any(|sign| line.contains(sign));
+            self.comparing = (start + line.len(), is_comparing);
+        }
+        self.comparing.1 || self.code[..self.at].ends_with('[')
+    }
+
+    fn found(&mut self, name: String, start: usize, length: usize, fault: Option<&'static str>) {
+        self.placeholders.push(Placeholder {
+            name,
+            span: start..start + length,
+            fault,
+        });
+    }
+
+    /// Text between single quotes, of which the first are `opening` characters long.
+    fn single_quoted(&mut self, opening: usize, has_escapes: bool) {
+        let mut chars = self.rest()[opening..].char_indices();
+        let mut length = self.rest().len();
+        while let Some((place, char)) = chars.next() {
+            if char == '\'' {
+                length = opening + place + 1;
+                break;
+            }
+            if char == '\\' && has_escapes {
+                chars.next();
+            }
+        }
+        self.unexpanded(length, Some(SINGLE_QUOTES));
+    }
+
+    /// Passes text as it is; placeholders in it have this fault.
+    fn unexpanded(&mut self, length: usize, fault: Option<&'static str>) {
+        let text = &self.code[self.at..self.at + length];
+        let start = self.at;
+        for (name, span) in placeholders(text) {
+            self.found(name.to_owned(), start + span.start, span.len(), fault);
+        }
+        self.copy(length);
+    }
+
+    /// `<<` and the delimiter of a document.
+    fn document(&mut self) {
+        let rest = self.rest();
+        let is_indented = rest[2..].starts_with('-');
+        let prefix = if is_indented { 3 } else { 2 };
+        let blank = rest[prefix..].len() - rest[prefix..].trim_start_matches([' ', '\t']).len();
+        let word = &rest[prefix + blank..];
+        let mut delimiter = String::new();
+        let mut length = word.len();
+        let mut quote = None;
+        for (place, char) in word.char_indices() {
+            match char {
+                '\'' | '"' if quote.is_none() => quote = Some(char),
+                _ if quote == Some(char) => quote = None,
+                '\\' if quote.is_none() => {}
+                _ if quote.is_none() && (char.is_whitespace() || ";|&<>()".contains(char)) => {
+                    length = place;
+                    break;
+                }
+                _ => delimiter.push(char),
+            }
+        }
+        let is_quoted = word[..length].contains(['\'', '"', '\\']);
+        let total = prefix + blank + length;
+        // `<<` alone is a shift of bits, or a mistake.
+        if !delimiter.is_empty() {
+            self.documents.push_back(Document {
+                delimiter,
+                is_quoted,
+                is_indented,
+            });
+        }
+        self.copy(total);
+    }
+
+    /// The end of a line, and the documents that begin after it.
+    fn line_end(&mut self) {
+        self.copy(1);
+        while let Some(document) = self.documents.pop_front() {
+            let length = document.length(self.rest());
+            let body = &self.rest()[..length];
+            let fault = if document.is_quoted {
+                Some(QUOTED_DOCUMENT)
+            } else if body.contains("$(") || body.contains('`') || body.contains("${") {
+                Some(DOCUMENT_WITH_COMMANDS)
+            } else {
+                None
+            };
+            if fault.is_some() {
+                self.unexpanded(length, fault);
+            } else {
+                self.expanded(length);
+            }
+        }
+    }
+
+    /// Text in which variables are expanded and nothing else.
+    fn expanded(&mut self, length: usize) {
+        let code = self.code;
+        let (start, end) = (self.at, self.at + length);
+        for (name, span) in placeholders(&code[start..end]) {
+            self.copy(start + span.start - self.at);
+            self.output.push_str(&format!("${{{}}}", variable(name)));
+            self.found(name.to_owned(), self.at, span.len(), None);
+            self.at += span.len();
+        }
+        self.copy(end - self.at);
+    }
+
+    fn starts_word(&self) -> bool {
+        let before = self.code[..self.at].chars().next_back();
+        before.is_none_or(|char| char.is_whitespace() || ";&|()`".contains(char))
+    }
+}
+
+impl Document {
+    /// How long it is, its last line included.
+    fn length(&self, text: &str) -> usize {
+        let mut length = 0;
+        for line in text.split_inclusive('\n') {
+            length += line.len();
+            let line = line.trim_end_matches(['\r', '\n']);
+            let line = if self.is_indented {
+                line.trim_start_matches('\t')
+            } else {
+                line
+            };
+            if line == self.delimiter {
+                break;
+            }
+        }
+        length
+    }
+}
+
+fn line_length(text: &str) -> usize {
+    text.find('\n').unwrap_or(text.len())
+}
+
+/// Whether a text begins with the word `case`.
+fn is_case(text: &str) -> bool {
+    text.strip_prefix("case")
+        .is_some_and(|rest| rest.starts_with([' ', '\t', '\n']))
+}
