@@ -168,7 +168,9 @@ impl System {
         let resources = resources(&limits_at(level, &command.limits), level);
         let isolation = confinement.isolation.as_ref();
         let namespaces = isolation.map(Isolation::namespaces).transpose();
-        let namespaces = namespaces.map_err(failed)?.flatten();
+        let namespaces = namespaces
+            .map_err(|error| lacks_first_process(error, program))?
+            .flatten();
         let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
         let directory = confinement.directory(command).map(text).transpose();
         let directory = directory.map_err(failed)?;
@@ -409,6 +411,24 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
             step: step.describe(),
             source: error,
         },
+    }
+}
+
+/// Without the first process there is nobody to start the program in its namespaces.
+fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
+    let program = program.to_owned();
+    if !is_refusal(&error) {
+        return StartError::Resource {
+            program,
+            source: error,
+        };
+    }
+    let reason = format!(
+        "their first process can't be made ({error}); `vm.memfd_noexec` or a security module may forbid programs in memory"
+    );
+    StartError::Unenforceable {
+        program,
+        missing: vec![MissingMechanism::new(NAMESPACES, reason)],
     }
 }
 

@@ -58,6 +58,8 @@ impl Isolation {
         &self.directory
     }
 
+    /// What its processes live in. `None` once they do.
+    ///
     /// # Errors
     ///
     /// The first process can't be had on this system.
