@@ -55,6 +55,9 @@ pub struct Config {
     /// exactly at every level. If this process is in that group itself it moves into one below it (Linux).
     pub cgroup: Option<PathBuf>,
     /// Where confined runs have their temporary directories, and long outputs their files. The system's place for them.
+    ///
+    /// Nobody else may be able to write this directory or one above it, unless it is sticky as `/tmp` is: they could put
+    /// another in its place.
     pub temporary: Option<PathBuf>,
 }
 
