@@ -1,5 +1,7 @@
 //! How far a process is confined: what is asked for, as plain data.
 
+mod secrets;
+
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
@@ -181,10 +183,15 @@ impl Sandbox {
         self
     }
 
-    /// Runs the process as somebody else.
+    /// Runs the process as somebody else, whose secrets are hidden from it too.
     #[must_use]
     pub fn run_as(mut self, run_as: RunAs) -> Self {
         self.run_as = Some(run_as);
+        for path in secrets::of_user(run_as.user) {
+            if !self.hidden.contains(&path) {
+                self.hidden.push(path);
+            }
+        }
         self
     }
 
@@ -232,45 +239,10 @@ impl Sandbox {
 
     /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
     ///
-    /// Paths below the home directory of the caller, and those of the system.
+    /// Paths below the home directory of the caller and where its `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and
+    /// `XDG_STATE_HOME` lead instead, and those of the system.
     pub fn secrets() -> Vec<PathBuf> {
-        const HOME: &[&str] = &[
-            ".ssh",
-            ".gnupg",
-            ".aws",
-            ".azure",
-            ".config/gcloud",
-            ".config/gh",
-            ".config/mcpd",
-            ".kube",
-            ".docker",
-            ".netrc",
-            ".git-credentials",
-            ".npmrc",
-            ".pypirc",
-            ".cargo/credentials",
-            ".cargo/credentials.toml",
-            ".password-store",
-            ".local/share/keyrings",
-            ".local/state/mcpd",
-            ".mozilla",
-            ".config/google-chrome",
-            ".config/chromium",
-        ];
-        const SYSTEM: &[&str] = &[
-            "/etc/shadow",
-            "/etc/gshadow",
-            "/etc/ssl/private",
-            "/run/docker.sock",
-            "/run/containerd",
-            "/run/user",
-            "/run/secrets",
-        ];
-        let home = std::env::home_dir();
-        let below_home = home
-            .iter()
-            .flat_map(|home| HOME.iter().map(|path| home.join(path)));
-        below_home.chain(SYSTEM.iter().map(PathBuf::from)).collect()
+        secrets::of_caller(std::env::home_dir(), |name| std::env::var_os(name))
     }
 }
 

@@ -98,7 +98,7 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     }
     if let Some(run_as) = &table.run_as {
         let wrong = |what: String| file.error(run_as.span(), &format!("`run_as`: {what}"));
-        sandbox.run_as = Some(user::parse(run_as.get_ref()).map_err(wrong)?);
+        sandbox = sandbox.run_as(user::parse(run_as.get_ref()).map_err(wrong)?);
     }
     let mut profile = Profile::new(sandbox);
     let limits = &mut profile.limits;

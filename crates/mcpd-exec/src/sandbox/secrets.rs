@@ -1,0 +1,178 @@
+//! Where secrets are kept. Only names: whether anything is there is not looked at.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+/// Below a home directory.
+const HOME: &[&str] = &[
+    ".ssh",
+    ".gnupg",
+    ".aws",
+    ".azure",
+    ".boto",
+    ".oci",
+    ".s3cfg",
+    ".kube",
+    ".docker",
+    ".netrc",
+    ".pgpass",
+    ".my.cnf",
+    ".mylogin.cnf",
+    ".vault-token",
+    ".terraform.d/credentials.tfrc.json",
+    ".git-credentials",
+    ".npmrc",
+    ".pypirc",
+    ".cargo/credentials",
+    ".cargo/credentials.toml",
+    ".gem/credentials",
+    ".password-store",
+    ".mozilla",
+    ".config/gcloud",
+    ".config/gh",
+    ".config/glab-cli",
+    ".config/hub",
+    ".config/git/credentials",
+    ".config/containers/auth.json",
+    ".config/doctl",
+    ".config/op",
+    ".config/rclone",
+    ".config/sops",
+    ".config/mcpd",
+    ".config/Bitwarden",
+    ".config/Bitwarden CLI",
+    ".config/BraveSoftware",
+    ".config/chromium",
+    ".config/google-chrome",
+    ".config/microsoft-edge",
+    ".local/share/gopass",
+    ".local/share/keyrings",
+    ".local/state/mcpd",
+    #[cfg(target_os = "macos")]
+    "Library/Keychains",
+    #[cfg(target_os = "macos")]
+    "Library/Cookies",
+    #[cfg(target_os = "macos")]
+    "Library/Application Support/BraveSoftware",
+    #[cfg(target_os = "macos")]
+    "Library/Application Support/Chromium",
+    #[cfg(target_os = "macos")]
+    "Library/Application Support/Firefox",
+    #[cfg(target_os = "macos")]
+    "Library/Application Support/Google/Chrome",
+    #[cfg(target_os = "macos")]
+    "Library/Application Support/Microsoft Edge",
+];
+
+const SYSTEM: &[&str] = &[
+    "/etc/shadow",
+    "/etc/gshadow",
+    "/etc/ssl/private",
+    "/run/docker.sock",
+    "/run/containerd",
+    "/run/user",
+    "/run/secrets",
+];
+
+/// Directories of a home that variables can put elsewhere.
+const MOVABLE: &[(&str, &str)] = &[
+    ("XDG_CONFIG_HOME", ".config"),
+    ("XDG_DATA_HOME", ".local/share"),
+    ("XDG_STATE_HOME", ".local/state"),
+];
+
+/// Those of a user with this home and these variables, and of the system.
+pub(super) fn of_caller(
+    home: Option<PathBuf>,
+    variable: impl Fn(&str) -> Option<OsString>,
+) -> Vec<PathBuf> {
+    let mut secrets: Vec<PathBuf> = home.iter().flat_map(|home| below(home)).collect();
+    for (name, usual) in MOVABLE {
+        let moved = variable(name).map(PathBuf::from);
+        // A relative path has to be ignored, says the specification.
+        let Some(moved) = moved.filter(|moved| moved.is_absolute()) else {
+            continue;
+        };
+        let names = HOME
+            .iter()
+            .filter_map(|path| Path::new(path).strip_prefix(usual).ok());
+        let moved = names.map(|name| moved.join(name));
+        let moved: Vec<_> = moved.filter(|path| !secrets.contains(path)).collect();
+        secrets.extend(moved);
+    }
+    secrets.extend(SYSTEM.iter().map(PathBuf::from));
+    secrets
+}
+
+/// Those of the user with this number, as far as there is one.
+#[cfg(unix)]
+pub(super) fn of_user(user: u32) -> Vec<PathBuf> {
+    use nix::unistd::{Uid, User};
+
+    // Who can't be looked up has no home that is known to anybody.
+    let user = User::from_uid(Uid::from_raw(user)).ok().flatten();
+    user.iter().flat_map(|user| below(&user.dir)).collect()
+}
+
+#[cfg(not(unix))]
+pub(super) fn of_user(_: u32) -> Vec<PathBuf> {
+    Vec::new()
+}
+
+fn below(home: &Path) -> impl Iterator<Item = PathBuf> {
+    HOME.iter().map(|path| home.join(path))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], hidden: &str) {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| OsString::from(value))
+        };
+        let secrets = of_caller(Some("/home/alice".into()), variable);
+        let found = secrets.iter().filter(|path| *path == Path::new(hidden));
+        assert_eq!(found.count(), 1, "{hidden} in {secrets:?}");
+    }
+
+    #[test]
+    fn secrets_are_looked_for_where_they_usually_are() {
+        check(&[], "/home/alice/.pgpass");
+        check(&[], "/home/alice/.config/rclone");
+        check(&[], "/etc/shadow");
+    }
+
+    #[test]
+    fn secrets_are_looked_for_where_variables_put_them() {
+        let moved = [
+            ("XDG_CONFIG_HOME", "/srv/config"),
+            ("XDG_STATE_HOME", "/srv/state"),
+        ];
+        check(&moved, "/srv/config/containers/auth.json");
+        check(&moved, "/srv/state/mcpd");
+        check(&moved, "/home/alice/.config/containers/auth.json");
+    }
+
+    #[test]
+    fn a_variable_that_moves_nothing_changes_nothing() {
+        let usual = [
+            ("XDG_CONFIG_HOME", "/home/alice/.config"),
+            ("XDG_DATA_HOME", "share"),
+        ];
+        check(&usual, "/home/alice/.config/op");
+        check(&usual, "/home/alice/.local/share/keyrings");
+    }
+
+    #[test]
+    fn another_user_has_secrets_too() {
+        let secrets = of_user(0);
+        assert!(
+            secrets.contains(&PathBuf::from("/root/.ssh")),
+            "{secrets:?}"
+        );
+    }
+}
