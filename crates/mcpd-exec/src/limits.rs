@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::sandbox::Level;
+
 /// What one run may use.
 ///
 /// Start from the default and change what matters:
@@ -71,5 +73,21 @@ impl Default for Limits {
             processes: None,
             memory: None,
         }
+    }
+}
+
+impl Limits {
+    /// With the numbers in place that a level brings.
+    pub(crate) fn at(&self, level: Level) -> Self {
+        let mut limits = self.clone();
+        if level >= Level::Guarded {
+            limits.cpu.get_or_insert(Duration::from_secs(300));
+            limits.file_size.get_or_insert(1 << 30);
+            limits.open_files.get_or_insert(1024);
+        }
+        if level >= Level::Strict {
+            limits.processes.get_or_insert(256);
+        }
+        limits
     }
 }

@@ -31,7 +31,7 @@ use tokio::io::unix::AsyncFd;
 use self::cgroup::{Group, Groups};
 use self::confine::Confinement;
 use self::filter::Filter;
-use self::image::{image, limits_at, resources, text};
+use self::image::{image, resources, text};
 use self::isolate::Isolation;
 use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
@@ -165,7 +165,7 @@ impl System {
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
         let image = image(command, program, confinement.temporary()).map_err(failed)?;
-        let resources = resources(&limits_at(level, &command.limits), level);
+        let resources = resources(&command.limits.at(level), level);
         let isolation = confinement.isolation.as_ref();
         let namespaces = isolation.map(Isolation::namespaces).transpose();
         let namespaces = namespaces

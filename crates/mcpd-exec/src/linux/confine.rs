@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::cgroup::Group;
-use super::image::limits_at;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
@@ -72,7 +71,7 @@ impl Confinement {
                 }
             }
         }
-        confinement.group(&limits_at(sandbox.level, &command.limits), system)?;
+        confinement.group(&command.limits.at(sandbox.level), system)?;
         Ok(confinement)
     }
 

@@ -4,7 +4,6 @@ use std::ffi::{CString, OsStr, OsString};
 use std::io;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
-use std::time::Duration;
 
 use rustix::process::{Resource, getrlimit};
 
@@ -42,20 +41,6 @@ pub(crate) fn image(
         arguments.map(text).collect::<io::Result<_>>()?,
         environment.collect::<io::Result<_>>()?,
     ))
-}
-
-/// These limits with the numbers in place that a level brings.
-pub(crate) fn limits_at(level: Level, limits: &Limits) -> Limits {
-    let mut limits = limits.clone();
-    if level >= Level::Guarded {
-        limits.cpu.get_or_insert(Duration::from_secs(300));
-        limits.file_size.get_or_insert(1 << 30);
-        limits.open_files.get_or_insert(1024);
-    }
-    if level >= Level::Strict {
-        limits.processes.get_or_insert(256);
-    }
-    limits
 }
 
 /// The limits of a process, none above what this process itself is held to.
