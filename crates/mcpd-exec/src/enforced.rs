@@ -19,6 +19,10 @@ pub struct Enforced {
     pub namespaces: bool,
     /// The whole run was in a control group of its own.
     pub cgroup: bool,
+    /// Seatbelt kept the process from writing and reading elsewhere, and from signalling other processes (macOS).
+    pub seatbelt: bool,
+    /// The whole run was in a job object of its own (Windows).
+    pub job_object: bool,
     /// How sure it is that nothing of the run is left.
     pub containment: Containment,
     /// What was asked for and the system could not do.

@@ -69,6 +69,9 @@
 //! | no network | | if asked: seccomp, Landlock | unless allowed |
 //! | nothing it has started outlives it | | killed, proven with [`Config::reaper`] | by its namespace |
 //!
+//! That is Linux. On macOS `guarded` keeps files, signals and the network from a process by Seatbelt, and on Windows a job
+//! object ends all it has started; `strict` is refused on both, and neither is tested. The README of the crate has the rest.
+//!
 //! What was done is in [`Outcome::enforced`], and what could not be had is there too, or refused:
 //! [`Sandbox::missing`]. Confinement keeps programs from doing harm by mistake or by bad advice; a fault of the kernel
 //! undoes all of it, so code of an enemy belongs into a virtual machine.

@@ -1,7 +1,7 @@
 //! What differs between systems: how processes are made, confined, signalled and waited for, pipes, and what error
 //! numbers mean.
 //!
-//! Linux is what is tested, and where a process can be confined. Elsewhere processes are made by the standard library;
+//! Linux is what is tested, and where a process is confined best. Elsewhere processes are made by the standard library;
 //! `--cfg mcpd_portable` selects that on Linux too.
 
 use std::process::ExitStatus;
@@ -29,6 +29,8 @@ pub(crate) use crate::linux::{
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;
+#[cfg(any(target_os = "macos", all(unix, test)))]
+mod seatbelt;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 pub(crate) use portable::{Child, Entered, ExitWatch, Lane, System, control_group, run_watchdog};
 

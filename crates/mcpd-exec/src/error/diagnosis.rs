@@ -66,6 +66,57 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
     }
 }
 
+/// Finds what would keep `program` from starting, where it is started by somebody who could not say (macOS).
+///
+/// # Errors
+///
+/// What it is.
+#[cfg(any(target_os = "macos", all(unix, test)))]
+pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> {
+    use rustix::fs::{Access, access};
+
+    let program = program.to_owned();
+    let is_executable = match fs::metadata(&program) {
+        Ok(metadata) => os::is_executable(&metadata),
+        Err(error) => return Err(diagnose(error, command, program)),
+    };
+    if !is_executable {
+        return Err(denied(program));
+    }
+    if let Err(error) = access(&program, Access::EXEC_OK) {
+        return Err(diagnose(error.into(), command, program));
+    }
+    // Who can't read it can't tell.
+    if beginning(&program).is_some_and(|start| !is_program(&start)) {
+        return Err(StartError::NoShebang { program });
+    }
+    match shebang(&program) {
+        Some((interpreter, crlf)) if crlf || !runs(&interpreter) => {
+            Err(StartError::BadInterpreter {
+                program,
+                interpreter,
+                crlf,
+            })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether a file that begins so is something else than a text that only a shell would run.
+#[cfg(any(target_os = "macos", all(unix, test)))]
+fn is_program(start: &[u8]) -> bool {
+    /// For one processor, of 32 and 64 bits in either order of bytes, and for several.
+    const MACH_O: [&[u8; 4]; 6] = [
+        b"\xfe\xed\xfa\xce",
+        b"\xfe\xed\xfa\xcf",
+        b"\xce\xfa\xed\xfe",
+        b"\xcf\xfa\xed\xfe",
+        b"\xca\xfe\xba\xbe",
+        b"\xca\xfe\xba\xbf",
+    ];
+    start.starts_with(b"#!") || MACH_O.iter().any(|magic| start.starts_with(*magic))
+}
+
 fn io_error(program: PathBuf, source: io::Error) -> StartError {
     StartError::Io { program, source }
 }
@@ -111,15 +162,8 @@ fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
 }
 
 /// The interpreter in the first line, and whether a carriage return sticks to it.
-///
-/// Only for regular files: opening a named pipe would wait for its other end.
 fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
-    let mut start = Vec::new();
-    File::open(program)
-        .ok()?
-        .take(SHEBANG_LIMIT)
-        .read_to_end(&mut start)
-        .ok()?;
+    let start = beginning(program)?;
     let line = start
         .strip_prefix(b"#!")?
         .split(|byte| *byte == b'\n')
@@ -129,4 +173,57 @@ fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
     // Only a carriage return right after the name makes the name wrong; after an argument it belongs to that.
     let crlf = words.trim_ascii_start()[interpreter.len()..].starts_with('\r');
     Some((PathBuf::from(interpreter), crlf))
+}
+
+/// As much of a file as may be its first line.
+///
+/// Only for regular files: opening a named pipe would wait for its other end.
+fn beginning(program: &Path) -> Option<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(program)
+        .ok()?
+        .take(SHEBANG_LIMIT)
+        .read_to_end(&mut start)
+        .ok()?;
+    Some(start)
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    /// What is found in a file with these contents and permissions, by the name of the error.
+    #[track_caller]
+    fn check(contents: &[u8], mode: u32, expected: &str) {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("file");
+        fs::write(&file, contents).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let found = format!("{:?}", look(&Command::new(&file), &file));
+        assert!(found.starts_with(expected), "{found}");
+    }
+
+    #[test]
+    fn a_program_is_looked_at_before_it_is_started_by_another() {
+        check(b"#!/bin/sh\n", 0o755, "Ok");
+        check(b"\xcf\xfa\xed\xfe\x0c", 0o755, "Ok");
+        check(b"#!/bin/sh\n", 0o644, "Err(NotExecutable");
+        check(b"echo hello\n", 0o755, "Err(NoShebang");
+        check(b"", 0o755, "Err(NoShebang");
+        check(b"#!/bin/sh\r\n", 0o755, "Err(BadInterpreter");
+        check(b"#!/no/such/interpreter\n", 0o755, "Err(BadInterpreter");
+    }
+
+    #[test]
+    fn what_is_no_file_is_not_started_by_another() {
+        let check = |path: &str, expected: &str| {
+            let found = format!("{:?}", look(&Command::new(path), Path::new(path)));
+            assert!(found.starts_with(expected), "{found}");
+        };
+        check("/", "Err(IsDirectory");
+        check("/no/such/program", "Err(NotFound");
+    }
 }

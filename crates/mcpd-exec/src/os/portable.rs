@@ -1,113 +1,101 @@
-//! Processes as the standard library makes them. They can't be confined here, so whoever wants that is refused.
+//! Processes as the standard library makes them: on macOS confined by Seatbelt, on Windows held together by a job
+//! object. What can't be had is reported, or refused.
 //!
-//! Compiled for other systems with care but not tested there; on Unix systems it is tested on Linux by
-//! `--cfg mcpd_portable`.
+//! Compiled for other systems with care but not tested there. On Unix systems it is tested on Linux by
+//! `--cfg mcpd_portable`, where nothing confines.
+
+mod confine;
+#[cfg_attr(windows, path = "portable/job.rs")]
+mod group;
+#[cfg(not(target_os = "macos"))]
+mod unconfined;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-#[cfg(unix)]
-#[path = "group.rs"]
-mod group;
-#[cfg(windows)]
-#[path = "job.rs"]
-mod group;
-
-use super::{Birth, Remains};
+use self::confine::Confinement;
+use self::group::Leader;
+#[cfg(not(target_os = "macos"))]
+use self::unconfined as seatbelt;
+#[cfg(target_os = "macos")]
+use super::seatbelt;
+use super::{Birth, Pipe, Remains};
 use crate::command::Command;
-use crate::enforced::{Enforced, MissingMechanism};
+use crate::enforced::Enforced;
 use crate::error::{StartError, diagnosis};
 use crate::executor::Config;
-use crate::outcome::Usage;
 use crate::process::Progress;
-use crate::sandbox::{Level, Missing, Network, Sandbox};
+use crate::sandbox::{Level, Sandbox};
 
-pub(crate) use group::ExitWatch;
+pub(crate) use self::group::ExitWatch;
 
-/// Nothing is shared here.
+/// What the processes of one executor share.
 #[derive(Debug)]
-pub(crate) struct System;
+pub(crate) struct System {
+    /// Where runs have their temporary directories.
+    temporary: PathBuf,
+}
 
 impl System {
-    pub(crate) fn new(_: &Config) -> io::Result<Self> {
-        Ok(Self)
+    pub(crate) fn new(config: &Config) -> io::Result<Self> {
+        Ok(Self {
+            temporary: config.temporary(),
+        })
     }
 
     pub(crate) fn reap_orphans(&self) -> usize {
         0
     }
 
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "where processes are started on these systems"
-    )]
+    /// Starts `command`, whose program is at `program`.
+    ///
+    /// # Errors
+    ///
+    /// Nothing is started then.
     pub(crate) fn start(
         &self,
         command: &Command,
         program: &Path,
         _: &Entered,
     ) -> Result<Birth, StartError> {
-        let enforced = enforced(command, program)?;
-        let mut prepared = std::process::Command::new(program);
+        let confinement = Confinement::prepare(command, program, &self.temporary)?;
+        let mut starter = confinement.starter(command, program)?;
         let stdin = command
             .stdin
             .as_ref()
             .map_or_else(Stdio::null, |_| Stdio::piped());
-        prepared
+        starter
             .args(&command.args)
             .env_clear()
             .envs(command.environment())
+            .envs(confinement.environment())
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         if let Some(directory) = &command.current_dir {
-            prepared.current_dir(directory);
+            starter.current_dir(directory);
         }
-        group::configure(&mut prepared);
-        let mut child = prepared
-            .spawn()
+        let started = Leader::start(starter, command.sandbox.level)
             .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
-        let stdin = child.stdin.take().map(Into::into);
-        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
-            return Err(StartError::Io {
-                program: program.to_owned(),
-                source: io::Error::other("no pipes"),
-            });
-        };
         Ok(Birth {
-            child: Child { child, enforced },
-            stdin,
-            stdout: stdout.into(),
-            stderr: stderr.into(),
+            child: Child {
+                leader: started.leader,
+                confinement,
+            },
+            stdin: started.stdin,
+            stdout: started.stdout,
+            stderr: started.stderr,
         })
     }
 }
 
-/// What can't be had matters at once if it must be there, or if it keeps something in.
-fn enforced(command: &Command, program: &Path) -> Result<Enforced, StartError> {
-    let sandbox = &command.sandbox;
-    let mut enforced = Enforced {
-        level: sandbox.level,
-        ..Enforced::default()
-    };
-    if sandbox.level >= Level::Guarded {
-        let reason = "processes can't be confined on this system";
-        enforced
-            .missing
-            .push(MissingMechanism::new("sandbox", reason));
-    }
-    let is_needed = sandbox.missing == Missing::Refuse
-        || sandbox.level == Level::Strict
-        || sandbox.network == Network::Off
-        || sandbox.run_as.is_some();
-    if !enforced.missing.is_empty() && is_needed {
-        return Err(StartError::Unenforceable {
-            program: program.to_owned(),
-            missing: enforced.missing,
-        });
-    }
-    Ok(enforced)
+/// A process just made, and our ends of its pipes.
+struct Started {
+    leader: Leader,
+    stdin: Option<Pipe>,
+    stdout: Pipe,
+    stderr: Pipe,
 }
 
 /// All threads that start processes are alike.
@@ -132,29 +120,30 @@ pub(crate) struct Entered;
 /// A process that has not been reaped.
 #[derive(Debug)]
 pub(crate) struct Child {
-    child: std::process::Child,
-    enforced: Enforced,
+    leader: Leader,
+    /// What it leaves on disk goes after it.
+    confinement: Confinement,
 }
 
 impl Child {
     pub(crate) fn terminate(&mut self) {
-        group::terminate(&mut self.child);
+        self.leader.terminate();
     }
 
     pub(crate) fn kill(&mut self) {
-        group::kill(&mut self.child);
+        self.leader.kill();
     }
 
     pub(crate) fn has_exited(&mut self) -> bool {
-        group::has_exited(&mut self.child)
+        self.leader.has_exited()
     }
 
     pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
-        ExitWatch::new(&self.child)
+        self.leader.watch()
     }
 
     pub(crate) fn is_confined(&self) -> bool {
-        self.enforced.level >= Level::Guarded
+        self.enforced().level >= Level::Guarded
     }
 
     pub(crate) fn was_alone(&self) -> Option<bool> {
@@ -181,8 +170,8 @@ impl Child {
     }
 
     pub(crate) fn reap(&mut self) -> io::Result<Option<Remains>> {
-        let status = self.child.try_wait()?;
-        Ok(status.map(|status| (status, Usage::default())))
+        let status = self.leader.reap()?;
+        Ok(status.map(|status| (status, Default::default())))
     }
 
     pub(crate) fn ran_out_of_memory(&self) -> bool {
@@ -190,7 +179,7 @@ impl Child {
     }
 
     pub(crate) fn enforced(&self) -> &Enforced {
-        &self.enforced
+        self.confinement.enforced()
     }
 }
 
@@ -200,6 +189,6 @@ pub(crate) fn run_watchdog() -> bool {
 }
 
 /// There is none.
-pub(crate) fn control_group() -> Option<std::path::PathBuf> {
+pub(crate) fn control_group() -> Option<PathBuf> {
     None
 }

@@ -24,6 +24,8 @@ mod leftover;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod network;
 mod output;
+#[cfg(mcpd_portable)]
+mod portable;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod privileges;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

@@ -1,0 +1,169 @@
+//! What holds one run in: what is asked for, as far as the system has it.
+
+use std::path::Path;
+
+use tempfile::TempDir;
+
+use super::group::{CONTAINMENT, GAPS, IS_JOB};
+use super::seatbelt;
+use crate::command::Command;
+use crate::enforced::{Enforced, MissingMechanism};
+use crate::error::StartError;
+use crate::limits::Limits;
+use crate::sandbox::{Level, Missing, Network, Sandbox};
+
+/// What holds one run in.
+#[derive(Debug)]
+pub(crate) struct Confinement {
+    enforced: Enforced,
+    /// Of a confined run. Removed with this.
+    temporary: Option<TempDir>,
+}
+
+impl Confinement {
+    /// Prepares the confinement of `command`, whose program is at `program`, with a temporary directory in `parent`.
+    ///
+    /// # Errors
+    ///
+    /// What must be there is missing, or the directory can't be made.
+    pub(crate) fn prepare(
+        command: &Command,
+        program: &Path,
+        parent: &Path,
+    ) -> Result<Self, StartError> {
+        let sandbox = &command.sandbox;
+        let mut confinement = Self {
+            enforced: Enforced {
+                level: sandbox.level,
+                job_object: IS_JOB,
+                ..Enforced::default()
+            },
+            temporary: None,
+        };
+        let mut refused = impossible(sandbox);
+        if sandbox.level == Level::Guarded {
+            refused.extend(confinement.guard(sandbox));
+        }
+        confinement.misses(unlimited(&command.limits.at(sandbox.level)));
+        if sandbox.missing == Missing::Refuse {
+            refused.append(&mut confinement.enforced.missing);
+        }
+        if !refused.is_empty() {
+            return Err(StartError::Unenforceable {
+                program: program.to_owned(),
+                missing: refused,
+            });
+        }
+        if sandbox.level >= Level::Guarded {
+            let made = make_directory(parent).map_err(|source| StartError::Setup {
+                program: program.to_owned(),
+                step: "make its temporary directory",
+                source,
+            })?;
+            confinement.temporary = Some(made);
+        }
+        Ok(confinement)
+    }
+
+    /// Says what can be had of level `guarded`, and returns what it must not do without.
+    fn guard(&mut self, sandbox: &Sandbox) -> Option<MissingMechanism> {
+        self.enforced.containment = CONTAINMENT;
+        let gaps = GAPS
+            .iter()
+            .map(|(name, reason)| MissingMechanism::new(name, *reason));
+        self.misses(gaps);
+        let Err(reason) = seatbelt::check() else {
+            self.enforced.seatbelt = true;
+            return None;
+        };
+        let missing = MissingMechanism::new("sandbox", reason);
+        if seatbelt::IS_NEEDED || sandbox.network == Network::Off {
+            return Some(missing);
+        }
+        self.misses([missing]);
+        None
+    }
+
+    fn misses(&mut self, missing: impl IntoIterator<Item = MissingMechanism>) {
+        self.enforced.missing.extend(missing);
+    }
+
+    /// What starts the program: itself, or what confines it.
+    ///
+    /// # Errors
+    ///
+    /// The program can't be started, which what confines it could not say.
+    pub(crate) fn starter(
+        &self,
+        command: &Command,
+        program: &Path,
+    ) -> Result<std::process::Command, StartError> {
+        match &self.temporary {
+            Some(temporary) => seatbelt::starter(command, program, temporary.path()),
+            None => Ok(plain(program)),
+        }
+    }
+
+    /// What the program is to find in its environment besides.
+    pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+        const NAMES: &[&str] = if cfg!(windows) {
+            &["TMP", "TEMP"]
+        } else {
+            &["TMPDIR"]
+        };
+        self.temporary
+            .iter()
+            .flat_map(|temporary| NAMES.iter().map(|name| (*name, temporary.path())))
+    }
+
+    pub(crate) fn enforced(&self) -> &Enforced {
+        &self.enforced
+    }
+}
+
+/// What no run can have on these systems, and none that asks for it is to do without.
+fn impossible(sandbox: &Sandbox) -> Vec<MissingMechanism> {
+    let mut missing = Vec::new();
+    if sandbox.run_as.is_some() {
+        let reason = "processes can't be run as somebody else on this system";
+        missing.push(MissingMechanism::new("user", reason));
+    }
+    if sandbox.level == Level::Strict {
+        let reason = "this system has none, nor anything like them";
+        missing.push(MissingMechanism::new("namespaces", reason));
+    }
+    missing
+}
+
+/// Limits of the kernel that are asked for: the standard library can set none.
+fn unlimited(limits: &Limits) -> Option<MissingMechanism> {
+    let limits = [
+        ("processor time", limits.cpu.is_some()),
+        ("address space", limits.address_space.is_some()),
+        ("file size", limits.file_size.is_some()),
+        ("open files", limits.open_files.is_some()),
+        ("processes", limits.processes.is_some()),
+        ("memory", limits.memory.is_some()),
+    ];
+    let wanted = limits.iter().filter(|(_, is_wanted)| *is_wanted);
+    let names: Vec<_> = wanted.map(|(name, _)| *name).collect();
+    let reason = format!("not held to on this system: {}", names.join(", "));
+    (!names.is_empty()).then(|| MissingMechanism::new("limits", reason))
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where processes are started on these systems"
+)]
+pub(super) fn plain(program: &Path) -> std::process::Command {
+    std::process::Command::new(program)
+}
+
+/// Only its owner can enter it.
+fn make_directory(parent: &Path) -> std::io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("mcpd-run-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir_in(parent)
+}

@@ -1,0 +1,118 @@
+//! Process groups and their signals, and a thread that waits for the end of a process.
+//!
+//! No SIGCHLD handler: signal dispositions belong to the host. No session either, since only a process itself can begin
+//! one, and the standard library would have to fork to let it.
+
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, ExitStatus};
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions};
+use tokio::sync::oneshot;
+
+use super::Started;
+use crate::enforced::Containment;
+use crate::sandbox::Level;
+
+pub(super) const CONTAINMENT: Containment = Containment::Group;
+
+pub(super) const IS_JOB: bool = false;
+
+/// What level `guarded` lacks.
+pub(super) const GAPS: &[(&str, &str)] = &[
+    (
+        "reaper",
+        "a descendant that leaves its process group lives on",
+    ),
+    (
+        "watchdog",
+        "nobody ends what is left if the host itself is killed",
+    ),
+];
+
+/// The first process of a group, not reaped.
+#[derive(Debug)]
+pub(super) struct Leader(Child);
+
+impl Leader {
+    pub(super) fn start(mut command: Command, _: Level) -> io::Result<Started> {
+        // Done by posix_spawn itself. Anything in `pre_exec` would make std fork, which takes the longer the larger we are.
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let stdin = child.stdin.take().map(Into::into);
+        let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) else {
+            return Err(io::Error::other("no pipes"));
+        };
+        Ok(Started {
+            leader: Self(child),
+            stdin,
+            stdout: stdout.into(),
+            stderr: stderr.into(),
+        })
+    }
+
+    /// Asks the group to end, and wakes those who are stopped and could not hear it.
+    pub(super) fn terminate(&mut self) {
+        self.signal_group(Signal::TERM);
+        self.signal_group(Signal::CONT);
+    }
+
+    pub(super) fn kill(&mut self) {
+        self.signal_group(Signal::KILL);
+    }
+
+    /// Until it is reaped its number is nobody else's.
+    fn signal_group(&self, signal: Signal) {
+        // Fails if nobody is left, or those left have changed their user. Either way there is nothing more to do.
+        rustix::process::kill_process_group(Pid::from_child(&self.0), signal).ok();
+    }
+
+    /// Whether it has ended. It stays a zombie, so that its group can still be signalled.
+    pub(super) fn has_exited(&mut self) -> bool {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        match rustix::process::waitid(WaitId::Pid(Pid::from_child(&self.0)), options) {
+            Ok(status) => status.is_some(),
+            // Somebody else reaped it: the host ignores SIGCHLD or waits for every child.
+            Err(Errno::CHILD) => true,
+            Err(_) => false,
+        }
+    }
+
+    pub(super) fn watch(&self) -> io::Result<ExitWatch> {
+        ExitWatch::new(Pid::from_child(&self.0))
+    }
+
+    /// Takes its status. `None` if it has not ended.
+    pub(super) fn reap(&mut self) -> io::Result<Option<ExitStatus>> {
+        self.0.try_wait()
+    }
+}
+
+/// Becomes ready when a process has ended.
+#[derive(Debug)]
+pub(crate) struct ExitWatch(oneshot::Receiver<()>);
+
+impl ExitWatch {
+    /// Watches a child that has not been reaped.
+    fn new(pid: Pid) -> io::Result<Self> {
+        let (exited, watch) = oneshot::channel();
+        thread::Builder::new()
+            .name("mcpd-exec-wait".to_owned())
+            .spawn(move || {
+                let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+                let wait = || rustix::process::waitid(WaitId::Pid(pid), options);
+                while wait().is_err_and(|error| error == Errno::INTR) {}
+                // Nobody listens any more when the run was dropped.
+                exited.send(()).ok();
+            })?;
+        Ok(Self(watch))
+    }
+
+    /// Resolves when the process has ended. Cancel safe, but not to be awaited again afterwards.
+    pub(crate) async fn exited(&mut self) {
+        // An error means the thread is gone, and it goes only when the process has ended.
+        (&mut self.0).await.ok();
+    }
+}

@@ -1,0 +1,323 @@
+//! macOS's Seatbelt: what a process may do, in the language of `sandbox-exec`, which starts it so confined.
+//!
+//! Compiled for macOS with care but not tested there. The texts are tested everywhere.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+#[cfg(target_os = "macos")]
+use std::{process, sync::OnceLock};
+
+#[cfg(target_os = "macos")]
+use crate::command::Command;
+#[cfg(target_os = "macos")]
+use crate::error::{StartError, diagnosis};
+use crate::sandbox::{Network, Sandbox};
+
+/// Whether nothing is run at level `guarded` without it.
+#[cfg(target_os = "macos")]
+pub(crate) const IS_NEEDED: bool = true;
+
+/// What confines itself and then becomes the program it is given.
+#[cfg(target_os = "macos")]
+const PROGRAM: &str = "/usr/bin/sandbox-exec";
+
+/// Of several rules that speak of an operation the last one counts. Everything may be read, and done to the process's own
+/// kind; without a session of its own it must not get hold of the host's terminal, nor may it have others act for it.
+const RULES: &str = r#"(version 1)
+(allow default)
+(deny signal)
+(allow signal (target same-sandbox))
+(deny process-info*)
+(allow process-info* (target same-sandbox))
+(deny appleevent-send)
+(deny job-creation)
+(deny lsopen)
+(deny file-write*)
+(allow file-write-data
+  (literal "/dev/null")
+  (literal "/dev/zero")
+  (literal "/dev/random")
+  (literal "/dev/urandom")
+  (literal "/dev/dtracehelper")
+  (literal "/dev/ptmx")
+  (subpath "/dev/fd"))
+(deny file-read* file-write* (literal "/dev/tty") (regex #"^/dev/ttys"))
+(allow file-read* file-write*
+  (require-all (regex #"^/dev/ttys") (extension "com.apple.sandbox.pty")))
+"#;
+
+/// No network, and none of the services that would look up names or fetch something for it.
+const NO_NETWORK: &str = r#"(deny network*)
+(deny mach-lookup
+  (global-name "com.apple.dnssd.service")
+  (global-name "com.apple.nsurlsessiond"))
+"#;
+
+/// The rules for one sandbox. Paths are parameters, so that no character of theirs can mean anything.
+#[derive(Debug)]
+pub(crate) struct Profile {
+    rules: String,
+    paths: Vec<PathBuf>,
+}
+
+impl Profile {
+    /// The rules of a sandbox whose process has its temporary files in `temporary`.
+    pub(crate) fn new(sandbox: &Sandbox, temporary: &Path) -> Self {
+        let write = sandbox.write.iter().map(PathBuf::as_path);
+        let write = resolved(write.chain([temporary]));
+        let hidden = resolved(sandbox.hidden.iter().map(PathBuf::as_path));
+        let mut profile = Self {
+            rules: RULES.to_owned(),
+            paths: Vec::new(),
+        };
+        // The more specific entry counts, and of equals the one that allows: so they come in this order.
+        let denied = hidden.iter().map(|path| (path, "deny"));
+        let allowed = write.iter().map(|path| (path, "allow"));
+        let mut entries: Vec<_> = denied.chain(allowed).collect();
+        entries.sort_by_key(|(path, _)| path.components().count());
+        for (path, verdict) in entries {
+            let path = profile.parameter(path);
+            profile.rule(format_args!("({verdict} file* (subpath {path}))"));
+            profile.rule(format_args!(
+                "({verdict} network-outbound (remote unix-socket (subpath {path})))"
+            ));
+        }
+        // By another name it would not be hidden any more.
+        for path in on_the_way(&hidden, &write) {
+            let path = profile.parameter(path);
+            profile.rule(format_args!("(deny file-write-unlink (literal {path}))"));
+        }
+        if sandbox.network == Network::Off {
+            profile.rules.push_str(NO_NETWORK);
+        }
+        profile
+    }
+
+    fn rule(&mut self, rule: std::fmt::Arguments<'_>) {
+        // Writing to a string can't fail.
+        writeln!(self.rules, "{rule}").ok();
+    }
+
+    /// How the rules call a path.
+    fn parameter(&mut self, path: &Path) -> String {
+        let name = format!("(param \"PATH_{}\")", self.paths.len());
+        self.paths.push(path.to_owned());
+        name
+    }
+
+    /// What `sandbox-exec` is given before the program.
+    pub(crate) fn arguments(self) -> Vec<OsString> {
+        let mut arguments = vec!["-p".into(), self.rules.into()];
+        for (index, path) in self.paths.into_iter().enumerate() {
+            let mut parameter = OsString::from(format!("PATH_{index}="));
+            parameter.push(path);
+            arguments.extend(["-D".into(), parameter]);
+        }
+        arguments
+    }
+}
+
+/// Each once, as the kernel knows it: absolute and without links, as far as it leads to anything.
+fn resolved<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
+    paths.map(resolve).collect()
+}
+
+fn resolve(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let known = path.ancestors().find_map(|ancestor| {
+        let rest = path.strip_prefix(ancestor).ok()?;
+        Some(ancestor.canonicalize().ok()?.join(rest))
+    });
+    // Without the slash that an empty rest leaves at the end.
+    known.unwrap_or(path).components().collect()
+}
+
+/// The directories on the way to what is hidden that could be moved, and it with them.
+fn on_the_way<'a>(hidden: &'a BTreeSet<PathBuf>, write: &BTreeSet<PathBuf>) -> BTreeSet<&'a Path> {
+    let ancestors = hidden.iter().flat_map(|path| path.ancestors().skip(1));
+    let is_writable = |path: &&Path| write.iter().any(|entry| path.starts_with(entry));
+    ancestors.filter(is_writable).collect()
+}
+
+/// What starts `program`, with its temporary files in `temporary`, in a sandbox.
+///
+/// # Errors
+///
+/// The program can't be started: `sandbox-exec` would only say so to its own standard error.
+#[cfg(target_os = "macos")]
+pub(crate) fn starter(
+    command: &Command,
+    program: &Path,
+    temporary: &Path,
+) -> Result<process::Command, StartError> {
+    diagnosis::look(command, program)?;
+    Ok(confined(&command.sandbox, program, temporary))
+}
+
+#[cfg(target_os = "macos")]
+#[expect(
+    clippy::disallowed_methods,
+    reason = "where confined processes are started on macOS"
+)]
+fn confined(sandbox: &Sandbox, program: &Path, temporary: &Path) -> process::Command {
+    let mut command = process::Command::new(PROGRAM);
+    command.args(Profile::new(sandbox, temporary).arguments());
+    command.arg(program);
+    command
+}
+
+/// Tries whether this system takes such rules, until it has.
+///
+/// # Errors
+///
+/// It does not, and why.
+#[cfg(target_os = "macos")]
+pub(crate) fn check() -> Result<(), String> {
+    static TAKES: OnceLock<()> = OnceLock::new();
+    if TAKES.get().is_some() {
+        return Ok(());
+    }
+    // With a rule of each kind.
+    let sandbox = Sandbox::none().hide("/nowhere").network(Network::Off);
+    let tried = confined(&sandbox, Path::new("/usr/bin/true"), Path::new("/"))
+        .env_clear()
+        .stdin(process::Stdio::null())
+        .output()
+        .map_err(|error| format!("`{PROGRAM}` can't be started ({error})"))?;
+    if !tried.status.success() {
+        let said = String::from_utf8_lossy(&tried.stderr);
+        return Err(format!(
+            "`{PROGRAM}` refuses, as it does where this process is confined itself: {}",
+            said.trim()
+        ));
+    }
+    TAKES.set(()).ok();
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// What is said of files and sockets by path, with the paths in place of their parameters.
+    fn rules(profile: &Profile) -> String {
+        let mut rules = profile.rules.replacen(RULES, "", 1).replace(NO_NETWORK, "");
+        for (index, path) in profile.paths.iter().enumerate().rev() {
+            let parameter = format!("(param \"PATH_{index}\")");
+            rules = rules.replace(&parameter, &path.display().to_string());
+        }
+        rules
+    }
+
+    #[track_caller]
+    fn check(sandbox: &Sandbox, expected: &[&str]) {
+        let rules = rules(&Profile::new(sandbox, Path::new("/t/run")));
+        let files = rules.lines().filter(|rule| rule.contains(" file"));
+        assert_eq!(files.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn a_process_writes_where_it_may_and_nowhere_else() {
+        check(&Sandbox::none(), &["(allow file* (subpath /t/run))"]);
+        check(
+            &Sandbox::none().write("/t/data"),
+            &[
+                "(allow file* (subpath /t/data))",
+                "(allow file* (subpath /t/run))",
+            ],
+        );
+        assert!(RULES.contains("(deny file-write*)\n"));
+    }
+
+    #[test]
+    fn the_more_specific_entry_comes_last_and_so_counts() {
+        let sandbox = Sandbox::none()
+            .hide("/h/alice/.ssh")
+            .write("/h/alice")
+            .write("/h/alice/.ssh/known")
+            .hide("/t/run");
+        check(
+            &sandbox,
+            &[
+                "(deny file* (subpath /t/run))",
+                "(allow file* (subpath /h/alice))",
+                "(allow file* (subpath /t/run))",
+                "(deny file* (subpath /h/alice/.ssh))",
+                "(allow file* (subpath /h/alice/.ssh/known))",
+                "(deny file-write-unlink (literal /h/alice))",
+            ],
+        );
+    }
+
+    #[test]
+    fn no_directory_is_moved_with_what_is_hidden_in_it() {
+        check(
+            &Sandbox::none().hide("/h/alice/keys/mine").write("/h/alice"),
+            &[
+                "(allow file* (subpath /h/alice))",
+                "(allow file* (subpath /t/run))",
+                "(deny file* (subpath /h/alice/keys/mine))",
+                "(deny file-write-unlink (literal /h/alice))",
+                "(deny file-write-unlink (literal /h/alice/keys))",
+            ],
+        );
+    }
+
+    #[test]
+    fn sockets_are_hidden_as_files_are() {
+        let profile = Profile::new(&Sandbox::none().hide("/s/agent"), Path::new("/t/run"));
+        let rule = "(deny network-outbound (remote unix-socket (subpath /s/agent)))\n";
+        assert!(rules(&profile).contains(rule));
+    }
+
+    #[test]
+    fn the_network_is_off_whatever_was_allowed_before() {
+        let off = Sandbox::none().write("/t/data").network(Network::Off);
+        assert!(
+            Profile::new(&off, Path::new("/t/run"))
+                .rules
+                .ends_with(NO_NETWORK)
+        );
+        let on = off.network(Network::Host);
+        let profile = Profile::new(&on, Path::new("/t/run"));
+        assert!(!profile.rules.contains("network*"));
+    }
+
+    #[test]
+    fn no_name_of_a_file_is_part_of_the_rules() {
+        let plain = Profile::new(&Sandbox::none().hide("/h/keys"), Path::new("/t/run"));
+        let odd = "/h/a\"))(allow default)\\\n;=";
+        let hidden = Profile::new(&Sandbox::none().hide(odd), Path::new("/t/run"));
+        assert_eq!(hidden.rules, plain.rules);
+        let arguments = hidden.arguments();
+        assert_eq!(arguments[..2], ["-p", &plain.rules]);
+        assert_eq!(arguments[2..4], ["-D", &format!("PATH_0={odd}")]);
+    }
+
+    #[test]
+    fn every_rule_is_closed() {
+        let sandbox = Sandbox::guarded().write("/h").network(Network::Off);
+        let rules = Profile::new(&sandbox, Path::new("/t/run")).rules;
+        let count = |wanted| rules.chars().filter(|char| *char == wanted).count();
+        assert_eq!(count('('), count(')'));
+        assert_eq!(count('"') % 2, 0);
+    }
+
+    #[test]
+    fn links_are_followed_as_far_as_they_lead() {
+        let directory = tempfile::tempdir().unwrap();
+        let real = directory.path().canonicalize().unwrap().join("real");
+        fs::create_dir(&real).unwrap();
+        let link = directory.path().join("link");
+        symlink(&real, &link).unwrap();
+        assert_eq!(resolve(&link).as_os_str(), real.as_os_str());
+        let missing = resolve(&link.join("not/there"));
+        assert_eq!(missing, real.join("not/there"));
+        assert_eq!(resolve(Path::new("/")).as_os_str(), "/");
+    }
+}

@@ -1,0 +1,75 @@
+//! Where nothing confines, that is said, and what must be confined is not run.
+
+use mcpd_exec::{Command, Containment, Limits, Missing, Network, RunAs, Sandbox, StartError};
+
+use crate::support::{World, eventually, limits, within};
+
+/// What is refused for want of, joined.
+async fn refused(command: Command) -> String {
+    let world = World::new();
+    let error = within(world.executor.run(command)).await.unwrap_err();
+    world.nothing_left();
+    match error {
+        StartError::Unenforceable { missing, .. } => {
+            let missing: Vec<_> = missing.iter().map(|missing| missing.mechanism).collect();
+            missing.join(" ")
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What is not enforced of a run at `sandbox`, joined.
+async fn reported(sandbox: Sandbox, limits: Limits) -> String {
+    let world = World::new();
+    let command = Command::new("true").limits(limits);
+    let outcome = world.run_in(sandbox, command).await;
+    assert!(outcome.success());
+    assert_eq!(outcome.enforced.containment, Containment::Group);
+    let missing = outcome.enforced.missing.iter();
+    missing.map(|missing| format!("{missing}\n")).collect()
+}
+
+#[tokio::test]
+async fn a_guarded_run_says_what_it_lacks() {
+    let missing = reported(Sandbox::guarded(), Limits::default()).await;
+    for mechanism in ["sandbox", "reaper", "watchdog", "limits"] {
+        assert!(missing.contains(&format!("{mechanism}: ")), "{missing}");
+    }
+}
+
+#[tokio::test]
+async fn an_unconfined_run_lacks_only_the_limits_it_asks_for() {
+    assert_eq!(reported(Sandbox::none(), Limits::default()).await, "");
+    let wanted = limits(|limits| limits.memory = Some(1 << 30));
+    let missing = "limits: not held to on this system: memory\n";
+    assert_eq!(reported(Sandbox::none(), wanted).await, missing);
+}
+
+#[tokio::test]
+async fn what_must_be_confined_is_not_run() {
+    let command = || Command::new("true");
+    let strict = Sandbox::strict().missing(Missing::Report);
+    assert_eq!(refused(command().sandbox(strict)).await, "namespaces");
+    let alone = Sandbox::guarded().network(Network::Off);
+    assert_eq!(refused(command().sandbox(alone)).await, "sandbox");
+    let somebody = Sandbox::none().run_as(RunAs::new(1, 1));
+    assert_eq!(refused(command().sandbox(somebody)).await, "user");
+    let whole = Sandbox::guarded().missing(Missing::Refuse);
+    assert_eq!(
+        refused(command().sandbox(whole)).await,
+        "reaper watchdog sandbox limits"
+    );
+}
+
+#[tokio::test]
+async fn a_guarded_run_has_a_temporary_directory_of_its_own() {
+    let world = World::new();
+    let script = "echo $TMPDIR; echo x > $TMPDIR/file; ls -ld $TMPDIR";
+    let outcome = world.run_in(Sandbox::guarded(), world.sh(script)).await;
+    let text = outcome.stdout.to_text_lossy();
+    let (directory, listed) = text.split_once('\n').unwrap();
+    assert!(listed.starts_with("drwx------"), "{listed}");
+    eventually("the directory is gone", || {
+        !std::path::Path::new(directory).exists()
+    });
+}
