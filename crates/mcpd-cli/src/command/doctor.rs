@@ -65,6 +65,8 @@ struct Finding {
     landlock: Option<u32>,
     seccomp: bool,
     namespaces: bool,
+    seatbelt: bool,
+    job_object: bool,
     /// How sure it is that nothing of a run is left.
     descendants: &'static str,
     missing: Vec<Gap>,
@@ -117,10 +119,13 @@ impl Finding {
             landlock: enforced.landlock,
             seccomp: enforced.seccomp,
             namespaces: enforced.namespaces,
+            seatbelt: enforced.seatbelt,
+            job_object: enforced.job_object,
             descendants: match enforced.containment {
                 Containment::Proven => "none survives",
                 Containment::Search => "searched for and killed",
-                _ => "reported, not killed",
+                _ if level == Level::None => "reported, not killed",
+                _ => "killed, unless they leave its process group",
             },
             missing: enforced.missing.iter().cloned().map(Gap::from).collect(),
         }
@@ -159,10 +164,14 @@ impl Report {
                 "\nwhole runs can be held to limits of memory and processes below {}",
                 group.display()
             )?,
-            None => writeln!(
-                text,
-                "\nno control group is delegated to mcpd: memory of whole runs can't be limited"
-            )?,
+            None => {
+                let reason = if cfg!(target_os = "linux") {
+                    "no control group is delegated to mcpd"
+                } else {
+                    "this system has no control groups"
+                };
+                writeln!(text, "\n{reason}: memory of whole runs can't be limited")?;
+            }
         }
         self.write_interpreters(&mut text)?;
         Ok(text)
@@ -190,7 +199,13 @@ impl Finding {
         if let Some(version) = self.landlock {
             writeln!(text, "  Landlock, version {version}")?;
         }
-        for (mechanism, is_used) in [("seccomp", self.seccomp), ("namespaces", self.namespaces)] {
+        let mechanisms = [
+            ("seccomp", self.seccomp),
+            ("namespaces", self.namespaces),
+            ("Seatbelt", self.seatbelt),
+            ("a job object", self.job_object),
+        ];
+        for (mechanism, is_used) in mechanisms {
             if is_used {
                 writeln!(text, "  {mechanism}")?;
             }
