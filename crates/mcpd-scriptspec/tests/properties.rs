@@ -3,7 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
 use mcpd_scriptspec::{
-    HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity, Stream, log_line, parse, progress_line,
+    Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, ScriptSpec, Severity, Stream,
+    log_line, parse, progress_line,
 };
 use proptest::{
     collection::vec,
@@ -23,6 +24,47 @@ const OPTIONS: &str = r#"{
  "max-age": {"description": "B", "value_type": "integer", "default_value": 1, "size": {"min": -1e1}},
  "mode": {"description": "C", "value_type": {"enum": ["a", "b"]}, "default_value": "b", "header": "Mode"},
  "list": {"description": "D", "value_type": "array", "items": {"value_type": "object", "properties": {"x": {}}}}}"#;
+
+/// The same in dialects, each with the name of a file.
+const FILES: &[(&str, &str)] = &[
+    (
+        "a.mcpd.toml",
+        "description = \"Does a thing\"\n[options.a]\nvalue_type = { enum = ['a'] }\nsize.min = 0x1\n",
+    ),
+    (
+        "a.mcpd.json",
+        r#"{"description": "Does a thing", "options": {"a": {"argument": "-a", "variable": "A"}}}"#,
+    ),
+    (
+        "a",
+        "#!/bin/sh\n# /// mcpd\n# description = 'Does ä thing'\n#\n# [options.a]\n# examples = [1]\n# ///\n",
+    ),
+    (
+        "a.py",
+        "# /// script\n# [tool.mcpd]\n# description = \"\"\"\n# Does a thing\"\"\"\n# ///\n",
+    ),
+];
+
+/// Everything that a reader of `Described` relies on.
+#[track_caller]
+fn check_file(path: &str, text: &[u8]) {
+    let described = Dialect::of(path, text).map(|dialect| dialect.read(path, text));
+    for Described { parsed, .. } in described.into_iter().flatten() {
+        for diagnostic in &parsed.diagnostics {
+            assert_eq!(diagnostic.location.stream, Stream::Source);
+            let span = diagnostic.location.span.clone();
+            assert!(text.get(span).is_some(), "{diagnostic:?}");
+        }
+        let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+        assert_eq!(
+            parsed.spec.is_none(),
+            parsed.diagnostics.iter().any(is_error)
+        );
+        if let Some(spec) = &parsed.spec {
+            check_spec(spec);
+        }
+    }
+}
 
 /// Everything that a reader of `Parsed` relies on.
 #[track_caller]
@@ -247,6 +289,32 @@ proptest! {
     fn a_damaged_help_is_parsed(stdout in damage(METADATA), stderr in damage(OPTIONS)) {
         check_parsed(&stdout, &stderr);
         check_parsed(&stderr, &stdout);
+    }
+
+    #[test]
+    fn a_damaged_file_is_read((path, text) in select(FILES).prop_flat_map(|(path, text)| (Just(path), damage(text)))) {
+        check_file(path, &text);
+    }
+
+    #[test]
+    fn a_sidecar_means_what_a_help_means((options, _) in call()) {
+        let sidecar = json!({"description": "Does a thing", "options": options}).to_string();
+        let described = Dialect::Sidecar.read("a.mcpd.json", sidecar.as_bytes()).remove(0);
+        prop_assert_eq!(described.parsed.spec.unwrap().input_schema(), spec(&options).input_schema());
+    }
+
+    #[test]
+    fn a_text_stands_on_the_command_line_as_it_was_sent(text in "[^\0]*") {
+        let args = |argument: &str| {
+            let spec = spec(&json!({"s": {"required": true, "value_type": "string", "argument": argument}}));
+            spec.invocation(Some(&raw(json!({"s": text}).to_string()))).unwrap().args
+        };
+        prop_assert_eq!(args("--s"), [format!("--s={text}")]);
+        prop_assert_eq!(args("positional"), ["--", &text]);
+        prop_assert_eq!(args("plain"), [&*text]);
+        let short = args("-s");
+        prop_assert_eq!(short.concat(), format!("-s{text}"));
+        prop_assert!(short.get(1).is_none_or(|word| !word.starts_with('-')), "{:?}", short);
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Draft {
     }
 
     /// What there is to say of a source that could not be read.
-    pub(super) fn refuse(self) -> Parsed {
+    pub(super) fn refuse(mut self) -> Parsed {
+        sort(&mut self.diagnostics);
         Parsed {
             spec: None,
             diagnostics: self.diagnostics,
@@ -119,10 +120,7 @@ impl Draft {
         });
         let mut diagnostics = self.diagnostics;
         diagnostics.extend(relocated);
-        diagnostics.sort_by_key(|diagnostic| {
-            let span = &diagnostic.location.span;
-            (span.start, span.end)
-        });
+        sort(&mut diagnostics);
         let failed = diagnostics
             .iter()
             .any(|diagnostic| diagnostic.severity == Severity::Error);
@@ -131,6 +129,13 @@ impl Draft {
             diagnostics,
         }
     }
+}
+
+fn sort(diagnostics: &mut [Diagnostic]) {
+    diagnostics.sort_by_key(|diagnostic| {
+        let span = &diagnostic.location.span;
+        (span.start, span.end)
+    });
 }
 
 impl Node {

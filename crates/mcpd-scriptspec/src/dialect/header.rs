@@ -70,6 +70,25 @@ struct Block<'a> {
     broken_at: Option<Span>,
 }
 
+impl Block<'_> {
+    /// Takes the lines up to the last one, each with its place.
+    fn read<'a>(&mut self, lines: impl Iterator<Item = (usize, &'a str)>) {
+        for (place, line) in lines {
+            let rest = line.strip_prefix(self.leader);
+            if rest.is_some_and(|rest| rest.trim_end() == " ///") {
+                self.broken_at = None;
+                return;
+            }
+            let Some(content) = rest.and_then(content) else {
+                self.broken_at = Some(place..place + line.len());
+                return;
+            };
+            let start = place + line.len() - content.len();
+            self.content.push(content, start);
+        }
+    }
+}
+
 /// The lines of a header without what makes comments of them, and the way back.
 #[derive(Default)]
 struct Content {
@@ -120,20 +139,7 @@ fn blocks(source: &str) -> Vec<Block<'_>> {
             content: Content::default(),
             broken_at: Some(source.len()..source.len()),
         };
-        for (place, line) in lines.by_ref() {
-            let rest = line.strip_prefix(leader);
-            if rest.is_some_and(|rest| rest.trim_end() == " ///") {
-                block.broken_at = None;
-                break;
-            }
-            match rest.and_then(content) {
-                Some(rest) => block.content.push(rest, place + line.len() - rest.len()),
-                None => {
-                    block.broken_at = Some(place..place + line.len());
-                    break;
-                }
-            }
-        }
+        block.read(&mut lines);
         if kind == Kind::Mcpd || has_our_table(&block.content.text) {
             blocks.push(block);
         }

@@ -19,14 +19,10 @@ pub(super) fn read(text: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) 
         }
         Err(error) => {
             let span = place(error.span().unwrap_or(0..0));
-            draft.fault(Code::SourceSyntax, span, first_line(error.message()));
+            draft.fault(Code::SourceSyntax, span, error.message());
             None
         }
     }
-}
-
-fn first_line(message: &str) -> &str {
-    message.lines().next().unwrap_or(message)
 }
 
 struct Reader<'d, P> {
