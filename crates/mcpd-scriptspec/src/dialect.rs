@@ -65,7 +65,7 @@ pub enum Body {
 
 impl Dialect {
     /// What a sidecar has behind the name of the file it describes.
-    pub const SIDECARS: &[&str] = &[".mcpd.json", ".mcpd.toml"];
+    pub const SIDECARS: &[&str] = sidecar::SUFFIXES;
 
     /// The path of the file that the one at `path` describes, if it is a sidecar.
     #[must_use]

@@ -11,14 +11,14 @@ use crate::{
     rules::Code,
 };
 
-const TOML: &str = ".mcpd.toml";
 const JSON: &str = ".mcpd.json";
+
+/// What a sidecar has behind the name of the file it describes.
+pub(super) const SUFFIXES: &[&str] = &[JSON, ".mcpd.toml"];
 
 /// The path of the file that the file at `path` describes, if it is a sidecar.
 pub(super) fn described(path: &str) -> Option<&str> {
-    let described = path
-        .strip_suffix(TOML)
-        .or_else(|| path.strip_suffix(JSON))?;
+    let described = SUFFIXES.iter().find_map(|end| path.strip_suffix(end))?;
     (!described.is_empty() && !described.ends_with('/')).then_some(described)
 }
 
