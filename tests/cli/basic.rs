@@ -42,8 +42,8 @@ fn a_fault_has_its_line_and_the_level_of_an_error() {
     Order of Grace
     ----- stderr -----
     ERROR order.bas:7:19: division by zero
-    ERROR   7 | TALK "Each pays", 10 / (amount - 1)
-    ERROR     |                   ^^^^^^^^^^^^^^^^^
+    ERROR | TALK "Each pays", 10 / (amount - 1)
+    ERROR |                   ^^^^^^^^^^^^^^^^^
     "#);
 }
 
@@ -53,12 +53,12 @@ fn a_faulty_program_does_not_run() {
     exit code: 1
     ----- stderr -----
     ERROR order.bas:2:1: this IF has no END IF
-    ERROR   2 | IF x THEN
-    ERROR     | ^^
+    ERROR | IF x THEN
+    ERROR | ^^
     ERROR order.bas:3:1: `tlak` is no statement
-    ERROR   3 | TLAK "b"
-    ERROR     | ^^^^
-    ERROR   help: did you mean `TALK`?
+    ERROR | TLAK "b"
+    ERROR | ^^^^
+    ERROR help: did you mean `TALK`?
     "#);
 }
 
@@ -83,9 +83,9 @@ fn operations_are_limited() {
     exit code: 1
     ----- stderr -----
     ERROR order.bas:1:1: the program has used up its 1000 operations
-    ERROR   1 | WHILE TRUE
-    ERROR     | ^^^^^^^^^^
-    ERROR   help: look for a loop that never ends, or allow more with --max-operations
+    ERROR | WHILE TRUE
+    ERROR | ^^^^^^^^^^
+    ERROR help: look for a loop that never ends, or allow more with --max-operations
     ");
 }
 

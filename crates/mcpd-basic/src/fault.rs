@@ -93,14 +93,13 @@ impl fmt::Display for Report<'_> {
         } = self.fault;
         writeln!(f, "{}:{line}:{column}: {message}", self.file)?;
         if !quote.text.is_empty() {
-            let number = line.to_string();
-            let margin = number.len();
+            // Nothing blank before the bar: readers of logs take that away, and the mark would be off.
             let (indent, width) = (quote.indent, quote.width);
-            writeln!(f, "  {number} | {}", quote.text)?;
-            writeln!(f, "  {:margin$} | {:indent$}{:^<width$}", "", "", "")?;
+            writeln!(f, "| {}", quote.text)?;
+            writeln!(f, "| {:indent$}{:^<width$}", "", "")?;
         }
         if let Some(help) = help {
-            writeln!(f, "  help: {help}")?;
+            writeln!(f, "help: {help}")?;
         }
         Ok(())
     }
