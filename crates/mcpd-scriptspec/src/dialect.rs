@@ -14,6 +14,7 @@ use crate::{
 mod basic;
 mod draft;
 mod header;
+mod raycast;
 mod script_kit;
 mod scriptlet;
 mod sidecar;
@@ -33,6 +34,8 @@ pub enum Dialect {
     Scriptlets,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
+    /// Script commands for Raycast.
+    Raycast,
 }
 
 /// One tool that a file describes.
@@ -92,6 +95,8 @@ impl Dialect {
         if header::is_in(text) {
             return Some(Self::Header);
         }
+        // What was read of a large file may end inside of a character.
+        let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         let file_name = path.rsplit('/').next().unwrap_or(path);
         let extension = file_name
             .rsplit_once('.')
@@ -99,11 +104,10 @@ impl Dialect {
         match extension.to_ascii_lowercase().as_str() {
             "bas" => Some(Self::Basic),
             "md" if scriptlet::is_file(path) => Some(Self::Scriptlets),
-            "ts" | "tsx" | "js" | "mjs" | "cjs" => {
-                // What was read of a large file may end inside of a character.
-                let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-                script_kit::is_tool(valid).then_some(Self::ScriptKit)
+            "ts" | "tsx" | "js" | "mjs" | "cjs" if script_kit::is_tool(valid) => {
+                Some(Self::ScriptKit)
             }
+            _ if raycast::is_in(text) => Some(Self::Raycast),
             _ => None,
         }
     }
@@ -135,6 +139,7 @@ impl Dialect {
                     ..Described::of_file(basic::read(text).finish())
                 }]
             }
+            Self::Raycast => vec![Described::of_file(raycast::read(text).finish())],
         }
     }
 }

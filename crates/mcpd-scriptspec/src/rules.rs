@@ -433,6 +433,14 @@ Greets someone.
 ```sh
 echo "hello {{name}}"
 ```"#
+
+    SourceUnsupported "source-unsupported" Warning in Raycast
+    "What mcpd can't express is left unknown and never guessed, so callers are told less of the script than it says of itself."
+    bad r#"# @raycast.title Greet
+# @raycast.description Greets everybody
+# @raycast.currentDirectoryPath ~"#
+    good r#"# @raycast.title Greet
+# @raycast.description Greets everybody"#
 }
 
 #[cfg(test)]

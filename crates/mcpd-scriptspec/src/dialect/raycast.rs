@@ -1,0 +1,353 @@
+//! Raycast script commands: comments `@raycast.<key> <value>`, of which the arguments are JSON.
+//!
+//! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags.
+//! What only says how Raycast shows a command is skipped.
+
+use super::draft::{Draft, Literal, Node};
+use crate::{
+    json::{self, Kind, Member, Span, Value},
+    rules::Code,
+    suggest::suggest,
+};
+
+/// Keys that mean something here, and those that say how Raycast shows a command.
+const KEYS: &[&str] = &[
+    "title",
+    "description",
+    "argument1",
+    "argument2",
+    "argument3",
+    "needsConfirmation",
+    "packageName",
+    "icon",
+    "schemaVersion",
+    "currentDirectoryPath",
+    "mode",
+    "iconDark",
+    "refreshTime",
+    "author",
+    "authorURL",
+];
+
+/// What a value is made of that is percent-encoded, as scripts expect it that put it into a URL.
+const PERCENT_ENCODED: &str = "^(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})*$";
+
+pub(super) fn is_in(text: &[u8]) -> bool {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    lines.any(|line| tag(&String::from_utf8_lossy(line)).is_some())
+}
+
+/// The key and the value of a line.
+fn tag(line: &str) -> Option<(&str, &str)> {
+    let line = line.trim();
+    let mut leaders = ["#", "//", "--"].iter();
+    let comment = leaders.find_map(|leader| line.strip_prefix(leader))?;
+    let tag = comment.trim_start().strip_prefix("@raycast.")?;
+    let end = tag.find(char::is_whitespace).unwrap_or(tag.len());
+    Some((&tag[..end], tag[end..].trim()))
+}
+
+pub(super) fn read(source: &str) -> Draft {
+    let first_line = source.lines().next().map_or(0, str::len);
+    let mut reader = Reader {
+        source,
+        draft: Draft::new(0..first_line),
+        arguments: Vec::new(),
+    };
+    for (key, value) in source.lines().filter_map(tag) {
+        reader.field(key, value);
+    }
+    reader.finish()
+}
+
+struct Reader<'a> {
+    source: &'a str,
+    draft: Draft,
+    /// Number, place of the key, option.
+    arguments: Vec<(usize, Span, Node)>,
+}
+
+impl<'a> Reader<'a> {
+    fn field(&mut self, key: &'a str, value: &'a str) {
+        let (key_span, span) = (self.span(key), self.span(value));
+        let text = || Node::string(span.clone(), value);
+        match key {
+            "title" | "description" => self.draft.metadata.add(key, key_span, text()),
+            "packageName" => {
+                let tags = Node::new(span.clone(), Literal::Array(vec![text()]));
+                self.draft.metadata.add("tags", key_span, tags);
+            }
+            "icon" if value.starts_with("https:") => {
+                let mut icon = Node::object(span.clone());
+                icon.add("src", span.clone(), text());
+                let icons = Node::new(span.clone(), Literal::Array(vec![icon]));
+                self.draft.metadata.add("icons", key_span, icons);
+            }
+            "needsConfirmation" => self.confirmation(key_span, value),
+            "argument1" => self.argument(1, key_span, value),
+            "argument2" => self.argument(2, key_span, value),
+            "argument3" => self.argument(3, key_span, value),
+            "schemaVersion" if value != "1" => {
+                let message = format!("only version 1 of these tags is known, not `{value}`");
+                self.draft.fault(Code::SourceUnsupported, span, message);
+            }
+            "currentDirectoryPath" => {
+                let message = "the directory in which a script runs is not its own choice";
+                self.draft.fault(Code::SourceUnsupported, key_span, message);
+            }
+            _ if KEYS.contains(&key) => {}
+            _ => {
+                let message = format!("there is no tag `{key}`");
+                let fault = self.draft.fault(Code::UnknownField, key_span, message);
+                fault.help = suggest(key, KEYS.iter().copied())
+                    .map(|near| format!("did you mean `{near}`?"));
+            }
+        }
+    }
+
+    fn confirmation(&mut self, key_span: Span, value: &str) {
+        match value {
+            "true" => {
+                let mut annotations = Node::object(key_span.clone());
+                let destructive = Node::boolean(self.span(value), true);
+                annotations.add("destructive", key_span.clone(), destructive);
+                self.draft
+                    .metadata
+                    .add("annotations", key_span, annotations);
+            }
+            // What needs no confirmation may still destroy something.
+            "false" => {}
+            _ => {
+                let message = "expected `true` or `false`";
+                self.draft.fault(Code::FieldTypeMismatch, key_span, message);
+            }
+        }
+    }
+
+    fn argument(&mut self, place: usize, key_span: Span, value: &'a str) {
+        let span = self.span(value);
+        match json::read(&self.source[..span.end], span.start) {
+            Ok(document) if document.root.kind() == Kind::Object => {
+                for duplicate in &document.duplicates {
+                    let message = format!(
+                        "the key `{}` stands here for the second time",
+                        duplicate.key
+                    );
+                    self.draft
+                        .fault(Code::DuplicateKey, duplicate.span.clone(), message);
+                }
+                let mut argument = Argument::default();
+                for member in document.root.members() {
+                    argument.field(&member, &mut self.draft);
+                }
+                let option = argument.option(&key_span, span, &mut self.draft);
+                self.arguments.push((place, key_span, option));
+            }
+            Ok(_) => {
+                let message = "an argument is a JSON object";
+                self.draft.fault(Code::SourceSyntax, span, message).help =
+                    Some(r#"write `{"type": "text", "placeholder": "query"}`"#.to_owned());
+            }
+            Err(error) => {
+                self.draft
+                    .fault(Code::SourceSyntax, error.span, error.message);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Draft {
+        self.arguments.sort_by_key(|(place, ..)| *place);
+        let numbers: Vec<_> = self.arguments.iter().map(|(place, ..)| *place).collect();
+        for (place, key_span, option) in self.arguments {
+            if (1..place).any(|before| !numbers.contains(&before)) {
+                let message = format!("`argument{place}` without those before it");
+                self.draft
+                    .fault(Code::SourceSyntax, key_span.clone(), message);
+            }
+            self.draft
+                .options
+                .add(format!("argument{place}"), key_span, option);
+        }
+        self.draft
+    }
+
+    /// The place of a part of the source.
+    fn span(&self, part: &str) -> Span {
+        let start = part.as_ptr().addr() - self.source.as_ptr().addr();
+        start..start + part.len()
+    }
+}
+
+/// What the JSON of an argument says.
+#[derive(Default)]
+struct Argument<'a> {
+    value_type: Option<Value<'a>>,
+    placeholder: Option<Value<'a>>,
+    data: Option<Value<'a>>,
+    is_optional: bool,
+    is_percent_encoded: bool,
+    is_secure: bool,
+}
+
+const FIELDS: &[&str] = &[
+    "type",
+    "placeholder",
+    "optional",
+    "percentEncoded",
+    "data",
+    "secure",
+];
+
+impl<'a> Argument<'a> {
+    fn field(&mut self, member: &Member<'a>, draft: &mut Draft) {
+        let value = member.value;
+        let boolean = |draft: &mut Draft| {
+            if value.boolean().is_none() {
+                mismatch(draft, value, "a boolean");
+            }
+            value.boolean().unwrap_or_default()
+        };
+        match &*member.key {
+            "type" => self.value_type = Some(value),
+            "placeholder" => self.placeholder = Some(value),
+            "data" => self.data = Some(value),
+            "optional" => self.is_optional = boolean(draft),
+            "percentEncoded" => self.is_percent_encoded = boolean(draft),
+            "secure" => self.is_secure = boolean(draft),
+            key => {
+                let message = format!("there is no field `{key}`");
+                let fault = draft.fault(Code::UnknownField, member.key_span.clone(), message);
+                fault.help = suggest(key, FIELDS.iter().copied())
+                    .map(|near| format!("did you mean `{near}`?"));
+            }
+        }
+    }
+
+    fn option(self, key_span: &Span, span: Span, draft: &mut Draft) -> Node {
+        let mut option = Node::object(span.clone());
+        let mut add = |key: &str, value: Node| option.add(key, key_span.clone(), value);
+        add("argument", Node::string(span.clone(), "plain"));
+        add("required", Node::boolean(span.clone(), !self.is_optional));
+        if self.is_optional {
+            add("default_value", Node::string(span.clone(), ""));
+        }
+        let name = self.value_type.and_then(|value| string(draft, value));
+        let is_secret = self.is_secure || name.as_deref() == Some("password");
+        if is_secret {
+            add("secret", Node::boolean(span.clone(), true));
+        }
+        let mut description = self
+            .placeholder
+            .and_then(|value| string(draft, value))
+            .unwrap_or_default();
+        let mut value_type = Node::string(span.clone(), "string");
+        match (name.as_deref(), self.value_type) {
+            (Some("dropdown"), Some(at)) => {
+                if let Some(choices) = self.choices(at.span(), draft) {
+                    description += &choices.meanings();
+                    value_type = choices.value_type(self.is_optional);
+                }
+            }
+            // Arguments were texts before they had types.
+            (Some("text" | "password"), _) | (None, _) => {
+                if self.is_percent_encoded {
+                    description += " (percent-encoded)";
+                    add("pattern", Node::string(span.clone(), PERCENT_ENCODED));
+                }
+                if !self.is_optional {
+                    let mut size = Node::object(span.clone());
+                    let min = Node::new(span.clone(), Literal::Number("1".to_owned()));
+                    size.add("min", span.clone(), min);
+                    add("size", size);
+                }
+            }
+            (Some(other), at) => {
+                let at = at.map_or(span.clone(), |value| value.span());
+                let message = format!("there is no type `{other}`");
+                let fault = draft.fault(Code::UnknownValueType, at, message);
+                fault.help = Some("types are text, password, dropdown".to_owned());
+            }
+        }
+        add("value_type", value_type);
+        if !description.is_empty() {
+            let at = self.placeholder.map_or(span, |value| value.span());
+            add("description", Node::string(at, description.trim()));
+        }
+        option
+    }
+
+    fn choices(&self, type_span: Span, draft: &mut Draft) -> Option<Choices> {
+        let Some(data) = self.data.filter(|data| data.kind() == Kind::Array) else {
+            let span = self.data.map_or(type_span, |data| data.span());
+            let message = "a dropdown needs `data`, an array of choices";
+            let fault = draft.fault(Code::SourceSyntax, span, message);
+            fault.help = Some(r#"add `"data": [{"title": "Red", "value": "red"}]`"#.to_owned());
+            return None;
+        };
+        let choices = data.elements().filter_map(|choice| {
+            let field = |name| choice.members().find(|member| member.key == name);
+            let Some(value) = field("value") else {
+                mismatch(draft, choice, "an object with a `value`");
+                return None;
+            };
+            let text = string(draft, value.value)?;
+            let title = field("title").and_then(|title| string(draft, title.value));
+            Some((Node::string(value.value.span(), text), title))
+        });
+        Some(Choices {
+            choices: choices.collect(),
+            span: data.span(),
+        })
+    }
+}
+
+/// The choices of a dropdown, and their titles.
+struct Choices {
+    span: Span,
+    choices: Vec<(Node, Option<String>)>,
+}
+
+impl Choices {
+    /// What the values stand for, where they don't say it themselves.
+    fn meanings(&self) -> String {
+        let meanings: Vec<_> = self
+            .choices
+            .iter()
+            .filter_map(|(value, title)| match (&value.value, title) {
+                (Literal::String(value), Some(title)) if value != title => {
+                    Some(format!("`{value}`: {title}"))
+                }
+                _ => None,
+            })
+            .collect();
+        match meanings.as_slice() {
+            [] => String::new(),
+            meanings => format!(" ({})", meanings.join(", ")),
+        }
+    }
+
+    fn value_type(self, is_optional: bool) -> Node {
+        let mut values: Vec<_> = self.choices.into_iter().map(|(value, _)| value).collect();
+        let is_empty =
+            |value: &Node| matches!(&value.value, Literal::String(text) if text.is_empty());
+        if is_optional && !values.is_empty() && !values.iter().any(is_empty) {
+            values.push(Node::string(self.span.clone(), ""));
+        }
+        let mut value_type = Node::object(self.span.clone());
+        let values = Node::new(self.span.clone(), Literal::Array(values));
+        value_type.add("enum", self.span, values);
+        value_type
+    }
+}
+
+fn string(draft: &mut Draft, value: Value<'_>) -> Option<String> {
+    if value.string().is_none() {
+        mismatch(draft, value, "a string");
+    }
+    value.string().map(std::borrow::Cow::into_owned)
+}
+
+fn mismatch(draft: &mut Draft, value: Value<'_>, expected: &str) {
+    let message = format!("{} where {expected} is expected", value.kind().name());
+    draft.fault(Code::FieldTypeMismatch, value.span(), message);
+}
