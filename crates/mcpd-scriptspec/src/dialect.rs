@@ -7,10 +7,11 @@ use std::fmt::{self, Write as _};
 
 use crate::{
     diagnostic::{Diagnostic, Stream},
-    parse::Parsed,
+    parse::{Parsed, is_subcommand},
     rules::Code,
 };
 
+mod argc;
 mod basic;
 mod draft;
 mod header;
@@ -19,6 +20,8 @@ mod script_kit;
 mod scriptlet;
 mod sidecar;
 mod toml_text;
+
+use draft::{Draft, Literal, Node};
 
 /// A way in which a file describes itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -34,6 +37,8 @@ pub enum Dialect {
     Scriptlets,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
+    /// Shell scripts that let `argc` read their arguments.
+    Argc,
     /// Script commands for Raycast.
     Raycast,
 }
@@ -107,6 +112,7 @@ impl Dialect {
             "ts" | "tsx" | "js" | "mjs" | "cjs" if script_kit::is_tool(valid) => {
                 Some(Self::ScriptKit)
             }
+            _ if argc::is_in(text) => Some(Self::Argc),
             _ if raycast::is_in(text) => Some(Self::Raycast),
             _ => None,
         }
@@ -139,6 +145,7 @@ impl Dialect {
                     ..Described::of_file(basic::read(text).finish())
                 }]
             }
+            Self::Argc => commands(path, argc::read(text)),
             Self::Raycast => vec![Described::of_file(raycast::read(text).finish())],
         }
     }
@@ -155,6 +162,29 @@ impl fmt::Display for Dialect {
         }
         Ok(())
     }
+}
+
+/// The tools of a file with commands: each has the words that choose it below the name of the file.
+fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<Described> {
+    let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
+    let described = commands.into_iter().map(|(words, mut draft)| {
+        // With another word it has a fault, and no path either.
+        let is_path = !words.is_empty() && words.iter().all(|word| is_subcommand(word));
+        let path = is_path.then(|| format!("{name}/{}", words.join("/")));
+        let span = draft.metadata.span.clone();
+        if !words.is_empty() {
+            let words = words
+                .into_iter()
+                .map(|word| Node::string(span.clone(), word));
+            let words = Node::new(span.clone(), Literal::Array(words.collect()));
+            draft.metadata.add("subcommand", span, words);
+        }
+        Described {
+            path,
+            ..Described::of_file(draft.finish())
+        }
+    });
+    described.collect()
 }
 
 impl Described {

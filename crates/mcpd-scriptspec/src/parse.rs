@@ -15,6 +15,8 @@ mod role;
 mod schema;
 mod value_type;
 
+pub(crate) use metadata::is_subcommand;
+
 use report::Report;
 
 /// What a script printed when asked for `--help`.

@@ -199,7 +199,7 @@ fn subcommand(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
 }
 
 /// Whether a word can choose a command of a script: no flag, and a name that a tool can have.
-fn is_subcommand(word: &str) -> bool {
+pub(crate) fn is_subcommand(word: &str) -> bool {
     let is_part = |char: char| char != '/' && !char.is_control();
     !word.starts_with('-') && !matches!(word, "" | "." | "..") && word.chars().all(is_part)
 }
