@@ -20,6 +20,7 @@ mod script_kit;
 mod scriptlet;
 mod sidecar;
 mod toml_text;
+mod usage;
 
 use draft::{Draft, Literal, Node};
 
@@ -37,6 +38,8 @@ pub enum Dialect {
     Scriptlets,
     /// BASIC with `PARAM` and `DESCRIPTION`.
     Basic,
+    /// Scripts with comments for `usage` or `mise`.
+    Usage,
     /// Shell scripts that let `argc` read their arguments.
     Argc,
     /// Script commands for Raycast.
@@ -112,6 +115,7 @@ impl Dialect {
             "ts" | "tsx" | "js" | "mjs" | "cjs" if script_kit::is_tool(valid) => {
                 Some(Self::ScriptKit)
             }
+            _ if usage::is_in(text) => Some(Self::Usage),
             _ if argc::is_in(text) => Some(Self::Argc),
             _ if raycast::is_in(text) => Some(Self::Raycast),
             _ => None,
@@ -145,6 +149,7 @@ impl Dialect {
                     ..Described::of_file(basic::read(text).finish())
                 }]
             }
+            Self::Usage => commands(path, usage::read(text)),
             Self::Argc => commands(path, argc::read(text)),
             Self::Raycast => vec![Described::of_file(raycast::read(text).finish())],
         }

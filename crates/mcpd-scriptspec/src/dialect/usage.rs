@@ -1,0 +1,413 @@
+//! usage and mise: comments `#USAGE` in KDL, which say how a script is called, and `#MISE` in TOML, which say what it does.
+//!
+//! A script with commands is one tool for each of them. Rules between options are left to the script.
+
+use super::draft::{Draft, Node as Part};
+use crate::{json::Span, rules::Code, suggest::suggest};
+
+mod kdl;
+mod mise;
+mod option;
+
+use kdl::{Kind, Node, Text, Value};
+
+/// One tool: the words that choose it, none for the script as a whole, and what is said of it.
+pub(super) type Command = (Vec<String>, Draft);
+
+const LEADERS: &[&str] = &["#", "//", "::"];
+
+/// What callers can't be told.
+const UNSUPPORTED: &[&str] = &[
+    "group",
+    "mount",
+    "include",
+    "flagset",
+    "use",
+    "external_subcommand",
+    "multicall",
+];
+
+/// What is for people who read help, complete words or configure the script.
+const SKIPPED: &[&str] = &[
+    "bin",
+    "author",
+    "license",
+    "repository",
+    "usage",
+    "example",
+    "complete",
+    "config",
+    "alias",
+    "hide",
+    "view",
+    "about_md",
+    "help_md",
+    "long_version",
+    "help_template",
+    "help_heading",
+    "display_order",
+    "source_code_link_template",
+    "before_help",
+    "after_help",
+    "before_long_help",
+    "before_help_long",
+    "after_long_help",
+    "after_help_long",
+    "before_help_md",
+    "after_help_md",
+    "disable_help",
+    "disable_help_flag",
+    "disable_help_subcommand",
+    "disable_version_flag",
+    "min_usage_version",
+    "unknown_flags",
+    "default_subcommand",
+    "subcommand_required",
+    "subcommand_help_heading",
+    "subcommand_value_name",
+    "arg_required_else_help",
+    "args_conflicts_with_subcommands",
+    "subcommand_negates_reqs",
+    "subcommand_precedence_over_arg",
+    "allow_missing_positional",
+    "args_override_self",
+    "dont_delimit_trailing_values",
+    "deprecated",
+    "deprecated_warn_at",
+    "deprecated_remove_at",
+    "next_line_help",
+    "flatten_help",
+    "term_width",
+    "max_term_width",
+    "restart_token",
+];
+
+pub(super) fn is_in(text: &[u8]) -> bool {
+    let mut lines = text.split(|&byte| byte == b'\n');
+    lines.any(|line| {
+        let line = String::from_utf8_lossy(line);
+        marked(&line, "USAGE").is_some() || marked(&line, "MISE").is_some()
+    })
+}
+
+/// What follows `#USAGE`, `# [USAGE]` and the like at the beginning of a line.
+fn marked<'a>(line: &'a str, mark: &str) -> Option<&'a str> {
+    let comment = LEADERS
+        .iter()
+        .find_map(|leader| line.strip_prefix(leader))?;
+    if let Some(rest) = comment.strip_prefix(mark) {
+        return Some(rest);
+    }
+    let bracket = comment
+        .strip_prefix(' ')
+        .unwrap_or(comment)
+        .strip_prefix('[')?;
+    bracket.strip_prefix(mark)?.strip_prefix(']')
+}
+
+pub(super) fn read(source: &str) -> Vec<Command> {
+    let mut draft = Draft::new(0..source.lines().next().map_or(0, str::len));
+    let text = embedded(source, &mut draft);
+    let (nodes, errors) = kdl::read(&text);
+    for error in errors {
+        draft.fault(Code::SourceSyntax, error.span, error.message);
+    }
+    let mut tool = Tool::new(Vec::new(), draft);
+    tool.short = mise::read(source, &mut tool.draft);
+    let mut commands = Vec::new();
+    tool.read(&nodes, &[], &mut commands);
+    commands
+}
+
+/// Where in a source a line stands: the description is one block of comments.
+#[derive(Clone, Copy)]
+enum Place {
+    Before,
+    Inside,
+    Behind,
+    /// Behind the block, and what is not read there has been reported.
+    Told,
+}
+
+/// The text of the comments, each at its place in the source.
+fn embedded(source: &str, draft: &mut Draft) -> String {
+    let mut text = String::with_capacity(source.len());
+    let mut place = Place::Before;
+    for line in source.split_inclusive('\n') {
+        match (marked(line, "USAGE"), place) {
+            (Some(content), Place::Before | Place::Inside) => {
+                place = Place::Inside;
+                text.extend(std::iter::repeat_n(' ', line.len() - content.len()));
+                text.push_str(content);
+                continue;
+            }
+            (Some(_), Place::Behind) => {
+                place = Place::Told;
+                let span = text.len()..text.len() + line.trim_end().len();
+                let message = "nothing from here on is read: another line stands between it and what is above";
+                draft.fault(Code::SourceUnsupported, span, message);
+            }
+            (None, Place::Inside) if !LEADERS.contains(&line.trim_end()) => place = Place::Behind,
+            _ => {}
+        }
+        text.extend(std::iter::repeat_n(' ', line.len() - 1));
+        text.push(if line.ends_with('\n') { '\n' } else { ' ' });
+    }
+    text
+}
+
+/// What a script or a command does to the world: less or more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Effect {
+    Read,
+    Write,
+    Destructive,
+}
+
+/// A script, or a command of it.
+struct Tool {
+    words: Vec<String>,
+    draft: Draft,
+    /// What is said of it, and at more length.
+    short: Option<(Span, Part)>,
+    long: Option<(Span, Part)>,
+    effect: Option<(Span, Effect)>,
+    /// The worst that one of its options does.
+    worst: Option<(Span, Effect)>,
+    /// How many arguments have a place on the command line.
+    places: usize,
+}
+
+impl Tool {
+    fn new(words: Vec<String>, draft: Draft) -> Self {
+        Self {
+            words,
+            draft,
+            short: None,
+            long: None,
+            effect: None,
+            worst: None,
+            places: 0,
+        }
+    }
+
+    /// Reads the nodes and the flags that hold for all commands, and finishes this or the commands among the nodes.
+    fn read<'n>(mut self, nodes: &'n [Node], global: &[&'n Node], commands: &mut Vec<Command>) {
+        for node in nodes {
+            let field = Field::of_node(node);
+            match field.name() {
+                "cmd" => {}
+                "flag" => option::flag(node, &mut self),
+                "arg" => option::arg(node, &mut self),
+                _ => self.field(&field),
+            }
+        }
+        let inner: Vec<_> = nodes
+            .iter()
+            .filter(|node| node.name.text == "cmd")
+            .collect();
+        if inner.is_empty() {
+            for node in global {
+                option::flag(node, &mut self);
+            }
+            commands.push(self.finish());
+            return;
+        }
+        let (own, of_all): (Vec<_>, Vec<_>) = nodes
+            .iter()
+            .filter(|node| matches!(node.name.text.as_str(), "flag" | "arg"))
+            .partition(|node| !is_global(node));
+        for node in own {
+            let message = "callers can't give this to a command: it is not `global`";
+            self.draft
+                .fault(Code::SourceUnsupported, node.name.span.clone(), message);
+        }
+        let global = [global, &of_all].concat();
+        // Only commands can be called. What is wrong with the whole is said with the first of them.
+        let mut diagnostics = self.draft.diagnostics;
+        for node in inner {
+            let mut words = self.words.clone();
+            let mut draft = Draft::new(node.name.span.clone());
+            draft.diagnostics.append(&mut diagnostics);
+            let name = Field::of_node(node).string(&mut draft);
+            words.extend(name.map(|name| name.text));
+            let mut tool = Self::new(words, draft);
+            for (key, value) in &node.properties {
+                tool.field(&Field::of_property(key, value));
+            }
+            tool.read(&node.children, &global, commands);
+        }
+    }
+
+    /// What is said of the whole, in a node or a property.
+    fn field(&mut self, field: &Field<'_>) {
+        let (name, span) = (field.name(), field.key.span.clone());
+        match name {
+            "name" | "version" => {
+                let key = if name == "name" { "title" } else { name };
+                if let Some(text) = field.string(&mut self.draft) {
+                    self.draft.metadata.add(key, span, text.into());
+                }
+            }
+            "about" | "help" => self.short = field.text(&mut self.draft),
+            "long_about" | "about_long" | "long_help" | "help_long" => {
+                self.long = field.text(&mut self.draft);
+            }
+            "effect" => self.effect = field.effect(&mut self.draft),
+            _ if UNSUPPORTED.contains(&name) => {
+                let message = format!("callers are not told what `{name}` adds");
+                self.draft.fault(Code::SourceUnsupported, span, message);
+            }
+            _ if SKIPPED.contains(&name) => {}
+            _ => {
+                let known = [
+                    "about",
+                    "long_about",
+                    "name",
+                    "version",
+                    "effect",
+                    "flag",
+                    "arg",
+                    "cmd",
+                ];
+                unknown(field.key, known.iter().chain(SKIPPED), &mut self.draft);
+            }
+        }
+    }
+
+    fn finish(mut self) -> Command {
+        if let Some((span, description)) = self.long.or(self.short) {
+            self.draft.metadata.add("description", span, description);
+        }
+        // What an option does makes the whole no better than it is said to be, and is silent about what is not said.
+        let worst = self.worst.filter(|(_, worst)| match self.effect {
+            Some((_, own)) => *worst > own,
+            None => *worst == Effect::Destructive,
+        });
+        if let Some((span, effect)) = worst.or(self.effect) {
+            let hints: &[(&str, bool)] = match effect {
+                Effect::Read => &[("read_only", true)],
+                Effect::Write => &[("read_only", false), ("destructive", false)],
+                Effect::Destructive => &[("destructive", true)],
+            };
+            let mut annotations = Part::object(span.clone());
+            for (hint, value) in hints {
+                annotations.add(*hint, span.clone(), Part::boolean(span.clone(), *value));
+            }
+            self.draft.metadata.add("annotations", span, annotations);
+        }
+        (self.words, self.draft)
+    }
+}
+
+fn is_global(node: &Node) -> bool {
+    let is_true = |value: &Value| value.kind == Kind::Boolean(true);
+    Field::all(node).any(|field| field.name() == "global" && field.values.iter().any(is_true))
+}
+
+/// A property of a node, or a node inside it: two ways to say one thing.
+struct Field<'n> {
+    key: &'n Text,
+    values: &'n [Value],
+    children: &'n [Node],
+}
+
+impl<'n> Field<'n> {
+    /// All fields of a node, in both ways.
+    fn all(node: &'n Node) -> impl Iterator<Item = Self> {
+        let properties = node.properties.iter();
+        let properties = properties.map(|(key, value)| Self::of_property(key, value));
+        properties.chain(node.children.iter().map(Self::of_node))
+    }
+
+    fn of_node(node: &'n Node) -> Self {
+        Self {
+            key: &node.name,
+            values: &node.arguments,
+            children: &node.children,
+        }
+    }
+
+    fn of_property(key: &'n Text, value: &'n Value) -> Self {
+        Self {
+            key,
+            values: std::slice::from_ref(value),
+            children: &[],
+        }
+    }
+
+    fn name(&self) -> &'n str {
+        &self.key.text
+    }
+
+    /// Reports that the first value is not what it should be.
+    fn mismatch<T>(&self, expected: &str, draft: &mut Draft) -> Option<T> {
+        let span = self
+            .values
+            .first()
+            .map_or(&self.key.span, |value| &value.span);
+        let message = format!("`{}` needs {expected}", self.name());
+        draft.fault(Code::FieldTypeMismatch, span.clone(), message);
+        None
+    }
+
+    fn string(&self, draft: &mut Draft) -> Option<Text> {
+        match self.values.first() {
+            Some(Value {
+                kind: Kind::String(text),
+                span,
+            }) => Some(Text {
+                text: text.clone(),
+                span: span.clone(),
+            }),
+            _ => self.mismatch("a text", draft),
+        }
+    }
+
+    fn text(&self, draft: &mut Draft) -> Option<(Span, Part)> {
+        let text = self.string(draft)?;
+        Some((self.key.span.clone(), text.into()))
+    }
+
+    fn boolean(&self, draft: &mut Draft) -> Option<bool> {
+        match self.values.first() {
+            Some(Value {
+                kind: Kind::Boolean(value),
+                ..
+            }) => Some(*value),
+            _ => self.mismatch("`#true` or `#false`", draft),
+        }
+    }
+
+    fn number(&self, draft: &mut Draft) -> Option<u64> {
+        match self.values.first().map(|value| &value.kind) {
+            Some(Kind::Number(number)) if number.parse::<u64>().is_ok() => number.parse().ok(),
+            _ => self.mismatch("a whole number", draft),
+        }
+    }
+
+    fn effect(&self, draft: &mut Draft) -> Option<(Span, Effect)> {
+        let text = self.string(draft)?;
+        let effect = match text.text.as_str() {
+            "read" => Effect::Read,
+            "write" => Effect::Write,
+            "destructive" => Effect::Destructive,
+            _ => return self.mismatch("`read`, `write` or `destructive`", draft),
+        };
+        Some((text.span, effect))
+    }
+}
+
+impl From<Text> for Part {
+    fn from(text: Text) -> Self {
+        Self::string(text.span, text.text)
+    }
+}
+
+/// Reports a word that nobody reads.
+fn unknown<'a>(key: &Text, known: impl IntoIterator<Item = &'a &'a str>, draft: &mut Draft) {
+    let message = format!("`{}` means nothing here", key.text);
+    let fault = draft.fault(Code::UnknownField, key.span.clone(), message);
+    fault.help = suggest(&key.text, known.into_iter().copied())
+        .map(|near| format!("did you mean `{near}`?"));
+}

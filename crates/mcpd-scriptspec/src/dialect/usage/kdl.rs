@@ -1,0 +1,486 @@
+//! KDL 2 → nodes with their places. What a faulty node means is not guessed: it is left out, and reading goes on at the next line.
+
+use crate::json::Span;
+
+/// Nodes inside nodes, at most.
+const MAX_DEPTH: usize = 32;
+
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) name: Text,
+    pub(super) arguments: Vec<Value>,
+    pub(super) properties: Vec<(Text, Value)>,
+    pub(super) children: Vec<Self>,
+}
+
+/// A text and its place.
+#[derive(Debug, Clone)]
+pub(super) struct Text {
+    pub(super) text: String,
+    pub(super) span: Span,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Value {
+    pub(super) kind: Kind,
+    pub(super) span: Span,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Kind {
+    String(String),
+    /// In decimal digits, without `_`.
+    Number(String),
+    Boolean(bool),
+    Null,
+}
+
+#[derive(Debug)]
+pub(super) struct SyntaxError {
+    pub(super) span: Span,
+    pub(super) message: String,
+}
+
+/// Reads all nodes; spans count from the beginning of `text`.
+pub(super) fn read(text: &str) -> (Vec<Node>, Vec<SyntaxError>) {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        errors: Vec::new(),
+        has_given_up: false,
+    };
+    let mut nodes = reader.nodes(0);
+    while reader.at < text.len() {
+        let error = reader.error("a `}` that closes nothing");
+        reader.errors.push(error);
+        reader.at += 1;
+        nodes.extend(reader.nodes(0));
+    }
+    (nodes, reader.errors)
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    errors: Vec<SyntaxError>,
+    /// Nothing after `at` is read, so that what is not closed there has no fault of its own.
+    has_given_up: bool,
+}
+
+type Result<T> = std::result::Result<T, SyntaxError>;
+
+fn error_at(span: Span, message: impl Into<String>) -> SyntaxError {
+    SyntaxError {
+        span,
+        message: message.into(),
+    }
+}
+
+impl<'a> Reader<'a> {
+    fn rest(&self) -> &'a str {
+        &self.text[self.at..]
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.rest().chars().next()
+    }
+
+    fn eat(&mut self, token: &str) -> bool {
+        let is_next = self.rest().starts_with(token);
+        self.at += if is_next { token.len() } else { 0 };
+        is_next
+    }
+
+    fn take_while(&mut self, is_part: impl Fn(char) -> bool) -> &'a str {
+        let rest = self.rest();
+        let length = rest.find(|char| !is_part(char)).unwrap_or(rest.len());
+        self.at += length;
+        &rest[..length]
+    }
+
+    fn error(&self, message: impl Into<String>) -> SyntaxError {
+        let length = self.peek().map_or(0, char::len_utf8);
+        error_at(self.at..self.at + length, message)
+    }
+
+    fn give_up(&mut self) {
+        self.at = self.text.len();
+        self.has_given_up = true;
+    }
+
+    /// The nodes up to the end, or to the `}` of the node they are in.
+    fn nodes(&mut self, depth: usize) -> Vec<Node> {
+        let mut nodes = Vec::new();
+        loop {
+            if let Err(error) = self.between_nodes() {
+                self.errors.push(error);
+            }
+            if matches!(self.peek(), None | Some('}')) {
+                return nodes;
+            }
+            match self.node(depth) {
+                Ok(node) => nodes.extend(node),
+                Err(error) => {
+                    self.errors.push(error);
+                    self.take_while(|char| !is_newline(char));
+                }
+            }
+        }
+    }
+
+    fn between_nodes(&mut self) -> Result<()> {
+        loop {
+            self.take_while(|char| is_newline(char) || is_space(char) || char == ';');
+            if !self.comment()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Skips one comment, whichever kind it is.
+    fn comment(&mut self) -> Result<bool> {
+        if self.rest().starts_with("//") {
+            self.take_while(|char| !is_newline(char));
+            return Ok(true);
+        }
+        let start = self.at;
+        if !self.eat("/*") {
+            return Ok(false);
+        }
+        let mut open = 1_usize;
+        while open > 0 {
+            self.take_while(|char| !matches!(char, '/' | '*'));
+            if self.eat("/*") {
+                open += 1;
+            } else if self.eat("*/") {
+                open -= 1;
+            } else if self.peek().is_some() {
+                self.at += 1;
+            } else {
+                return Err(error_at(start..start + 2, "the comment is not closed"));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Skips what may stand between the parts of a node; `false` if nothing does.
+    fn space(&mut self) -> Result<bool> {
+        let start = self.at;
+        loop {
+            self.take_while(is_space);
+            if self.rest().starts_with("/*") {
+                self.comment()?;
+            } else if self.eat("\\") {
+                self.take_while(is_space);
+                self.comment()?;
+                if !self.newline() && self.peek().is_some() {
+                    return Err(self.error("expected the end of the line after `\\`"));
+                }
+            } else {
+                return Ok(self.at > start);
+            }
+        }
+    }
+
+    fn newline(&mut self) -> bool {
+        self.eat("\r\n")
+            || match self.peek().filter(|char| is_newline(*char)) {
+                Some(char) => {
+                    self.at += char.len_utf8();
+                    true
+                }
+                None => false,
+            }
+    }
+
+    /// A node; `None` if it is commented out.
+    fn node(&mut self, depth: usize) -> Result<Option<Node>> {
+        let is_dropped = self.eat("/-");
+        if is_dropped {
+            self.between_nodes()?;
+        }
+        self.annotation()?;
+        let start = self.at;
+        let Kind::String(name) = self.value()?.kind else {
+            return Err(error_at(start..self.at, "expected the name of a node"));
+        };
+        let mut node = Node {
+            name: Text {
+                text: name,
+                span: start..self.at,
+            },
+            arguments: Vec::new(),
+            properties: Vec::new(),
+            children: Vec::new(),
+        };
+        loop {
+            let is_apart = self.space()?;
+            match self.peek() {
+                None | Some(';' | '}') => break,
+                Some(char) if is_newline(char) => break,
+                Some('/') if self.rest().starts_with("//") => break,
+                Some('{') => node.children.extend(self.children(depth)?),
+                Some('/') if self.eat("/-") => {
+                    self.between_nodes()?;
+                    if self.peek() == Some('{') {
+                        self.children(depth)?;
+                    } else {
+                        self.entry()?;
+                    }
+                }
+                Some(_) if is_apart => match self.entry()? {
+                    (Some(key), value) => node.properties.push((key, value)),
+                    (None, value) => node.arguments.push(value),
+                },
+                Some(_) => return Err(self.error("expected a space")),
+            }
+        }
+        Ok((!is_dropped).then_some(node))
+    }
+
+    fn children(&mut self, depth: usize) -> Result<Vec<Node>> {
+        let open = self.at..self.at + 1;
+        if depth == MAX_DEPTH {
+            self.give_up();
+            let message = format!("more than {MAX_DEPTH} nodes inside each other");
+            return Err(error_at(open, message));
+        }
+        self.at += 1;
+        let children = self.nodes(depth + 1);
+        if self.eat("}") || self.has_given_up {
+            return Ok(children);
+        }
+        Err(error_at(open, "the `{` is not closed"))
+    }
+
+    /// An argument, or a property with its key.
+    fn entry(&mut self) -> Result<(Option<Text>, Value)> {
+        self.annotation()?;
+        let value = self.value()?;
+        let end = self.at;
+        self.take_while(is_space);
+        let key = match &value.kind {
+            Kind::String(key) if self.eat("=") => Text {
+                text: key.clone(),
+                span: value.span,
+            },
+            _ => {
+                self.at = end;
+                return Ok((None, value));
+            }
+        };
+        self.take_while(is_space);
+        self.annotation()?;
+        Ok((Some(key), self.value()?))
+    }
+
+    /// Skips a type in parentheses.
+    fn annotation(&mut self) -> Result<()> {
+        if !self.eat("(") {
+            return Ok(());
+        }
+        self.take_while(is_space);
+        self.value()?;
+        self.take_while(is_space);
+        if self.eat(")") {
+            self.take_while(is_space);
+            return Ok(());
+        }
+        Err(self.error("expected `)`"))
+    }
+
+    fn value(&mut self) -> Result<Value> {
+        let start = self.at;
+        let kind = match self.peek() {
+            Some('"') => Kind::String(self.string()?),
+            Some('#') => self.raw_or_keyword()?,
+            _ => self.word()?,
+        };
+        Ok(Value {
+            kind,
+            span: start..self.at,
+        })
+    }
+
+    /// A number, or a text without quotes.
+    fn word(&mut self) -> Result<Kind> {
+        let start = self.at;
+        let word = self.take_while(is_word);
+        let span = start..self.at;
+        let unsigned = word.trim_start_matches(['+', '-']);
+        match word {
+            "" => Err(self.error("expected a value")),
+            "true" | "false" | "null" | "inf" | "-inf" | "nan" => {
+                let message = format!("write `#{word}`, or `\"{word}\"` for the text");
+                Err(error_at(span, message))
+            }
+            _ if unsigned.starts_with(|char: char| char.is_ascii_digit()) => {
+                number(word).map(Kind::Number).ok_or_else(|| {
+                    let message =
+                        "a number that can't be read; a text that begins like one needs quotes";
+                    error_at(span, message)
+                })
+            }
+            _ => Ok(Kind::String(word.to_owned())),
+        }
+    }
+
+    fn raw_or_keyword(&mut self) -> Result<Kind> {
+        let start = self.at;
+        let hashes = self.take_while(|char| char == '#');
+        if self.peek() == Some('"') {
+            return Ok(Kind::String(self.raw(hashes)?));
+        }
+        let word = self.take_while(is_word);
+        let span = start..self.at;
+        match (hashes, word) {
+            ("#", "true") => Ok(Kind::Boolean(true)),
+            ("#", "false") => Ok(Kind::Boolean(false)),
+            ("#", "null") => Ok(Kind::Null),
+            ("#", "inf" | "-inf" | "nan") => Ok(Kind::Number(word.to_owned())),
+            _ => Err(error_at(
+                span,
+                "expected `#true`, `#false`, `#null` or a raw text",
+            )),
+        }
+    }
+
+    fn raw(&mut self, hashes: &str) -> Result<String> {
+        let start = self.at;
+        let is_multiline = self.eat("\"\"\"");
+        let (close, end) = if is_multiline {
+            (format!("\"\"\"{hashes}"), self.text.len())
+        } else {
+            self.at += 1;
+            let line = self.rest().find(is_newline);
+            let end = line.map_or(self.text.len(), |length| self.at + length);
+            (format!("\"{hashes}"), end)
+        };
+        let content = &self.text[self.at..end];
+        let Some(length) = content.find(&close) else {
+            return self.unclosed(start, is_multiline);
+        };
+        self.at += length + close.len();
+        let content = &content[..length];
+        Ok(if is_multiline {
+            dedent(content)
+        } else {
+            content.to_owned()
+        })
+    }
+
+    fn string(&mut self) -> Result<String> {
+        let start = self.at;
+        let is_multiline = self.eat("\"\"\"");
+        if !is_multiline {
+            self.at += 1;
+        }
+        let content_start = self.at;
+        loop {
+            self.take_while(|char| {
+                !(matches!(char, '"' | '\\') || is_newline(char) && !is_multiline)
+            });
+            match self.peek() {
+                Some('\\') => {
+                    self.at += 1;
+                    self.at += self.peek().map_or(0, char::len_utf8);
+                }
+                Some('"') if !is_multiline || self.rest().starts_with("\"\"\"") => break,
+                Some('"') => self.at += 1,
+                _ => return self.unclosed(start, is_multiline),
+            }
+        }
+        let span = content_start..self.at;
+        self.at += if is_multiline { 3 } else { 1 };
+        let content = &self.text[span.clone()];
+        let content = if is_multiline {
+            dedent(content)
+        } else {
+            content.to_owned()
+        };
+        unescape(&content).ok_or_else(|| error_at(span, "an escape that means nothing"))
+    }
+
+    fn unclosed<T>(&mut self, start: usize, is_multiline: bool) -> Result<T> {
+        self.at = start;
+        self.take_while(|char| !is_newline(char));
+        let line = start..self.at;
+        if is_multiline {
+            self.give_up();
+        }
+        Err(error_at(line, "the text has no closing quote"))
+    }
+}
+
+/// The lines of a text without what its last line, which is blank, begins with.
+fn dedent(content: &str) -> String {
+    let mut lines: Vec<_> = content.lines().collect();
+    let indent = lines.pop().map_or(0, str::len);
+    // The first is what follows the opening quotes: nothing.
+    let lines = lines.into_iter().skip(1).map(|line| {
+        let spaces = line.len() - line.trim_start().len();
+        line.get(spaces.min(indent)..).unwrap_or_default()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+fn unescape(content: &str) -> Option<String> {
+    let mut text = String::with_capacity(content.len());
+    let mut rest = content;
+    while let Some(place) = rest.find('\\') {
+        text.push_str(&rest[..place]);
+        let mut after = rest[place + 1..].chars();
+        text.push(match after.next()? {
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            's' => ' ',
+            char @ ('"' | '\\') => char,
+            'u' => {
+                let (digits, more) = after.as_str().strip_prefix('{')?.split_once('}')?;
+                after = more.chars();
+                char::from_u32(u32::from_str_radix(digits, 16).ok()?)?
+            }
+            char if char.is_whitespace() => {
+                rest = after.as_str().trim_start();
+                continue;
+            }
+            _ => return None,
+        });
+        rest = after.as_str();
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// A number without `_`, in decimal digits.
+fn number(word: &str) -> Option<String> {
+    let word = word.replace('_', "");
+    let unsigned = word.trim_start_matches(['+', '-']);
+    let base = match unsigned.get(..2) {
+        Some("0x") => 16,
+        Some("0o") => 8,
+        Some("0b") => 2,
+        _ => return word.parse::<f64>().is_ok().then_some(word),
+    };
+    let number = u128::from_str_radix(&unsigned[2..], base).ok()?;
+    let sign = if word.starts_with('-') { "-" } else { "" };
+    Some(format!("{sign}{number}"))
+}
+
+fn is_newline(char: char) -> bool {
+    matches!(
+        char,
+        '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}'
+    )
+}
+
+fn is_space(char: char) -> bool {
+    char.is_whitespace() && !is_newline(char) || char == '\u{feff}'
+}
+
+fn is_word(char: char) -> bool {
+    !char.is_whitespace() && !char.is_control() && !"\\/(){};[]\"#=".contains(char)
+}

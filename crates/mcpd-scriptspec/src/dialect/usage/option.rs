@@ -1,0 +1,544 @@
+//! A `flag` or an `arg` → an option, with its place on the command line.
+
+use super::{Effect, Field, Node, Part, Text, Tool, kdl::Kind, unknown};
+use crate::{
+    dialect::draft::{Draft, Literal},
+    json::Span,
+    rules::Code,
+};
+
+/// Rules that only the script knows how to apply.
+const RULES: &[&str] = &[
+    "required_if",
+    "required_if_eq",
+    "required_if_eq_all",
+    "required_unless",
+    "required_unless_all",
+    "conflicts",
+    "requires",
+    "requires_if",
+    "overrides",
+    "exclusive",
+    "default_if",
+    "validate",
+];
+
+/// What is for people who read help and complete words, or allows what is not made use of.
+const SKIPPED: &[&str] = &[
+    "validate_error",
+    "alias",
+    "global",
+    "value_names",
+    "help_md",
+    "help_heading",
+    "display_order",
+    "hide_default_value",
+    "hide_env",
+    "hide_env_values",
+    "hide_possible_values",
+    "hide_short_help",
+    "hide_long_help",
+    "deprecated",
+    "deprecated_warn_at",
+    "deprecated_remove_at",
+    "allow_hyphen_values",
+    "allow_negative_numbers",
+    "value_terminator",
+    "require_equals",
+    "value_optional",
+    "bool_value",
+    "default_missing",
+];
+
+pub(super) fn flag(node: &Node, tool: &mut Tool) {
+    let draft = &mut tool.draft;
+    let Some(form) = Field::of_node(node).string(draft) else {
+        return;
+    };
+    let Some(flag) = Flag::read(&form.text) else {
+        let fault = draft.fault(Code::SourceSyntax, form.span, "this is no flag");
+        fault.help = Some(r#"write `"-u --user <user>"`, or less of it"#.to_owned());
+        return;
+    };
+    let mut fields = Fields::default();
+    fields.read(node, draft);
+    let mut placeholders = flag.placeholders;
+    if let Some(arg) = fields.arg {
+        let placeholder = Field::of_node(arg).string(draft);
+        placeholders.extend(placeholder.map(|placeholder| placeholder.text));
+        fields.read(arg, draft);
+    }
+    fields.is_var |= flag.is_var
+        || placeholders
+            .iter()
+            .any(|name| Placeholder::read(name).is_var);
+    tool.see(&fields);
+    if fields.is_skipped() {
+        return;
+    }
+    let draft = &mut tool.draft;
+    let argument = flag.argument.unwrap_or_default();
+    let option = Declared {
+        name: flag
+            .name
+            .unwrap_or_else(|| argument.trim_start_matches('-').to_owned()),
+        argument,
+        is_required: fields.required.unwrap_or_default() && fields.default.is_empty(),
+        span: form.span,
+    };
+    match placeholders.len() {
+        0 => option.switch(fields, draft),
+        1 => option.value(fields, draft),
+        _ => {
+            let message = format!(
+                "callers can't give `{}`: it takes several words",
+                option.name
+            );
+            draft.fault(Code::SourceUnsupported, option.span, message);
+        }
+    }
+}
+
+pub(super) fn arg(node: &Node, tool: &mut Tool) {
+    let draft = &mut tool.draft;
+    let Some(form) = Field::of_node(node).string(draft) else {
+        return;
+    };
+    let mut fields = Fields::default();
+    fields.read(node, draft);
+    let placeholder = Placeholder::read(&form.text);
+    fields.is_var |= placeholder.is_var;
+    if placeholder.words > 1 {
+        fields.min = Some(placeholder.words);
+        fields.max = Some(placeholder.words);
+    }
+    tool.see(&fields);
+    if fields.is_skipped() {
+        return;
+    }
+    let draft = &mut tool.draft;
+    let is_last = placeholder.is_last || fields.double_dash.as_deref() == Some("required");
+    let option = Declared {
+        name: placeholder.name.to_owned(),
+        argument: "positional".to_owned(),
+        is_required: fields.required.unwrap_or(placeholder.is_required)
+            && fields.default.is_empty(),
+        span: form.span,
+    };
+    // All arguments are given after one `--`.
+    if is_last && tool.places > 0 || fields.double_dash.as_deref() == Some("preserve") {
+        let message = format!(
+            "callers can't give `{}`: it wants a `--` of its own",
+            option.name
+        );
+        draft.fault(Code::SourceUnsupported, option.span, message);
+        return;
+    }
+    tool.places += 1;
+    option.value(fields, draft);
+}
+
+impl Tool {
+    fn see(&mut self, fields: &Fields<'_>) {
+        let effect = fields.effect.clone();
+        let worst = self.worst.take();
+        self.worst = worst
+            .into_iter()
+            .chain(effect)
+            .max_by_key(|(_, effect)| *effect);
+    }
+}
+
+/// The form of a flag, such as `-u --user <user>`.
+#[derive(Default)]
+struct Flag {
+    name: Option<String>,
+    /// The long flag, or else the short one.
+    argument: Option<String>,
+    placeholders: Vec<String>,
+    is_var: bool,
+}
+
+impl Flag {
+    fn read(form: &str) -> Option<Self> {
+        let mut flag = Self::default();
+        let form = form.replace("...", "…").replace('…', " … ");
+        for part in form.split_whitespace() {
+            if part == "…" {
+                flag.is_var = true;
+            } else if let Some(name) = part.strip_suffix(':') {
+                flag.name = Some(name.to_owned());
+            } else if is_placeholder(part.trim_start_matches('=')) {
+                flag.placeholders
+                    .push(part.trim_start_matches('=').to_owned());
+            } else {
+                flag.spelling(part)?;
+            }
+        }
+        (flag.name.is_some() || flag.argument.is_some()).then_some(flag)
+    }
+
+    /// `--user`, `-u`, `--user=<user>` or `--user[=user]`.
+    fn spelling(&mut self, part: &str) -> Option<()> {
+        let (spelling, value) = match part.split_once('=') {
+            Some((spelling, value)) => (spelling.trim_end_matches('['), Some(value)),
+            None => (part, None),
+        };
+        if let Some(value) = value {
+            let is_value = is_placeholder(value) || value.ends_with(']');
+            self.placeholders.push(is_value.then(|| value.to_owned())?);
+        }
+        let is_long = spelling.starts_with("--") && spelling.len() > 2;
+        let is_short = spelling.starts_with('-') && spelling.chars().count() == 2;
+        let has_long = self
+            .argument
+            .as_ref()
+            .is_some_and(|flag| flag.starts_with("--"));
+        if is_long && !has_long || is_short && self.argument.is_none() {
+            self.argument = Some(spelling.to_owned());
+        }
+        (is_long || is_short).then_some(())
+    }
+}
+
+fn is_placeholder(text: &str) -> bool {
+    text.starts_with('<') && text.ends_with('>') || text.starts_with('[') && text.ends_with(']')
+}
+
+/// The form of an argument, such as `<file>` or `[-- args]...`.
+struct Placeholder<'a> {
+    name: &'a str,
+    is_required: bool,
+    is_var: bool,
+    /// Whether it stands after a `--` of its own.
+    is_last: bool,
+    /// How many words it always has, if more than one.
+    words: u64,
+}
+
+impl<'a> Placeholder<'a> {
+    fn read(form: &'a str) -> Self {
+        let (form, is_last) = unless_none(form, form.strip_prefix("-- "));
+        let words: Vec<_> = form.split_whitespace().collect();
+        if words.len() > 1 && words.iter().all(|word| is_placeholder(word)) {
+            let first = Self::read(words[0]);
+            return Self {
+                is_var: true,
+                is_last,
+                words: words.len().try_into().unwrap_or(u64::MAX),
+                ..first
+            };
+        }
+        let (form, is_var) = unless_none(form, without_dots(form));
+        let is_required = !form.starts_with('[');
+        let name = if is_placeholder(form) {
+            &form[1..form.len() - 1]
+        } else {
+            form
+        };
+        let (name, is_inner_last) = unless_none(name, name.strip_prefix("-- "));
+        let (name, is_inner_var) = unless_none(name, without_dots(name));
+        Self {
+            name,
+            is_required,
+            is_var: is_var || is_inner_var,
+            is_last: is_last || is_inner_last,
+            words: 1,
+        }
+    }
+}
+
+fn without_dots(text: &str) -> Option<&str> {
+    text.strip_suffix("...").or_else(|| text.strip_suffix('…'))
+}
+
+/// The changed text if there is one, and whether there is.
+fn unless_none<'a>(text: &'a str, changed: Option<&'a str>) -> (&'a str, bool) {
+    (changed.unwrap_or(text), changed.is_some())
+}
+
+/// What is said of a flag or an argument.
+#[derive(Default)]
+struct Fields<'n> {
+    short: Option<(Span, Part)>,
+    long: Option<(Span, Part)>,
+    required: Option<bool>,
+    is_var: bool,
+    min: Option<u64>,
+    max: Option<u64>,
+    default: Vec<Text>,
+    choices: Option<Choices>,
+    delimiter: Option<Text>,
+    negation: Option<Text>,
+    double_dash: Option<String>,
+    effect: Option<(Span, Effect)>,
+    is_counted: bool,
+    is_hidden: bool,
+    /// A variable may give the value too.
+    is_bound: bool,
+    /// It asks for help or the version.
+    is_action: bool,
+    arg: Option<&'n Node>,
+}
+
+struct Choices {
+    values: Vec<Part>,
+    /// Whether they are all there are.
+    is_strict: bool,
+}
+
+impl<'n> Fields<'n> {
+    fn read(&mut self, node: &'n Node, draft: &mut Draft) {
+        for field in Field::all(node) {
+            match field.name() {
+                "arg" => self.arg = node.children.iter().find(|child| child.name.text == "arg"),
+                "choices" => {
+                    let choices = node
+                        .children
+                        .iter()
+                        .find(|child| child.name.text == "choices");
+                    self.choices = choices.and_then(|choices| Choices::read(choices, draft));
+                }
+                _ => self.field(&field, draft),
+            }
+        }
+    }
+
+    fn field(&mut self, field: &Field<'n>, draft: &mut Draft) {
+        match field.name() {
+            "help" => self.short = field.text(draft),
+            "long_help" | "help_long" => self.long = field.text(draft),
+            "required" => self.required = field.boolean(draft),
+            "var" => self.is_var = field.boolean(draft).unwrap_or_default(),
+            "var_min" => self.min = field.number(draft),
+            "var_max" => self.max = field.number(draft),
+            "default" => self.default = defaults(field, draft),
+            "delimiter" => self.delimiter = field.string(draft),
+            "negate" => self.negation = field.string(draft),
+            "double_dash" => self.double_dash = field.string(draft).map(|text| text.text),
+            "effect" => self.effect = field.effect(draft),
+            "count" => self.is_counted = field.boolean(draft).unwrap_or_default(),
+            "hide" => self.is_hidden = field.boolean(draft).unwrap_or_default(),
+            "env" | "env_fallback" | "deprecated_env" => self.is_bound = true,
+            "action" => self.is_action = field.string(draft).is_some_and(|text| text.text != "set"),
+            name if RULES.contains(&name) => {
+                let message =
+                    format!("callers are not told of `{name}`, which only the script applies");
+                draft.fault(Code::SourceUnsupported, field.key.span.clone(), message);
+            }
+            name if SKIPPED.contains(&name) => {}
+            _ => {
+                let known = [
+                    "help",
+                    "long_help",
+                    "required",
+                    "var",
+                    "var_min",
+                    "var_max",
+                    "default",
+                    "choices",
+                    "negate",
+                    "count",
+                    "effect",
+                    "env",
+                    "delimiter",
+                    "double_dash",
+                ];
+                unknown(field.key, known.iter().chain(RULES).chain(SKIPPED), draft);
+            }
+        }
+    }
+
+    fn is_skipped(&self) -> bool {
+        self.is_action || self.is_hidden && self.required != Some(true)
+    }
+}
+
+/// One value, or the names of the nodes inside.
+fn defaults(field: &Field<'_>, draft: &mut Draft) -> Vec<Text> {
+    if !field.children.is_empty() {
+        return field
+            .children
+            .iter()
+            .map(|child| child.name.clone())
+            .collect();
+    }
+    match field.values.first().map(|value| (&value.kind, &value.span)) {
+        Some((Kind::Boolean(is_on), span)) => vec![Text {
+            text: is_on.to_string(),
+            span: span.clone(),
+        }],
+        _ => field.string(draft).into_iter().collect(),
+    }
+}
+
+impl Choices {
+    /// `None` if some of them are only known when the script runs.
+    fn read(node: &Node, draft: &mut Draft) -> Option<Self> {
+        let mut is_strict = true;
+        for (key, value) in &node.properties {
+            let field = Field::of_property(key, value);
+            match field.name() {
+                "strict" => is_strict = field.boolean(draft).unwrap_or(true),
+                "env" => return None,
+                "ignore_case" => {}
+                _ => unknown(key, &["strict", "env", "ignore_case"], draft),
+            }
+        }
+        let field = Field::of_node(node);
+        let plain = field.values.iter().map(|value| Field {
+            values: std::slice::from_ref(value),
+            ..Field::of_node(node)
+        });
+        let choices = plain.chain(field.children.iter().map(Field::of_node));
+        let values = choices.filter_map(|choice| choice.string(draft));
+        Some(Self {
+            values: values.map(Part::from).collect(),
+            is_strict,
+        })
+    }
+
+    /// The fields of an option that say what its values are.
+    fn value_type(self, span: &Span) -> Vec<(&'static str, Part)> {
+        let values = Part::new(span.clone(), Literal::Array(self.values));
+        if !self.is_strict {
+            let string = Part::string(span.clone(), "string");
+            return vec![("value_type", string), ("examples", values)];
+        }
+        let mut choice = Part::object(span.clone());
+        choice.add("enum", span.clone(), values);
+        vec![("value_type", choice)]
+    }
+}
+
+/// How an option is called and given.
+struct Declared {
+    name: String,
+    argument: String,
+    is_required: bool,
+    span: Span,
+}
+
+impl Declared {
+    /// A flag without a value.
+    fn switch(mut self, fields: Fields<'_>, draft: &mut Draft) {
+        let is_on = fields.default.iter().any(|default| default.text == "true");
+        let mut description = fields.long.or(fields.short);
+        let mut variable = variable(&self.name);
+        if is_on || self.argument.is_empty() {
+            let Some(negation) = fields.negation else {
+                let message = format!("callers can't give `{}`: nothing turns it off", self.name);
+                draft.fault(Code::SourceUnsupported, self.span, message);
+                return;
+            };
+            negation
+                .text
+                .trim_start_matches('-')
+                .clone_into(&mut self.name);
+            self.argument = negation.text;
+            variable = None;
+            if let Some((
+                _,
+                Part {
+                    value: Literal::String(text),
+                    ..
+                },
+            )) = &mut description
+            {
+                text.insert_str(0, "Turn off: ");
+            }
+        }
+        if fields.is_counted || fields.is_var {
+            let message = format!("callers give `{}` once: it is not counted", self.name);
+            draft.fault(Code::SourceUnsupported, self.span.clone(), message);
+        }
+        let mut option = self.option(description, variable);
+        let value_type = Part::string(self.span.clone(), "boolean");
+        option.add("value_type", self.span.clone(), value_type);
+        draft.options.add(self.name, self.span, option);
+    }
+
+    /// A flag with a value, or an argument.
+    fn value(self, fields: Fields<'_>, draft: &mut Draft) {
+        let at = || self.span.clone();
+        // What a variable may give is not the default yet.
+        let defaults = fields.default.into_iter().filter(|_| !fields.is_bound);
+        let mut defaults: Vec<_> = defaults.map(Part::from).collect();
+        let description = fields.long.or(fields.short);
+        let item = match fields.choices {
+            Some(choices) => choices.value_type(&self.span),
+            None => vec![("value_type", Part::string(at(), "string"))],
+        };
+        let option = if fields.is_var {
+            // The values would be one text, quoted for a shell: that is no variable of ours.
+            let mut option = self.option(description, None);
+            option.add("value_type", at(), Part::string(at(), "array"));
+            let mut items = Part::object(at());
+            for (key, value) in item {
+                items.add(key, at(), value);
+            }
+            if let Some(delimiter) = fields.delimiter {
+                let pattern = format!("^[^{}]*$", regex::escape(&delimiter.text));
+                let pattern = Part::string(delimiter.span.clone(), pattern);
+                items.add("pattern", delimiter.span, pattern);
+            }
+            option.add("items", at(), items);
+            let min = fields.min.or(self.is_required.then_some(1));
+            if let Some(size) = size(min, fields.max, &self.span) {
+                option.add("size", at(), size);
+            }
+            if !defaults.is_empty() {
+                let defaults = Part::new(at(), Literal::Array(defaults));
+                option.add("default_value", at(), defaults);
+            }
+            option
+        } else {
+            let mut option = self.option(description, variable(&self.name));
+            for (key, value) in item {
+                option.add(key, at(), value);
+            }
+            if let Some(default) = defaults.pop() {
+                option.add("default_value", at(), default);
+            }
+            option
+        };
+        draft.options.add(self.name, self.span, option);
+    }
+
+    /// What does not depend on the value.
+    fn option(&self, description: Option<(Span, Part)>, variable: Option<String>) -> Part {
+        let at = || self.span.clone();
+        let mut option = Part::object(at());
+        option.add("argument", at(), Part::string(at(), self.argument.clone()));
+        if let Some(variable) = variable {
+            option.add("variable", at(), Part::string(at(), variable));
+        }
+        if let Some((span, description)) = description {
+            option.add("description", span, description);
+        }
+        option.add("required", at(), Part::boolean(at(), self.is_required));
+        option
+    }
+}
+
+fn size(min: Option<u64>, max: Option<u64>, span: &Span) -> Option<Part> {
+    let mut size = Part::object(span.clone());
+    for (bound, count) in [("min", min), ("max", max)] {
+        if let Some(count) = count {
+            let count = Part::new(span.clone(), Literal::Number(count.to_string()));
+            size.add(bound, span.clone(), count);
+        }
+    }
+    (min.is_some() || max.is_some()).then_some(size)
+}
+
+/// The variable in which usage and mise would pass an option of this name; `None` where their rules go beyond letters in one case.
+fn variable(name: &str) -> Option<String> {
+    let has = |is_such: fn(&char) -> bool| name.chars().any(|char| is_such(&char));
+    let is_simple = name
+        .chars()
+        .all(|char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_'));
+    let has_one_case = !(has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase));
+    let name = name.to_ascii_lowercase().replace('-', "_");
+    (is_simple && has_one_case).then(|| format!("usage_{name}"))
+}
