@@ -5,6 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
+use serde_json::{Value, json};
 
 const ORDER: &str = r#"DESCRIPTION "Places an order"
 PARAM amount AS number LIKE 99.5 DESCRIPTION "How much"
@@ -189,4 +190,125 @@ fn the_configuration_of_interpreters_is_checked() {
     ----- stderr -----
     mcpd: error: failed to use the configuration: mcpd.toml:2:7: in [interpreter]: `bas`: name the program and its first arguments
     ");
+}
+
+#[test]
+fn a_file_is_compiled_for_models() {
+    let sandbox = sandbox();
+    fs::create_dir(sandbox.path().join("scripts/shop")).unwrap();
+    write(&sandbox, "scripts/shop/order.bas", ORDER);
+    let compile = ["compile", "scripts/shop/order.bas"];
+    assert_snapshot!(sandbox.run(&compile), @r#"
+    exit code: 0
+    ----- stdout -----
+    {
+      "name": "order",
+      "description": "Places an order",
+      "input_schema": {
+        "type": "object",
+        "properties": {
+          "amount": {
+            "type": "number",
+            "description": "How much",
+            "example": 99.5
+          }
+        },
+        "required": [
+          "amount"
+        ]
+      }
+    }
+    "#);
+    for format in ["mcp", "openai"] {
+        let arguments = [&compile[..], &["--format", format]].concat();
+        let definition: Value = serde_json::from_slice(&sandbox.stdout(&arguments)).unwrap();
+        let schema = match format {
+            "mcp" => &definition["inputSchema"],
+            _ => &definition["function"]["parameters"],
+        };
+        assert_eq!(schema["required"], json!(["amount"]), "{definition}");
+    }
+    write(&sandbox, "scripts/refund.bas", ORDER);
+    let both = sandbox.stdout(&["compile", "scripts/shop/order.bas", "scripts/refund.bas"]);
+    let both: Value = serde_json::from_slice(&both).unwrap();
+    assert_eq!(
+        [&both[0]["name"], &both[1]["name"]],
+        ["order", "refund"],
+        "{both}"
+    );
+
+    write(
+        &sandbox,
+        "scripts/shop/order.bas",
+        &ORDER.replace("number", "nmber"),
+    );
+    assert_snapshot!(sandbox.run(&compile), @r#"
+    exit code: 1
+    ----- stderr -----
+    error[unknown-value-type]: there is no type `nmber`
+     --> scripts/shop/order.bas:2:17
+      |
+    2 | PARAM amount AS nmber LIKE 99.5 DESCRIPTION "How much"
+      |                 ^^^^^
+      |
+      = help: did you mean `number`?
+
+    1 error in 1 script
+    "#);
+}
+
+#[test]
+fn what_scripts_said_is_remembered_until_it_is_forgotten() {
+    let sandbox = sandbox().with_script("hello", super::HELLO);
+    write(&sandbox, "scripts/order.bas", ORDER);
+    assert_snapshot!(sandbox.run(&["catalog", "list"]), @"exit code: 0");
+    sandbox.stdout(&["list", "scripts"]);
+    assert_snapshot!(sandbox.run(&["catalog", "list"]), @"
+    exit code: 0
+    ----- stdout -----
+    hello  --help, in @@ROOT@@/scripts
+    order  basic, in @@ROOT@@/scripts
+    ");
+    assert_snapshot!(sandbox.run(&["catalog", "show", "order"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    order: basic, in @@ROOT@@/scripts
+    {"name":"order","description":"Places an order","input_schema":{"type":"object","properties":{"amount":{"type":"number","description":"How much","example":99.5}},"required":["amount"]}}
+    "#);
+    let shown = sandbox.stdout(&["catalog", "show", "hello", "--json"]);
+    let shown: Value = serde_json::from_slice(&shown).unwrap();
+    assert_eq!(shown[0]["metadata"]["description"], "Says hello");
+    assert_snapshot!(sandbox.run(&["catalog", "forget"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to forget definitions: name a tool, or say `--all`
+    ");
+    assert_snapshot!(sandbox.run(&["catalog", "forget", "order"]), @"
+    exit code: 0
+    ----- stderr -----
+    forgot 1 definition
+    ");
+    assert_snapshot!(sandbox.run(&["catalog", "forget", "--all"]), @"
+    exit code: 0
+    ----- stderr -----
+    forgot 1 definition
+    ");
+    assert_snapshot!(sandbox.run(&["catalog", "show", "hello"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: nothing is remembered of `hello`
+    ");
+}
+
+#[test]
+fn a_database_that_is_no_good_is_made_anew() {
+    let sandbox = sandbox().with_script("hello", super::HELLO);
+    sandbox.stdout(&["list", "scripts"]);
+    write(&sandbox, "state/mcpd/mcpd.db", &"torn".repeat(2000));
+    let transcript = sandbox.run(&["list", "scripts", "--verbose"]);
+    assert!(transcript.contains("hello  Says hello"), "{transcript}");
+    assert!(transcript.contains("put aside"), "{transcript}");
+    let entries = fs::read_dir(sandbox.path().join("state/mcpd")).unwrap();
+    let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    assert!(names.any(|name| name.starts_with("mcpd.db.corrupt-")));
 }

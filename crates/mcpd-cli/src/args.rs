@@ -57,6 +57,10 @@ pub(crate) enum Command {
     State(State),
     /// Find faults in what scripts say of themselves.
     Check(Check),
+    /// Print what files describe as definitions for models and their APIs.
+    Compile(Compile),
+    /// Show or forget what is remembered of scripts.
+    Catalog(Catalog),
     /// Find out what this machine can enforce.
     Doctor(Doctor),
     /// Run a BASIC program.
@@ -498,6 +502,64 @@ impl Client {
             Self::All => None,
         }
     }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+One tool is printed as an object, any other number as an array; faults go to stderr, as `mcpd check` finds them.
+The exit code is 1 if there is an error, or no tool.")]
+pub(crate) struct Compile {
+    /// Files that describe tools, or directories of them.
+    #[arg(value_name = "FILE", required = true)]
+    pub(crate) files: Vec<PathBuf>,
+    /// The form of the definitions.
+    #[arg(long, value_name = "FORMAT", default_value = "definition")]
+    pub(crate) format: CompileFormat,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompileFormat {
+    /// With `input_schema`, and one `example` for each parameter.
+    Definition,
+    /// As MCP clients get it.
+    Mcp,
+    /// A function, as OpenAI's API takes it.
+    Openai,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Catalog {
+    #[command(subcommand)]
+    pub(crate) action: CatalogAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum CatalogAction {
+    /// List the definitions.
+    List {
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the definitions of one tool.
+    Show {
+        /// Its path below its root, such as `math/add`.
+        name: String,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Forget the definitions of one tool, so that it is asked again.
+    Forget {
+        /// Its path below its root, such as `math/add`.
+        #[arg(conflicts_with = "all")]
+        name: Option<String>,
+        /// Forget all of them.
+        #[arg(long)]
+        all: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -18,7 +18,9 @@ use crate::suggest;
 
 mod basic;
 mod call;
+mod catalog;
 mod check;
+mod compile;
 mod describe;
 mod doctor;
 mod list;
@@ -42,6 +44,8 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Call(call) => call::run(call, &args.logging).await,
             Command::State(state) => state::run(state).await,
             Command::Check(check) => check::run(check).await,
+            Command::Compile(compile) => compile::run(compile).await,
+            Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::Basic(basic) => basic::run(&basic),
         }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Options};
-use mcpd_server::{DEFAULT_KEEP, Interpreters, Policy, Server, ServerBuilder};
+use mcpd_server::{DEFAULT_KEEP, Database, Interpreters, Policy, Server, ServerBuilder};
 
 use self::file::File;
 use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
@@ -75,8 +75,8 @@ fn server<'a>(
         .fold(Server::builder(), ServerBuilder::scripts)
         .policy(running.policy)
         .interpreters(running.interpreters);
-    match directories::cache() {
-        Some(directory) if !scanning.no_cache => server.cache_directory(directory),
+    match directories::database() {
+        Ok(file) if !scanning.no_cache => server.database(Database::new(file)),
         _ => server,
     }
 }

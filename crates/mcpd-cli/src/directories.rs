@@ -21,10 +21,7 @@ pub(crate) fn config() -> Option<PathBuf> {
         .map(|base| base.config_dir().join("mcpd"))
 }
 
-/// What may be deleted at any time: descriptions of scripts. `$XDG_CACHE_HOME/mcpd`. Without a home
-/// directory nothing is remembered.
-pub(crate) fn cache() -> Option<PathBuf> {
-    etcetera::choose_base_strategy()
-        .ok()
-        .map(|base| base.cache_dir().join("mcpd"))
+/// What can be made again: the database. Without a home directory nothing is remembered.
+pub(crate) fn database() -> anyhow::Result<PathBuf> {
+    Ok(state()?.join("mcpd.db"))
 }

@@ -46,6 +46,11 @@ pub(crate) fn error(message: &str) {
     note(&format!("mcpd: error: {message}\n"));
 }
 
+/// Writes a remark with colours, if the terminal and the user want them.
+pub(crate) fn note_styled(text: &str) {
+    anstream::stderr().lock().write_all(text.as_bytes()).ok();
+}
+
 /// Writes a remark. When even stderr is gone there is nobody to tell.
 pub(crate) fn note(text: &str) {
     io::stderr().lock().write_all(text.as_bytes()).ok();

@@ -62,6 +62,7 @@
 #![forbid(unsafe_code)]
 
 mod decimal;
+mod definition;
 mod diagnostic;
 mod dialect;
 mod input_schema;

@@ -13,11 +13,15 @@ use crate::subscribers::Event;
 use crate::tool::Tool;
 
 mod assembly;
-mod cache;
 pub(crate) mod cursor;
 mod file;
 mod list;
 pub(crate) mod live;
+#[cfg(feature = "database")]
+mod memory;
+#[cfg(not(feature = "database"))]
+#[path = "catalog/memory/absent.rs"]
+mod memory;
 mod names;
 mod prompt;
 mod resource;

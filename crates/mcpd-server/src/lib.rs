@@ -41,6 +41,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
+//! | `database` | yes | [`Database`], which outlives the server; without it the crate has no C code |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
 //!
 //! # Stability
@@ -55,6 +56,8 @@ pub mod catalog;
 mod connection;
 mod context;
 mod conversation;
+#[cfg(feature = "database")]
+mod database;
 mod dispatch;
 mod environment;
 mod error;
@@ -86,6 +89,8 @@ mod wire;
 
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
 pub use connection::{Connection, Reply};
+#[cfg(feature = "database")]
+pub use database::{Database, DatabaseError, Definition};
 pub use environment::Environment;
 pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcpd_server::{Connection, Reply, Server, ToolNames};
+use mcpd_server::{Connection, Database, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -301,7 +301,7 @@ async fn a_second_start_runs_no_script() {
     let start = || {
         Server::builder()
             .scripts(root.path())
-            .cache_directory(cache.path())
+            .database(Database::new(cache.path().join("mcpd.db")))
             .watch(false)
             .start()
             .expect("starts")

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpd_exec::Limits;
 use mcpd_server::transport::stdio;
-use mcpd_server::{CallContext, Json, Server, ServerBuilder};
+use mcpd_server::{CallContext, Database, Json, Server, ServerBuilder};
 use mcpd_server::{Connection, DEFAULT_KEEP, DEFAULT_PAGE_SIZE, Policy, Reply, ToolNames};
 use serde_json::Value;
 use tokio::runtime;
@@ -117,7 +117,10 @@ fn start(session: &str) -> Server {
         .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
         .policy(Policy::default().limits(limits))
         // One scan of each directory is enough for all conversations.
-        .cache_directory(env!("CARGO_TARGET_TMPDIR"))
+        .database(Database::new(concat!(
+            env!("CARGO_TARGET_TMPDIR"),
+            "/mcpd.db"
+        )))
         .watch(false)
         .start()
         .expect("the scripts are there")

@@ -9,7 +9,7 @@ use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::Scanner;
 
-use crate::args::{Check, CheckFormat, Client};
+use crate::args::{Check, CheckFormat, Client, Confinement};
 use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
 use crate::exit_code::ExitCode;
 use crate::render::{self, Finding};
@@ -25,22 +25,9 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
     if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
         bail!("show what clients make of the tools: `--as` has the formats human and json only");
     }
-    let roots = args
-        .paths
-        .iter()
-        .map(|path| canonical(path))
-        .collect::<Result<_, _>>()?;
-    let executor = config::executor(None, None)?;
-    let here = [Path::new("")];
-    let running = config::running(&args.confinement, &here, Limits::default(), &executor).await?;
-    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
-    // Every script is asked: what a cache knows was true on a machine that may have changed since.
-    let mut scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
-    let scan = tokio::select! {
-        scan = scanner.scan() => scan,
-        () = termination.requested() => return Ok(ExitCode::Interrupted),
+    let Some(catalog) = examine(&args.paths, &args.confinement).await? else {
+        return Ok(ExitCode::Interrupted);
     };
-    let catalog = Catalog::from(scan);
     let worst = match args.client {
         Some(client) => show_forwarded(client, &catalog, &args)?,
         None => show_findings(&catalog, args.format)?,
@@ -54,6 +41,27 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
         ExitCode::Failure
     } else {
         ExitCode::Success
+    })
+}
+
+/// What is found in directories and files now; nothing if the user has lost patience.
+pub(super) async fn examine(
+    paths: &[PathBuf],
+    confinement: &Confinement,
+) -> anyhow::Result<Option<Catalog>> {
+    let roots = paths
+        .iter()
+        .map(|path| canonical(path))
+        .collect::<Result<_, _>>()?;
+    let executor = config::executor(None, None)?;
+    let here = [Path::new("")];
+    let running = config::running(confinement, &here, Limits::default(), &executor).await?;
+    let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
+    // Every script is asked: what the database knows was true on a machine that may have changed since.
+    let mut scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
+    Ok(tokio::select! {
+        scan = scanner.scan() => Some(Catalog::from(scan)),
+        () = termination.requested() => None,
     })
 }
 

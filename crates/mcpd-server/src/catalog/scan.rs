@@ -3,24 +3,25 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, StreamExt as _};
 use mcpd_exec::Executor;
 
-use super::cache::Cache;
 use super::file::StaticFile;
+use super::memory::Memory;
 use super::walk::{self, Candidate, Reason, Rejected, Walked};
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
+use crate::sync;
 
 mod examiner;
 mod probe;
 mod reading;
 mod script;
 
-pub(crate) use examiner::Answer;
-use examiner::{Examiner, Looked};
+use examiner::Examiner;
+pub(crate) use examiner::{Answer, Looked};
 pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
 pub use script::ScannedScript;
 
@@ -71,9 +72,7 @@ impl Scan {
 pub struct Scanner {
     examiner: Examiner,
     roots: Vec<PathBuf>,
-    cache_directory: Option<PathBuf>,
-    /// One for each root, once they have been opened.
-    caches: Vec<Cache>,
+    memory: Option<Arc<Mutex<Memory>>>,
     /// By the root's place and the file: one file may be under two roots.
     known: BTreeMap<(usize, PathBuf), Arc<Looked>>,
 }
@@ -92,16 +91,17 @@ impl Scanner {
         Self {
             examiner: Examiner::new(executor, policy, interpreters),
             roots,
-            cache_directory: None,
-            caches: Vec::new(),
+            memory: None,
             known: BTreeMap::new(),
         }
     }
 
-    /// Remembers answers in `directory`.
+    /// Asks no script again that has answered before, in another process even.
+    #[cfg(feature = "database")]
     #[must_use]
-    pub fn cache_directory(mut self, directory: Option<PathBuf>) -> Self {
-        self.cache_directory = directory;
+    pub fn database(mut self, database: crate::Database) -> Self {
+        let memory = Memory::new(database, self.roots.clone());
+        self.memory = Some(Arc::new(Mutex::new(memory)));
         self
     }
 
@@ -114,8 +114,7 @@ impl Scanner {
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
         let mut kept = Vec::new();
-        let (walked, opened) = tokio::join!(self.walk(), self.open_caches());
-        self.caches.extend(opened);
+        let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
             if walked.is_incomplete {
                 // What could not be seen this time has not gone.
@@ -159,18 +158,12 @@ impl Scanner {
         tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
 
-    /// Opens the caches, unless they are open already. It blocks as well.
-    async fn open_caches(&self) -> Vec<Cache> {
-        let Some(directory) = self.cache_directory.clone() else {
-            return Vec::new();
-        };
-        if !self.caches.is_empty() {
-            return Vec::new();
+    /// Reads what is remembered, the first time. It blocks as well.
+    async fn recall(&self) {
+        if let Some(memory) = self.memory.clone() {
+            let work = move || sync::lock(&memory).recall();
+            tokio::task::spawn_blocking(work).await.ok();
         }
-        let roots = self.roots.clone();
-        let open_one = move |root: &PathBuf| Cache::open(&directory, root);
-        let work = move || roots.iter().map(open_one).collect();
-        tokio::task::spawn_blocking(work).await.unwrap_or_default()
     }
 
     /// The files of a root that were there at the last look and are not in `walked`.
@@ -195,12 +188,9 @@ impl Scanner {
         {
             return Arc::clone(known);
         }
-        let cached = self
-            .caches
-            .get(root)
-            .filter(|_| candidate.sidecar.is_none())
-            .and_then(|cache| cache.get(candidate.path.as_str(), &candidate.fingerprint));
-        Arc::new(match cached {
+        let memory = self.memory.as_ref();
+        let remembered = memory.and_then(|memory| sync::lock(memory).answer(root, &candidate));
+        Arc::new(match remembered {
             Some(answer) => self.examiner.answered(candidate, answer).await,
             None => self.examiner.examine(candidate).await,
         })
@@ -208,23 +198,11 @@ impl Scanner {
 
     /// Keeps what was found for the next scan, and on disk for the next start.
     async fn remember(&mut self, looked: Vec<(usize, Arc<Looked>)>) {
-        let (roots, mut caches) = (self.roots.clone(), std::mem::take(&mut self.caches));
-        let all = looked.clone();
-        let store = move || {
-            for (place, (root, cache)) in roots.iter().zip(&mut caches).enumerate() {
-                let ours = all.iter().filter(|(at, _)| *at == place);
-                let answers = ours.filter_map(|(_, looked)| {
-                    let answer = looked.answer.as_ref()?;
-                    let candidate = &looked.candidate;
-                    Some((candidate.path.as_str(), candidate.fingerprint, answer))
-                });
-                if let Err(error) = cache.store(root, answers) {
-                    tracing::warn!(%error, "failed to write the cache of `{}`", root.display());
-                }
-            }
-            caches
-        };
-        self.caches = tokio::task::spawn_blocking(store).await.unwrap_or_default();
+        if let Some(memory) = self.memory.clone() {
+            let looked = looked.clone();
+            let work = move || sync::lock(&memory).remember(&looked);
+            tokio::task::spawn_blocking(work).await.ok();
+        }
         let known = looked.into_iter();
         self.known = known
             .map(|(root, looked)| ((root, looked.candidate.file.clone()), looked))

@@ -10,7 +10,6 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
-use serde::{Deserialize, Serialize};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
@@ -75,13 +74,24 @@ pub(crate) enum Reason {
 }
 
 /// What must be equal for two sightings of a file to be the same content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint([i128; 6]);
 
 impl Candidate {
     /// Where its file is.
     pub(crate) fn directory(&self) -> &Path {
         self.file.parent().unwrap_or(&self.file)
+    }
+
+    /// What is different for any other content, in a form that can be stored.
+    pub(crate) fn stamp(&self) -> String {
+        let sidecar = self.sidecar.as_ref().map(|sidecar| sidecar.fingerprint);
+        let prints = std::iter::once(self.fingerprint).chain(sidecar);
+        let numbers: Vec<_> = prints
+            .flat_map(|print| print.0)
+            .map(|number| number.to_string())
+            .collect();
+        numbers.join(" ")
     }
 }
 

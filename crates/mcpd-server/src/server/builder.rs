@@ -18,6 +18,8 @@ use super::{Inner, Server};
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
+#[cfg(feature = "database")]
+use crate::database::Database;
 use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
@@ -40,7 +42,8 @@ pub struct ServerBuilder {
     probes: Option<Executor>,
     policy: Policy,
     interpreters: Interpreters,
-    cache_directory: Option<PathBuf>,
+    #[cfg(feature = "database")]
+    database: Option<Database>,
     page_size: NonZeroUsize,
     watch: bool,
     state_secret: Option<Vec<u8>>,
@@ -73,7 +76,8 @@ impl ServerBuilder {
             probes: None,
             policy: Policy::default(),
             interpreters: Interpreters::default(),
-            cache_directory: None,
+            #[cfg(feature = "database")]
+            database: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             state_secret: None,
@@ -175,9 +179,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Remembers in `directory` what scripts said of themselves, so that the next start runs none.
-    pub fn cache_directory(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.cache_directory = Some(directory.into());
+    /// Remembers in `database` what scripts say of themselves, so that the next start asks none.
+    #[cfg(feature = "database")]
+    pub fn database(mut self, database: Database) -> Self {
+        self.database = Some(database);
         self
     }
 
@@ -223,8 +228,12 @@ impl ServerBuilder {
         let probes = self.probes.map_or_else(probes, Ok);
         let probes = probes.map_err(Error::Executor)?;
         self.policy.warn_of_short_secrets();
-        let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone())
-            .cache_directory(self.cache_directory);
+        let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone());
+        #[cfg(feature = "database")]
+        let scanner = match self.database {
+            Some(database) => scanner.database(database),
+            None => scanner,
+        };
         let subscribers = Arc::new(Subscribers::default());
         let stop = CancellationToken::new();
         let catalog = LiveCatalog::start(

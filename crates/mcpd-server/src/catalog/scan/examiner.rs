@@ -26,14 +26,14 @@ pub(super) struct Examiner {
 
 /// A file that has been looked at.
 #[derive(Debug)]
-pub(super) struct Looked {
-    pub(super) candidate: Candidate,
+pub(crate) struct Looked {
+    pub(crate) candidate: Candidate,
     /// What it is, or has in it; nothing if it has nothing to do with mcpd.
-    pub(super) scripts: Vec<Arc<ScannedScript>>,
+    pub(crate) scripts: Vec<Arc<ScannedScript>>,
     /// What is worth remembering.
-    pub(super) answer: Option<Answer>,
+    pub(crate) answer: Option<Answer>,
     /// It could not be asked for a reason that has nothing to do with it: it is asked again.
-    pub(super) is_passing: bool,
+    pub(crate) is_passing: bool,
 }
 
 /// What a script answered, with what else has to be known of its file.

@@ -1,0 +1,72 @@
+//! `mcpd catalog`: what mcpd remembers of scripts between two starts.
+
+use anyhow::{Context as _, bail};
+use mcpd_server::{Database, Definition};
+use serde_json::Value;
+
+use crate::args::{Catalog, CatalogAction};
+use crate::exit_code::ExitCode;
+use crate::{directories, output};
+
+/// Shows or forgets definitions. Looks at no script.
+pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
+    let file = directories::database().context("find the database")?;
+    let database = Database::new(&file);
+    let named = || format!("use the database `{}`", file.display());
+    match &args.action {
+        CatalogAction::List { json } => {
+            let definitions = database.definitions(None).with_context(named)?;
+            if *json {
+                output::write_json(&definitions)?;
+            } else {
+                output::write(table(&definitions).as_bytes())?;
+            }
+        }
+        CatalogAction::Show { name, json } => {
+            let definitions = database.definitions(Some(name)).with_context(named)?;
+            if definitions.is_empty() {
+                output::error(&format!(
+                    "nothing is remembered of `{}`",
+                    name.escape_debug()
+                ));
+                return Ok(ExitCode::Tool);
+            }
+            if *json {
+                output::write_json(&definitions)?;
+            } else {
+                definitions.iter().try_for_each(show)?;
+            }
+        }
+        CatalogAction::Forget { name, all } => {
+            let name = match (name, all) {
+                (Some(name), _) => Some(name.as_str()),
+                (None, true) => None,
+                (None, false) => bail!("forget definitions: name a tool, or say `--all`"),
+            };
+            let count = database.forget(name).with_context(named)?;
+            let plural = if count == 1 { "" } else { "s" };
+            output::note(&format!("forgot {count} definition{plural}\n"));
+        }
+    }
+    Ok(ExitCode::Success)
+}
+
+/// One line for each: its name, and where it comes from.
+fn table(definitions: &[Definition]) -> String {
+    let origins: Vec<_> = definitions.iter().map(origin).collect();
+    let rows = definitions.iter().zip(&origins);
+    let rows = rows.map(|(definition, origin)| (definition.name.as_str(), origin.as_str()));
+    output::table(rows, output::columns())
+}
+
+fn origin(definition: &Definition) -> String {
+    let dialect = definition.dialect.as_deref().unwrap_or("--help");
+    format!("{dialect}, in {}", definition.namespace)
+}
+
+fn show(definition: &Definition) -> anyhow::Result<()> {
+    let origin = origin(definition);
+    output::write(format!("{}: {origin}\n", definition.name).as_bytes())?;
+    let metadata: Value = serde_json::from_str(definition.metadata.get())?;
+    output::write_json(&metadata)
+}

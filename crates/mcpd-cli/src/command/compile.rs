@@ -1,0 +1,65 @@
+//! `mcpd compile`: what files describe, as definitions for models and their APIs.
+
+use mcpd_scriptspec::{ScriptSpec, Severity};
+use mcpd_server::Tool;
+use serde_json::{Value, json};
+
+use super::check::examine;
+use crate::args::{Compile, CompileFormat};
+use crate::exit_code::ExitCode;
+use crate::output;
+use crate::render::{self, Finding};
+
+/// Prints one object for one tool, and an array for any other number. Faults go to stderr.
+pub(crate) async fn run(args: Compile) -> anyhow::Result<ExitCode> {
+    let Some(catalog) = examine(&args.files, &args.confinement).await? else {
+        return Ok(ExitCode::Interrupted);
+    };
+    let findings = Finding::all(&catalog);
+    if !findings.is_empty() {
+        let text = render::human(&findings, catalog.scan().scripts.len());
+        output::note_styled(&text);
+    }
+    let mut definitions = Vec::new();
+    for tool in catalog.tools() {
+        if let Some(spec) = tool.spec() {
+            definitions.push(definition(tool, spec, args.format)?);
+        }
+    }
+    if definitions.is_empty() && findings.is_empty() {
+        output::error("there is no tool in what was given");
+        return Ok(ExitCode::Failure);
+    }
+    match (&definitions[..], args.files.len()) {
+        ([one], 1) => output::write_json(one)?,
+        ([], 1) => {}
+        (several, _) => output::write_json(&several)?,
+    }
+    let failed = findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
+    Ok(if failed {
+        ExitCode::Failure
+    } else {
+        ExitCode::Success
+    })
+}
+
+fn definition(tool: &Tool, spec: &ScriptSpec, format: CompileFormat) -> anyhow::Result<Value> {
+    Ok(match format {
+        CompileFormat::Definition => spec.definition(tool.path().file_name()),
+        CompileFormat::Mcp => {
+            let mut listed = tool.definition().clone();
+            tool.portable_name().clone_into(&mut listed.name);
+            serde_json::to_value(listed)?
+        }
+        CompileFormat::Openai => json!({
+            "type": "function",
+            "function": {
+                "name": tool.portable_name(),
+                "description": spec.description.as_deref().unwrap_or_default(),
+                "parameters": spec.input_schema(),
+            },
+        }),
+    })
+}

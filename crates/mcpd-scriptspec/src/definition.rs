@@ -1,0 +1,95 @@
+//! A spec as a definition on its own, the way tools are compiled for models: a name, a description and what goes in.
+
+use serde_json::{Map, Value, json};
+
+use crate::spec::ScriptSpec;
+
+impl ScriptSpec {
+    /// The definition of the tool under `name`.
+    ///
+    /// ```
+    /// use mcpd_scriptspec::Dialect;
+    ///
+    /// let program = br#"PARAM amount AS number LIKE 99.99 DESCRIPTION "Total"
+    /// DESCRIPTION "Process an order""#;
+    /// let described = Dialect::Basic.read("process_order.bas", program);
+    /// let spec = described[0].parsed.spec.as_ref().unwrap();
+    /// let definition = spec.definition("process_order");
+    /// assert_eq!(definition["input_schema"]["properties"]["amount"]["example"], 99.99);
+    /// ```
+    #[must_use]
+    pub fn definition(&self, name: &str) -> Value {
+        let description = self.description.as_deref().or(self.title.as_deref());
+        let schema = match &self.declared_schema {
+            Some(schema) => schema.clone(),
+            None => plain(&self.input_schema()),
+        };
+        json!({
+            "name": name,
+            "description": description.unwrap_or_default(),
+            "input_schema": schema,
+        })
+    }
+}
+
+/// The schema of an object, as it stands in definitions: what is required is always said, what else may come never.
+fn plain(schema: &Value) -> Value {
+    let properties = schema["properties"].as_object();
+    let properties: Map<_, _> = properties
+        .into_iter()
+        .flatten()
+        .map(|(name, property)| (name.clone(), with_example(property)))
+        .collect();
+    let required = schema.get("required").cloned();
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required.unwrap_or_else(|| json!([])),
+    })
+}
+
+/// The schema of one value: it has one example, after everything else.
+fn with_example(schema: &Value) -> Value {
+    let Some(members) = schema.as_object() else {
+        return schema.clone();
+    };
+    let mut plain: Map<_, _> = members
+        .iter()
+        .filter(|(keyword, _)| !matches!(keyword.as_str(), "examples" | "x-mcp-header"))
+        .map(|(keyword, value)| (keyword.clone(), value.clone()))
+        .collect();
+    if let Some(example) = schema["examples"].get(0) {
+        plain.insert("example".to_owned(), example.clone());
+    }
+    Value::Object(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_json_snapshot;
+
+    use crate::{Dialect, HelpOutput, parse};
+
+    #[test]
+    fn a_program_becomes_a_definition() {
+        let program = r#"
+PARAM customer_name AS string LIKE "Jane Roe" DESCRIPTION "Who orders"
+PARAM order_amount AS number LIKE 12.50 DESCRIPTION "What it costs"
+PARAM express AS boolean DESCRIPTION "Whether it is urgent"
+DESCRIPTION "Place an order"
+"#;
+        let described = Dialect::Basic.read("shop/place_order.bas", program.as_bytes());
+        let spec = described[0].parsed.spec.as_ref().unwrap();
+        assert_json_snapshot!(spec.definition("place_order"), @"");
+    }
+
+    #[test]
+    fn what_has_no_options_requires_nothing() {
+        let help = HelpOutput {
+            stdout: br#"{"title": "Hello"}"#,
+            stderr: b"",
+        };
+        let spec = parse(help).spec.unwrap();
+        assert_json_snapshot!(spec.definition("hello"), @"");
+    }
+}

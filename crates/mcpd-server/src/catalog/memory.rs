@@ -1,0 +1,149 @@
+//! What scripts said of themselves at an earlier start, so that a warm one asks none. Lost, it is made again:
+//! nothing about it is an error to anybody but the log.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+use super::scan::{Answer, Looked, ScannedScript};
+use super::walk::Candidate;
+use crate::database::{Compiled, Database, DatabaseError, Definition, Remembered};
+use crate::tool::raw;
+
+/// What the database knows of the scripts of some roots.
+#[derive(Debug)]
+pub(super) struct Memory {
+    database: Database,
+    roots: Vec<PathBuf>,
+    /// By the names of the scripts, one for each root; nothing before it is needed.
+    remembered: Vec<BTreeMap<String, Remembered>>,
+}
+
+impl Memory {
+    pub(super) fn new(database: Database, roots: Vec<PathBuf>) -> Self {
+        Self {
+            database,
+            roots,
+            remembered: Vec::new(),
+        }
+    }
+
+    /// Reads everything, unless that has been done. Blocks.
+    pub(super) fn recall(&mut self) {
+        if self.remembered.is_empty() {
+            let roots = self.roots.iter();
+            let recalled: Result<_, _> = roots
+                .map(|root| self.database.remembered(&root.to_string_lossy()))
+                .collect();
+            self.remembered = recalled.unwrap_or_else(|error| {
+                self.warn(&error);
+                self.roots.iter().map(|_| BTreeMap::new()).collect()
+            });
+        }
+    }
+
+    /// What a script answered, if it is still the same file.
+    pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
+        let remembered = self.remembered.get(root)?.get(candidate.path.as_str())?;
+        let answer = remembered.answer.as_ref()?;
+        (remembered.fingerprint == candidate.stamp()).then(|| answer.clone())
+    }
+
+    /// Remembers what was found, and nothing else. Blocks.
+    pub(super) fn remember(&mut self, looked: &[(usize, Arc<Looked>)]) {
+        for place in 0..self.roots.len() {
+            let ours = looked.iter().filter(|(root, _)| *root == place);
+            let mut found = BTreeMap::new();
+            for (_, looked) in ours {
+                for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
+                    let name = script.path.as_str();
+                    found
+                        .entry(name)
+                        .or_insert((looked.candidate.stamp(), looked, script));
+                }
+            }
+            if let Err(error) = self.replace(place, found) {
+                self.warn(&error);
+            }
+        }
+    }
+
+    /// Writes only what is another.
+    fn replace(
+        &mut self,
+        root: usize,
+        found: BTreeMap<&str, (String, &Arc<Looked>, &Arc<ScannedScript>)>,
+    ) -> Result<(), DatabaseError> {
+        let namespace = self.roots[root].to_string_lossy();
+        let known = &mut self.remembered[root];
+        let gone: Vec<_> = known
+            .keys()
+            .filter(|name| !found.contains_key(name.as_str()))
+            .cloned()
+            .collect();
+        let is_new = |name: &str, stamp: &String| {
+            known
+                .get(name)
+                .is_none_or(|known| known.fingerprint != *stamp)
+        };
+        let new: Vec<_> = found
+            .into_iter()
+            .filter(|(name, (stamp, ..))| is_new(name, stamp))
+            .map(|(_, (stamp, looked, script))| compiled(&namespace, stamp, looked, script))
+            .collect();
+        if gone.is_empty() && new.is_empty() {
+            return Ok(());
+        }
+        self.database.remember(&namespace, &new, &gone)?;
+        known.retain(|name, _| !gone.contains(name));
+        known.extend(
+            new.into_iter()
+                .map(|new| (new.definition.name, new.remembered)),
+        );
+        Ok(())
+    }
+
+    fn warn(&self, error: &DatabaseError) {
+        let file = self.database.file().display();
+        tracing::warn!(%error, %file, "failed to use the database: every start asks all scripts");
+    }
+}
+
+fn compiled(
+    namespace: &str,
+    fingerprint: String,
+    looked: &Looked,
+    script: &ScannedScript,
+) -> Compiled {
+    let mut hash = Sha256::new();
+    for text in [
+        &script.help.source,
+        &script.help.stdout,
+        &script.help.stderr,
+    ] {
+        hash.update(text);
+    }
+    let hash = hash.finalize();
+    let spec = script.spec.as_deref();
+    let metadata = spec.map(|spec| spec.definition(script.path.as_str()));
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Compiled {
+        definition: Definition {
+            namespace: namespace.to_owned(),
+            name: script.path.as_str().to_owned(),
+            dialect: script.dialect.map(|dialect| dialect.to_string()),
+            content_hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
+            metadata: raw(&metadata.unwrap_or_default()),
+        },
+        remembered: Remembered {
+            fingerprint,
+            answer: looked.answer.clone(),
+        },
+    }
+}

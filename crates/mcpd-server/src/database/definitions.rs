@@ -1,0 +1,179 @@
+//! The table of definitions: what scripts have said of themselves, by their roots and their names.
+
+use std::collections::BTreeMap;
+
+use rusqlite::{Connection, Row, params};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{Database, DatabaseError};
+use crate::catalog::scan::{Answer, HelpText};
+
+/// What has read the definitions: another version may read them otherwise.
+const COMPILER: &str = env!("CARGO_PKG_VERSION");
+
+/// What a script has said of itself, as it is stored.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Definition {
+    /// The root that the script is under.
+    pub namespace: String,
+    /// Its path below the root.
+    pub name: String,
+    /// The dialect it is described in, unless it was asked with `--help`.
+    pub dialect: Option<String>,
+    /// SHA-256 of what it said, in hexadecimal digits.
+    pub content_hash: String,
+    /// When it was read, in seconds since 1970.
+    pub compiled_at: i64,
+    /// Its name, description and input schema.
+    pub metadata: Box<RawValue>,
+}
+
+/// What is known of a script from an earlier start.
+#[derive(Debug)]
+pub(crate) struct Remembered {
+    /// Of the file that said it.
+    pub(crate) fingerprint: String,
+    /// Nothing if the script is not one that is asked.
+    pub(crate) answer: Option<Answer>,
+}
+
+/// A definition to be stored.
+#[derive(Debug)]
+pub(crate) struct Compiled {
+    pub(crate) definition: Definition,
+    pub(crate) remembered: Remembered,
+}
+
+impl Database {
+    /// The definitions there are, or those of one name, by their namespaces and names.
+    ///
+    /// # Errors
+    ///
+    /// The database can't be read.
+    pub fn definitions(&self, name: Option<&str>) -> Result<Vec<Definition>, DatabaseError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT namespace, name, dialect, content_hash, compiled_at, metadata FROM definitions
+                 WHERE ?1 IS NULL OR name = ?1 ORDER BY namespace, name",
+            )?;
+            let rows = statement.query_map([name], definition)?;
+            rows.collect()
+        })
+    }
+
+    /// Forgets all definitions, or those of one name. Says how many those were.
+    ///
+    /// # Errors
+    ///
+    /// The database can't be written.
+    pub fn forget(&self, name: Option<&str>) -> Result<usize, DatabaseError> {
+        self.with(|connection| {
+            let statement = "DELETE FROM definitions WHERE ?1 IS NULL OR name = ?1";
+            connection.execute(statement, [name])
+        })
+    }
+
+    /// What is remembered of the scripts under `namespace`, by their names.
+    pub(crate) fn remembered(
+        &self,
+        namespace: &str,
+    ) -> Result<BTreeMap<String, Remembered>, DatabaseError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare(
+                "SELECT name, fingerprint, has_shebang, stdout, stderr FROM definitions
+                 WHERE namespace = ?1 AND compiler = ?2",
+            )?;
+            let rows = statement.query_map([namespace, COMPILER], |row| {
+                Ok((row.get(0)?, remembered(row)?))
+            })?;
+            rows.collect()
+        })
+    }
+
+    /// Remembers what is `new` under `namespace`, and forgets what is not in `names`.
+    pub(crate) fn remember(
+        &self,
+        namespace: &str,
+        new: &[Compiled],
+        gone: &[String],
+    ) -> Result<(), DatabaseError> {
+        self.with(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+            for name in gone {
+                let statement = "DELETE FROM definitions WHERE namespace = ?1 AND name = ?2";
+                transaction
+                    .prepare_cached(statement)?
+                    .execute([namespace, name])?;
+            }
+            for compiled in new {
+                insert(&transaction, compiled)?;
+            }
+            transaction.commit()
+        })
+    }
+}
+
+fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> {
+    let Compiled {
+        definition,
+        remembered,
+    } = compiled;
+    let answer = remembered.answer.as_ref();
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let mut statement = connection.prepare_cached(
+        "INSERT OR REPLACE INTO definitions
+         (namespace, name, compiler, fingerprint, dialect, stdout, stderr, has_shebang, content_hash, compiled_at, metadata)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+    )?;
+    statement.execute(params![
+        definition.namespace,
+        definition.name,
+        COMPILER,
+        remembered.fingerprint,
+        definition.dialect,
+        answer.map(|answer| text(&answer.help.stdout)),
+        answer.map(|answer| text(&answer.help.stderr)),
+        answer.map(|answer| answer.has_shebang),
+        definition.content_hash,
+        definition.compiled_at,
+        definition.metadata.get(),
+    ])?;
+    Ok(())
+}
+
+fn definition(row: &Row<'_>) -> rusqlite::Result<Definition> {
+    let metadata: String = row.get(5)?;
+    let metadata = RawValue::from_string(metadata).map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(5, rusqlite::types::Type::Text, Box::new(error))
+    })?;
+    Ok(Definition {
+        namespace: row.get(0)?,
+        name: row.get(1)?,
+        dialect: row.get(2)?,
+        content_hash: row.get(3)?,
+        compiled_at: row.get(4)?,
+        metadata,
+    })
+}
+
+fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
+    let has_shebang: Option<bool> = row.get(2)?;
+    let answer = match has_shebang {
+        None => None,
+        Some(has_shebang) => Some(Answer {
+            has_shebang,
+            help: HelpText {
+                stdout: row.get::<_, String>(3)?.into(),
+                stderr: row.get::<_, String>(4)?.into(),
+                ..HelpText::default()
+            },
+        }),
+    };
+    Ok(Remembered {
+        fingerprint: row.get(1)?,
+        answer,
+    })
+}

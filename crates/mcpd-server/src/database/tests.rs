@@ -1,0 +1,156 @@
+//! What becomes of the database: shared, torn, foreign, newer, and where there is no room for it.
+
+use std::fs;
+use std::thread;
+
+use serde_json::value::to_raw_value;
+
+use super::*;
+use crate::catalog::scan::{Answer, HelpText};
+
+fn compiled(namespace: &str, name: &str) -> Compiled {
+    let help = HelpText {
+        stdout: format!("{{\"description\": \"{name}\"}}").into(),
+        ..HelpText::default()
+    };
+    Compiled {
+        definition: Definition {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            dialect: None,
+            content_hash: "00".to_owned(),
+            compiled_at: 1,
+            metadata: to_raw_value(name).unwrap(),
+        },
+        remembered: Remembered {
+            fingerprint: format!("of {name}"),
+            answer: Some(Answer {
+                help,
+                has_shebang: true,
+            }),
+        },
+    }
+}
+
+fn names(database: &Database) -> Vec<String> {
+    let definitions = database.definitions(None).unwrap();
+    definitions.into_iter().map(|one| one.name).collect()
+}
+
+/// A database that was put aside beside `file`, if any.
+fn aside(file: &Path) -> Option<PathBuf> {
+    let mut files = fs::read_dir(file.parent().unwrap()).unwrap();
+    let is_aside = |file: &PathBuf| file.to_string_lossy().contains("mcpd.db.corrupt-");
+    files.find_map(|entry| Some(entry.ok()?.path()).filter(is_aside))
+}
+
+#[test]
+fn what_is_remembered_is_there_at_the_next_start() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("new/mcpd.db");
+    let database = Database::new(&file);
+    let new = [compiled("/a", "x"), compiled("/a", "y")];
+    database.remember("/a", &new, &[]).unwrap();
+    database
+        .remember("/b", &[compiled("/b", "x")], &[])
+        .unwrap();
+
+    let next = Database::new(&file);
+    let remembered = next.remembered("/a").unwrap();
+    assert_eq!(remembered.len(), 2);
+    assert_eq!(remembered["x"].fingerprint, "of x");
+    let answer = remembered["x"].answer.as_ref().unwrap();
+    assert_eq!(answer.help.stdout, r#"{"description": "x"}"#);
+    assert!(answer.has_shebang);
+
+    next.remember("/a", &[], &["y".to_owned()]).unwrap();
+    assert_eq!(names(&database), ["x", "x"]);
+    assert_eq!(database.definitions(Some("x")).unwrap()[1].namespace, "/b");
+    assert_eq!(database.forget(Some("x")).unwrap(), 2);
+    assert_eq!(database.forget(None).unwrap(), 0);
+}
+
+#[test]
+#[cfg(unix)]
+fn nobody_else_can_read_it() {
+    use std::os::unix::fs::MetadataExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mcpd.db");
+    Database::new(&file).forget(None).unwrap();
+    assert_eq!(file.metadata().unwrap().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn several_use_it_at_once() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mcpd.db");
+    thread::scope(|scope| {
+        for writer in 0..4 {
+            let file = &file;
+            scope.spawn(move || {
+                // Each opens it by itself, as processes do.
+                let database = Database::new(file);
+                for round in 0..10 {
+                    let one = compiled("/a", &format!("{writer}-{round}"));
+                    database.remember("/a", &[one], &[]).unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(names(&Database::new(&file)).len(), 40);
+    assert_eq!(aside(&file), None);
+}
+
+#[track_caller]
+fn check_made_anew(damage: impl Fn(&Path)) {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mcpd.db");
+    damage(&file);
+    let database = Database::new(&file);
+    database
+        .remember("/a", &[compiled("/a", "x")], &[])
+        .unwrap();
+    assert_eq!(names(&database), ["x"]);
+    assert!(aside(&file).is_some());
+}
+
+#[test]
+fn a_file_that_is_no_good_is_put_aside() {
+    check_made_anew(|file| fs::write(file, "{torn".repeat(1000)).unwrap());
+    check_made_anew(|file| {
+        let foreign = Connection::open(file).unwrap();
+        foreign.execute_batch("CREATE TABLE theirs (x)").unwrap();
+    });
+    check_made_anew(|file| {
+        let ours = Database::new(file);
+        let many: Vec<_> = (0..200).map(|n| compiled("/a", &n.to_string())).collect();
+        ours.remember("/a", &many, &[]).unwrap();
+        drop(ours);
+        let mut bytes = fs::read(file).unwrap();
+        let length = bytes.len();
+        bytes[4096..length].fill(0xff);
+        fs::write(file, bytes).unwrap();
+    });
+}
+
+#[test]
+fn a_newer_one_is_left_alone() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mcpd.db");
+    Database::new(&file).forget(None).unwrap();
+    let newer = Connection::open(&file).unwrap();
+    newer.pragma_update(None, "user_version", 1000).unwrap();
+    let error = Database::new(&file).definitions(None).unwrap_err();
+    assert_eq!(error.to_string(), "a newer mcpd has written it");
+    assert_eq!(aside(&file), None);
+}
+
+#[test]
+fn where_there_is_no_room_it_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let in_the_way = directory.path().join("file");
+    fs::write(&in_the_way, "").unwrap();
+    Database::new(in_the_way.join("mcpd.db"))
+        .definitions(None)
+        .unwrap_err();
+}
