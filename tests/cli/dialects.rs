@@ -273,7 +273,23 @@ fn what_scripts_said_is_remembered_until_it_is_forgotten() {
     exit code: 0
     ----- stdout -----
     order: basic, in @@ROOT@@/scripts
-    {"name":"order","description":"Places an order","input_schema":{"type":"object","properties":{"amount":{"type":"number","description":"How much","example":99.5}},"required":["amount"]}}
+    {
+      "name": "order",
+      "description": "Places an order",
+      "input_schema": {
+        "type": "object",
+        "properties": {
+          "amount": {
+            "type": "number",
+            "description": "How much",
+            "example": 99.5
+          }
+        },
+        "required": [
+          "amount"
+        ]
+      }
+    }
     "#);
     let shown = sandbox.stdout(&["catalog", "show", "hello", "--json"]);
     let shown: Value = serde_json::from_slice(&shown).unwrap();
