@@ -80,7 +80,36 @@ DESCRIPTION "Place an order"
 "#;
         let described = Dialect::Basic.read("shop/place_order.bas", program.as_bytes());
         let spec = described[0].parsed.spec.as_ref().unwrap();
-        assert_json_snapshot!(spec.definition("place_order"), @"");
+        assert_json_snapshot!(spec.definition("place_order"), @r#"
+        {
+          "name": "place_order",
+          "description": "Place an order",
+          "input_schema": {
+            "type": "object",
+            "properties": {
+              "customer_name": {
+                "type": "string",
+                "description": "Who orders",
+                "example": "Jane Roe"
+              },
+              "order_amount": {
+                "type": "number",
+                "description": "What it costs",
+                "example": 12.5
+              },
+              "express": {
+                "type": "boolean",
+                "description": "Whether it is urgent"
+              }
+            },
+            "required": [
+              "customer_name",
+              "order_amount",
+              "express"
+            ]
+          }
+        }
+        "#);
     }
 
     #[test]
@@ -90,6 +119,16 @@ DESCRIPTION "Place an order"
             stderr: b"",
         };
         let spec = parse(help).spec.unwrap();
-        assert_json_snapshot!(spec.definition("hello"), @"");
+        assert_json_snapshot!(spec.definition("hello"), @r#"
+        {
+          "name": "hello",
+          "description": "Hello",
+          "input_schema": {
+            "type": "object",
+            "properties": {},
+            "required": []
+          }
+        }
+        "#);
     }
 }
