@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
 use crate::interpreter::Interpreter;
+use crate::private;
 
 /// What is executed when a script runs, whatever for.
 #[derive(Debug, Clone)]
@@ -111,8 +112,7 @@ impl Excerpts {
         if let Some(directory) = self.0.get() {
             return Ok(directory.path());
         }
-        let directory = tempfile::Builder::new().prefix("mcpd-scripts-").tempdir()?;
-        open(directory.path(), 0o700)?;
+        let directory = private::directory("mcpd-scripts-")?;
         Ok(self.0.get_or_init(|| directory).path())
     }
 }

@@ -75,6 +75,7 @@ mod native;
 mod outbox;
 mod output;
 mod policy;
+mod private;
 mod questions;
 mod run;
 mod schema;

@@ -19,6 +19,7 @@ use crate::Server;
 use crate::context::{Context, SideStream};
 use crate::interaction::Answers;
 use crate::policy::Busy;
+use crate::private;
 use crate::subscribers::Event;
 use crate::sync;
 use crate::tool::Script;
@@ -222,7 +223,7 @@ async fn files(
 
 fn write(contents: Vec<(&'static str, Vec<u8>)>, run_as: Option<RunAs>) -> std::io::Result<Files> {
     // Made for this user alone, so that nobody else reads or plants anything in it.
-    let directory = tempfile::Builder::new().prefix("mcpd-run-").tempdir()?;
+    let directory = private::directory("mcpd-run-")?;
     let mut variables = Vec::with_capacity(contents.len());
     for (name, bytes) in contents {
         let path = directory

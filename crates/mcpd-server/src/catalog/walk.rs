@@ -84,6 +84,7 @@ impl Candidate {
     }
 
     /// What is different for any other content, in a form that can be stored.
+    #[cfg(feature = "database")]
     pub(crate) fn stamp(&self) -> String {
         let sidecar = self.sidecar.as_ref().map(|sidecar| sidecar.fingerprint);
         let prints = std::iter::once(self.fingerprint).chain(sidecar);

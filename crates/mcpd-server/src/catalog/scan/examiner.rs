@@ -31,6 +31,10 @@ pub(crate) struct Looked {
     /// What it is, or has in it; nothing if it has nothing to do with mcpd.
     pub(crate) scripts: Vec<Arc<ScannedScript>>,
     /// What is worth remembering.
+    #[cfg_attr(
+        not(feature = "database"),
+        expect(dead_code, reason = "only a database is asked for it")
+    )]
     pub(crate) answer: Option<Answer>,
     /// It could not be asked for a reason that has nothing to do with it: it is asked again.
     pub(crate) is_passing: bool,
