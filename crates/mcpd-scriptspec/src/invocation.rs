@@ -22,6 +22,9 @@ const MAX_VARIABLE: usize = 32 * 1024;
 /// All values together, in bytes.
 const MAX_VARIABLES: usize = 256 * 1024;
 
+/// The option that has a variable of its own wherever it is declared, and that variable.
+const QUERY: (&str, &str) = ("query", "TOOL_QUERY");
+
 /// Unknown or repeated names that are told at once; a caller may send any number of them.
 const MAX_TOLD: usize = 20;
 
@@ -32,7 +35,8 @@ pub struct Invocation {
     /// One JSON object on one line, without a line end: the options in declared order, complete and exact.
     pub stdin: Vec<u8>,
     /// `MCPD_OPT_*` for each option that is given, aliases of names that are no shell identifier,
-    /// variables that options declare, and `MCPD_OPTS_OMITTED` where something was left out.
+    /// variables that options declare, `TOOL_QUERY` for an option `query`, and `MCPD_OPTS_OMITTED` where something was
+    /// left out.
     pub env: Vec<(String, String)>,
     /// The options that declare to stand on the command line, one word each: flags, then `--` and what follows it.
     pub args: Vec<String>,
@@ -261,8 +265,10 @@ impl Output {
     /// Sets the variables of one value, all or none.
     fn export(&mut self, name: &str, declared: Option<&str>, text: Option<Cow<'_, str>>) {
         let alias = alias(name).map(|alias| variable_of(&alias));
+        let query = (name == QUERY.0).then_some(QUERY.1);
+        let further = query.into_iter().chain(declared).map(str::to_owned);
         let names = alias.into_iter().chain([variable_of(name)]);
-        let names: Vec<_> = names.chain(declared.map(str::to_owned)).collect();
+        let names: Vec<_> = names.chain(further).collect();
         let fits = |text: &str| {
             text.len() <= MAX_VARIABLE
                 && text.len() * names.len() <= self.room

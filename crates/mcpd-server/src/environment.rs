@@ -32,13 +32,13 @@ const ORDINARY: &[&str] = &[
     "TZ",
 ];
 
-/// mcpd's own.
-const OURS: &[&str] = &["MCPD_*", "MCP_*"];
+/// mcpd's own, and what a script would take for its own call's.
+const OURS: &[&str] = &["MCPD_*", "MCP_*", "TOOL_QUERY", "TOOL_ARGS"];
 
 /// How the environment of scripts differs from that of this process.
 ///
-/// A script that is not confined inherits all of it but `MCPD_*` and `MCP_*`: clients put the API keys of scripts
-/// into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
+/// A script that is not confined inherits all of it but `MCPD_*`, `MCP_*`, `TOOL_QUERY` and `TOOL_ARGS`: clients put
+/// the API keys of scripts into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
 /// `HOME`, and what is [passed](Self::pass).
 #[derive(Debug, Clone)]
 pub struct Environment {

@@ -24,6 +24,9 @@ use crate::subscribers::Event;
 use crate::sync;
 use crate::tool::Script;
 
+/// The longest stdin that a script also gets as a variable, in bytes.
+const MAX_ARGUMENTS: usize = 32 * 1024;
+
 /// What a run is for: the method and what it names.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose<'a> {
@@ -179,7 +182,11 @@ fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Conte
     for (name, value) in &input.env {
         command = command.env(name, value);
     }
-    command
+    // It is JSON, as scripts for action endpoints expect it.
+    match str::from_utf8(&input.stdin) {
+        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS => command.env("TOOL_ARGS", arguments),
+        _ => command,
+    }
 }
 
 /// Files that live as long as the run, and the variables that name them.

@@ -51,6 +51,8 @@ const RESERVED: &[&str] = &[
     "SUDO_ASKPASS",
     "TERMINFO",
     "TMPDIR",
+    "TOOL_ARGS",
+    "TOOL_QUERY",
     "TRACEPARENT",
     "TRACESTATE",
     "TZ",
