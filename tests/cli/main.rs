@@ -11,6 +11,7 @@ mod configuration;
 mod describe;
 mod dialects;
 mod doctor;
+mod endpoint;
 mod kit;
 mod list;
 mod serve;

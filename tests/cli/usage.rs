@@ -19,6 +19,7 @@ fn help_shows_the_commands_and_examples() {
       describe  Show what a tool takes
       call      Call a tool
       state     Show the state of a stateful tool
+      endpoint  Answer one request of an action endpoint
       check     Find faults in what scripts say of themselves
       doctor    Find out what this machine can enforce
       basic     Run a BASIC program

@@ -55,6 +55,8 @@ pub(crate) enum Command {
     Call(Call),
     /// Show the state of a stateful tool.
     State(State),
+    /// Answer one request of an action endpoint.
+    Endpoint(Endpoint),
     /// Find faults in what scripts say of themselves.
     Check(Check),
     /// Print what files describe as definitions for models and their APIs.
@@ -420,6 +422,25 @@ pub(crate) struct State {
     /// Print the resource as MCP clients get it.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  echo '{\"action\": \"list_tools\"}' | mcpd endpoint ~/tools
+  echo '{\"action\": \"call_tool\", \"tool\": \"greet\", \"arguments\": {\"name\": \"World\"}}' | mcpd endpoint ~/tools
+
+The exit code is 1 when the answer is an error. A tool that ran and failed is a result: it has an exit code
+of its own.")]
+pub(crate) struct Endpoint {
+    #[command(flatten)]
+    pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) scanning: Scanning,
+    #[command(flatten)]
+    pub(crate) confinement: Confinement,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -23,6 +23,7 @@ mod check;
 mod compile;
 mod describe;
 mod doctor;
+mod endpoint;
 mod list;
 mod serve;
 mod state;
@@ -43,6 +44,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Describe(describe) => describe::run(describe).await,
             Command::Call(call) => call::run(call, &args.logging).await,
             Command::State(state) => state::run(state).await,
+            Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging).await,
             Command::Check(check) => check::run(check).await,
             Command::Compile(compile) => compile::run(compile).await,
             Command::Catalog(catalog) => catalog::run(&catalog),

@@ -18,6 +18,9 @@ use crate::policy::Busy;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
 
+/// How a caller is told that its arguments are wrong.
+pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
+
 /// A call that can be made: the client has what the script requires, and the arguments are right.
 #[derive(Debug)]
 pub(crate) struct Call {
@@ -46,7 +49,7 @@ impl Refusal {
     pub(crate) fn into_error(self, wire: Wire) -> ErrorObject {
         match (self, wire) {
             (Self::Arguments(faults), _) => {
-                ErrorObject::invalid_params(format!("Invalid arguments: {faults}"))
+                ErrorObject::invalid_params(format!("{INVALID_ARGUMENTS}{faults}"))
             }
             (Self::Capability(error), Wire::Stateless) => error,
             // That wire has no such code.
@@ -213,5 +216,5 @@ pub(crate) fn not_run(script: &Script, error: &RunError) -> Failure {
 /// "Input validation errors" are results, so that the model can mend its call
 /// -- 2026-07-28/server/tools#error-handling
 pub(crate) fn invalid_arguments(faults: &str) -> CallToolResult {
-    CallToolResult::error(format!("Invalid arguments: {faults}"))
+    CallToolResult::error(format!("{INVALID_ARGUMENTS}{faults}"))
 }

@@ -59,6 +59,7 @@ mod conversation;
 #[cfg(feature = "database")]
 mod database;
 mod dispatch;
+pub mod endpoint;
 mod environment;
 mod error;
 #[cfg(fuzzing)]

@@ -84,7 +84,8 @@ fn pair(argument: &str) -> anyhow::Result<(&str, Box<RawValue>)> {
     ))
 }
 
-fn log_level(logging: &Logging) -> LoggingLevel {
+/// How much of a script's log is wanted.
+pub(super) fn log_level(logging: &Logging) -> LoggingLevel {
     match logging.verbose {
         _ if logging.quiet => LoggingLevel::Error,
         0 => LoggingLevel::Info,
@@ -93,7 +94,7 @@ fn log_level(logging: &Logging) -> LoggingLevel {
 }
 
 /// Repeats a line of the script's log in the words in which scripts write it.
-fn relay(message: &Notification<'_>) {
+pub(super) fn relay(message: &Notification<'_>) {
     if message.method == LoggingMessageNotification::NAME
         && let Ok(params) = message.parse_params::<LoggingMessageNotificationParams>()
     {

@@ -1,0 +1,298 @@
+//! Action endpoints: commands that read one request, `{"action": …}`, and answer with one object. Their words as data;
+//! it is [`Connection`](crate::Connection) that calls a tool, here as everywhere.
+
+use mcpd_protocol::{CallToolResult, ContentBlock};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::call::INVALID_ARGUMENTS;
+
+mod descriptor;
+mod safety;
+
+pub use descriptor::{Descriptor, Origin};
+
+/// What an endpoint is asked.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Request {
+    /// What tools there are.
+    ListTools,
+    /// What one tool is.
+    #[non_exhaustive]
+    DescribeTool {
+        /// Its name.
+        tool: String,
+    },
+    /// To call a tool.
+    #[non_exhaustive]
+    CallTool {
+        /// Its name.
+        tool: String,
+        /// One JSON object, as it was sent.
+        arguments: Box<RawValue>,
+    },
+}
+
+/// A request as it is written.
+#[derive(Deserialize)]
+struct Written {
+    action: String,
+    tool: Option<String>,
+    arguments: Option<Box<RawValue>>,
+}
+
+impl Request {
+    /// Reads a request. A field that means nothing to its action is passed over; arguments that are left out are none.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, as a fault of [`Category::Usage`].
+    pub fn read(text: &str) -> Result<Self, Fault> {
+        if !text.trim_start().starts_with('{') {
+            return Err(Fault::usage("the request is no JSON object"));
+        }
+        let written: Written = serde_json::from_str(text)
+            .map_err(|error| Fault::usage(format!("the request is not valid: {error}")))?;
+        let tool = || {
+            let missing = || Fault::usage(format!("`{}` needs a `tool`", written.action));
+            written.tool.clone().ok_or_else(missing)
+        };
+        match written.action.as_str() {
+            "list_tools" => Ok(Self::ListTools),
+            "describe_tool" => Ok(Self::DescribeTool { tool: tool()? }),
+            "call_tool" => Ok(Self::CallTool {
+                tool: tool()?,
+                arguments: object(written.arguments)?,
+            }),
+            other => Err(Fault::usage(format!(
+                "there is no action `{}`; there are `list_tools`, `describe_tool` and `call_tool`",
+                other.escape_debug()
+            ))),
+        }
+    }
+}
+
+fn object(arguments: Option<Box<RawValue>>) -> Result<Box<RawValue>, Fault> {
+    let none = || RawValue::from_string("{}".to_owned()).expect("it is JSON");
+    let arguments = arguments.unwrap_or_else(none);
+    if arguments.get().starts_with('{') {
+        Ok(arguments)
+    } else {
+        Err(Fault::usage("`arguments` is no JSON object"))
+    }
+}
+
+/// What an endpoint answers.
+#[derive(Debug, Clone, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Answer {
+    /// To any request that could be carried out.
+    Result(Outcome),
+    /// To any other.
+    #[non_exhaustive]
+    Error {
+        /// Why not.
+        error: Fault,
+    },
+}
+
+/// What came of a request.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Outcome {
+    /// Of `list_tools`.
+    #[non_exhaustive]
+    Tools {
+        /// In the order of their paths.
+        tools: Vec<Descriptor>,
+    },
+    /// Of `describe_tool`.
+    #[non_exhaustive]
+    Tool {
+        /// The one that was asked for.
+        tool: Box<Descriptor>,
+    },
+    /// Of `call_tool`.
+    #[non_exhaustive]
+    Called {
+        /// The path of the tool.
+        tool: String,
+        /// What it printed.
+        result: Printed,
+    },
+}
+
+/// What a tool printed, and how it ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Printed {
+    /// Its output as a model would read it: content that is no text is JSON on a line of its own.
+    pub stdout: String,
+    /// 0 if it succeeded.
+    pub exit_code: i64,
+}
+
+/// Why a request could not be carried out.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
+#[error("{message}")]
+#[non_exhaustive]
+pub struct Fault {
+    /// Which program says so.
+    pub name: String,
+    /// Whose fault it is.
+    pub category: Category,
+    /// For people.
+    pub message: String,
+}
+
+/// Whose fault it is that a request could not be carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Category {
+    /// The caller's.
+    Usage,
+    /// The tool's: it gave no result.
+    Pipeline,
+    /// The endpoint's own.
+    Fatal,
+}
+
+impl Fault {
+    /// A fault that mcpd tells.
+    pub fn new(category: Category, message: impl Into<String>) -> Self {
+        Self {
+            name: "mcpd".to_owned(),
+            category,
+            message: message.into(),
+        }
+    }
+
+    /// A fault of the caller.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self::new(Category::Usage, message)
+    }
+}
+
+impl Answer {
+    /// The answer to `list_tools`.
+    #[must_use]
+    pub fn tools(tools: Vec<Descriptor>) -> Self {
+        Self::Result(Outcome::Tools { tools })
+    }
+
+    /// The answer to `describe_tool`.
+    #[must_use]
+    pub fn tool(tool: Descriptor) -> Self {
+        let tool = Box::new(tool);
+        Self::Result(Outcome::Tool { tool })
+    }
+
+    /// The answer to `call_tool`.
+    ///
+    /// # Errors
+    ///
+    /// The tool has failed without having run.
+    pub fn called(tool: impl Into<String>, result: &CallToolResult) -> Result<Self, Fault> {
+        Ok(Self::Result(Outcome::Called {
+            tool: tool.into(),
+            result: Printed::of(result)?,
+        }))
+    }
+}
+
+impl From<Fault> for Answer {
+    fn from(error: Fault) -> Self {
+        Self::Error { error }
+    }
+}
+
+impl Printed {
+    fn of(result: &CallToolResult) -> Result<Self, Fault> {
+        let blocks = result.content.iter().map(|block| match block {
+            ContentBlock::Text(block) => block.text.clone(),
+            block => serde_json::to_string(block).unwrap_or_default(),
+        });
+        let stdout = blocks.collect::<Vec<_>>().join("\n");
+        let exit_code = match result.meta.other.get("mcpd/exit") {
+            Some(exit) => exit["code"].as_i64().unwrap_or(1),
+            None if result.is_error == Some(true) => {
+                let category = match stdout.starts_with(INVALID_ARGUMENTS) {
+                    true => Category::Usage,
+                    false => Category::Pipeline,
+                };
+                return Err(Fault::new(category, stdout));
+            }
+            None => 0,
+        };
+        Ok(Self { stdout, exit_code })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(request: &str, expected: &str) {
+        let read = Request::read(request).expect_err("it is refused");
+        assert_eq!((read.category, &*read.message), (Category::Usage, expected));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        check("", "the request is no JSON object");
+        check(
+            "[\"list_tools\", null, null]",
+            "the request is no JSON object",
+        );
+        for arguments in ["[]", "\"{}\"", "1", "true"] {
+            check(
+                &format!(r#"{{"action": "call_tool", "tool": "a", "arguments": {arguments}}}"#),
+                "`arguments` is no JSON object",
+            );
+        }
+    }
+
+    #[test]
+    fn a_request_that_lacks_something_is_told_what() {
+        check(
+            "{}",
+            "the request is not valid: missing field `action` at line 1 column 2",
+        );
+        check(r#"{"action": "call_tool"}"#, "`call_tool` needs a `tool`");
+        check(
+            r#"{"action": "tools/list"}"#,
+            "there is no action `tools/list`; there are `list_tools`, `describe_tool` and `call_tool`",
+        );
+    }
+
+    #[test]
+    fn arguments_stay_as_they_are_written() {
+        let request = r#" {"tool": "a", "arguments": {"n": 1.50, "b":9007199254740993}, "action": "call_tool", "id": 1}"#;
+        let Ok(Request::CallTool { tool, arguments }) = Request::read(request) else {
+            panic!("it is a call");
+        };
+        assert_eq!(tool, "a");
+        assert_eq!(arguments.get(), r#"{"n": 1.50, "b":9007199254740993}"#);
+    }
+
+    #[test]
+    fn a_failure_is_a_result_only_if_something_ran() {
+        let mut failed = CallToolResult::error("half\n");
+        let exit = json!({"code": 4, "name": "not-found"});
+        failed.meta.other.insert("mcpd/exit".to_owned(), exit);
+        let printed = Printed::of(&failed).expect("it ran");
+        assert_eq!((&*printed.stdout, printed.exit_code), ("half\n", 4));
+
+        let category =
+            |text| Printed::of(&CallToolResult::error(text)).map_err(|fault| fault.category);
+        assert_eq!(category("Invalid arguments: x"), Err(Category::Usage));
+        assert_eq!(category("The server is busy"), Err(Category::Pipeline));
+    }
+}

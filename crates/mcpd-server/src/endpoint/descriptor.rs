@@ -1,0 +1,110 @@
+//! What an endpoint says of a tool, made from what MCP clients are told and from the script's own words.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::safety;
+use crate::tool::{Tool, raw};
+
+/// A tool in the words of action endpoints.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct Descriptor {
+    /// The path of the tool.
+    pub name: String,
+    /// For people and models; may be empty.
+    pub description: String,
+    /// How it might be called: the script's own words, or one word for each option.
+    pub command: String,
+    /// Where it runs.
+    pub origin: Origin,
+    /// The script's own words, or those for its hints.
+    pub safety: String,
+    /// JSON Schema of the arguments.
+    pub input_schema: Box<RawValue>,
+    /// JSON Schema of the answer to a call.
+    pub result_schema: Box<RawValue>,
+}
+
+/// Where a tool runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Origin {
+    /// By this server itself.
+    Local,
+}
+
+impl Descriptor {
+    /// What there is to say of `tool`.
+    #[must_use]
+    pub fn of(tool: &Tool) -> Self {
+        let definition = tool.definition();
+        let command = tool.spec().and_then(|spec| spec.command.clone());
+        let safety = tool.spec().and_then(|spec| spec.safety.clone());
+        Self {
+            name: tool.path().to_string(),
+            description: definition.description.clone().unwrap_or_default(),
+            command: command.unwrap_or_else(|| usage(tool)),
+            origin: Origin::Local,
+            safety: safety.unwrap_or_else(|| safety::of(definition.annotations.as_ref())),
+            input_schema: definition.input_schema.clone(),
+            result_schema: raw(&result_schema(definition.output_schema.as_deref())),
+        }
+    }
+}
+
+/// The tool and its options as `mcpd call` takes them, those that may be left out in brackets.
+fn usage(tool: &Tool) -> String {
+    let schema: Value =
+        serde_json::from_str(tool.definition().input_schema.get()).unwrap_or_default();
+    let is_required = |name: &str| {
+        let required = schema["required"].as_array();
+        required.is_some_and(|required| required.iter().any(|required| required == name))
+    };
+    let options = schema["properties"].as_object().into_iter().flatten();
+    let words = options.map(|(name, option)| {
+        let word = format!("{name}={}", value(option));
+        match is_required(name) {
+            true => word,
+            false => format!("[{word}]"),
+        }
+    });
+    let words: Vec<_> = [tool.path().to_string()].into_iter().chain(words).collect();
+    words.join(" ")
+}
+
+/// What stands for a value: the texts it is one of, or its type.
+fn value(option: &Value) -> String {
+    if let Some(values) = option["enum"].as_array() {
+        let texts = values.iter().map(|value| match value {
+            Value::String(text) => text.clone(),
+            value => value.to_string(),
+        });
+        return texts.collect::<Vec<_>>().join("|");
+    }
+    option["type"].as_str().unwrap_or("json").to_uppercase()
+}
+
+/// The whole envelope of a result; `output` is the schema of what the tool prints, if it prints JSON.
+fn result_schema(output: Option<&RawValue>) -> Value {
+    let mut stdout = json!({"type": "string"});
+    if let Some(output) = output {
+        stdout["contentMediaType"] = json!("application/json");
+        stdout["contentSchema"] = serde_json::from_str(output.get()).unwrap_or_default();
+    }
+    json!({
+        "type": "object",
+        "properties": {
+            "type": {"const": "result"},
+            "tool": {"type": "string"},
+            "result": {
+                "type": "object",
+                "properties": {"stdout": stdout, "exit_code": {"type": "integer"}},
+                "required": ["stdout", "exit_code"]
+            }
+        },
+        "required": ["type", "tool", "result"]
+    })
+}

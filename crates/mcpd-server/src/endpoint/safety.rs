@@ -1,0 +1,71 @@
+//! The safety of a tool in words, and the hints that the words stand for. Only its own words are understood: whatever
+//! else an endpoint says of safety is for people, and makes no hint that a client might rely on.
+
+use mcpd_protocol::ToolAnnotations;
+
+/// What is said of a tool that says nothing of its effects.
+const UNKNOWN: &str = "Unknown.";
+
+type Hint = fn(&mut ToolAnnotations) -> &mut Option<bool>;
+
+/// Each hint with its words if it holds and if it doesn't.
+const HINTS: [(Hint, &str, &str); 4] = [
+    (
+        |annotations| &mut annotations.read_only_hint,
+        "Changes nothing.",
+        "Changes something.",
+    ),
+    (
+        |annotations| &mut annotations.destructive_hint,
+        "May destroy something.",
+        "Destroys nothing.",
+    ),
+    (
+        |annotations| &mut annotations.idempotent_hint,
+        "Can be repeated.",
+        "Does more when repeated.",
+    ),
+    (
+        |annotations| &mut annotations.open_world_hint,
+        "Reaches beyond this machine.",
+        "Stays on this machine.",
+    ),
+];
+
+/// The words for these hints.
+pub(super) fn of(annotations: Option<&ToolAnnotations>) -> String {
+    let mut annotations = annotations.cloned().unwrap_or_default();
+    let words = HINTS.iter().filter_map(|(hint, yes, no)| {
+        hint(&mut annotations).map(|holds| if holds { *yes } else { *no })
+    });
+    let words: Vec<_> = words.collect();
+    match words.is_empty() {
+        true => UNKNOWN.to_owned(),
+        false => words.join(" "),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(read_only: Option<bool>, open_world: Option<bool>, expected: &str) {
+        let mut annotations = ToolAnnotations::default();
+        annotations.read_only_hint = read_only;
+        annotations.open_world_hint = open_world;
+        assert_eq!(of(Some(&annotations)), expected);
+    }
+
+    #[test]
+    fn every_hint_has_its_words() {
+        check(None, None, "Unknown.");
+        check(Some(true), None, "Changes nothing.");
+        check(
+            Some(false),
+            Some(true),
+            "Changes something. Reaches beyond this machine.",
+        );
+        check(None, Some(false), "Stays on this machine.");
+    }
+}
