@@ -21,6 +21,8 @@ fn help_shows_the_commands_and_examples() {
       state     Show the state of a stateful tool
       endpoint  Answer one request of an action endpoint
       check     Find faults in what scripts say of themselves
+      compile   Print what files describe as definitions for models and their APIs
+      catalog   Show or forget what is remembered of scripts
       doctor    Find out what this machine can enforce
       basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)
