@@ -3,6 +3,8 @@
 //! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags.
 //! What only says how Raycast shows a command is skipped.
 
+use std::collections::BTreeSet;
+
 use super::draft::{Draft, Literal, Node};
 use crate::{
     json::{self, Kind, Member, Span, Value},
@@ -54,8 +56,15 @@ pub(super) fn read(source: &str) -> Draft {
         draft: Draft::new(0..first_line),
         arguments: Vec::new(),
     };
+    let mut seen = BTreeSet::new();
     for (key, value) in source.lines().filter_map(tag) {
-        reader.field(key, value);
+        if seen.insert(key) {
+            reader.field(key, value);
+        } else {
+            let message = format!("a second `{key}`");
+            let span = reader.span(key);
+            reader.draft.fault(Code::DuplicateKey, span, message);
+        }
     }
     reader.finish()
 }
