@@ -14,6 +14,9 @@ use kdl::{Kind, Node, Text, Value};
 /// One tool: the words that choose it, none for the script as a whole, and what is said of it.
 pub(super) type Command = (Vec<String>, Draft);
 
+/// How often flags that hold for all commands are repeated, at most.
+const MAX_REPEATED: usize = 10_000;
+
 const LEADERS: &[&str] = &["#", "//", "::"];
 
 /// What callers can't be told.
@@ -207,8 +210,14 @@ impl Tool {
             .filter(|node| node.name.text == "cmd")
             .collect();
         if inner.is_empty() {
-            for node in global {
-                option::flag(node, &mut self);
+            if global.len() * commands.len() > MAX_REPEATED {
+                let span = self.draft.metadata.span.clone();
+                let message = "too many commands for so many flags that hold for all of them";
+                self.draft.fault(Code::SourceSyntax, span, message);
+            } else {
+                for node in global {
+                    option::flag(node, &mut self);
+                }
             }
             commands.push(self.finish());
             return;
