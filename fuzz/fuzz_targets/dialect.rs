@@ -5,13 +5,28 @@ use libfuzzer_sys::fuzz_target;
 use mcpd_scriptspec::{Dialect, Severity};
 
 /// The first byte of the input chooses one; each dialect has one that leads to it.
-const FILES: &[&str] = &["a.mcpd.toml", "a.mcpd.json", "a.py", "a.bas", "a"];
+const FILES: &[&str] = &[
+    "a.mcpd.toml",
+    "a.mcpd.json",
+    "a.py",
+    "a.bas",
+    "usage",
+    "argc",
+    "raycast",
+    "a",
+];
 
 fuzz_target!(|input: (u8, &str)| {
     let (place, text) = input;
     let path = FILES[usize::from(place) % FILES.len()];
-    let commented = format!("# /// mcpd\n# {}\n# ///\n", text.replace('\n', "\n# "));
-    let text = if path == "a.py" { &commented } else { text };
+    let lines = |begin: &str| format!("{begin}{}", text.replace('\n', &format!("\n{begin}")));
+    let text = match path {
+        "a.py" => &format!("# /// mcpd\n{}\n# ///\n", lines("# ")),
+        "usage" => &lines("#USAGE "),
+        "argc" => &format!("{text}\n# --argc-eval"),
+        "raycast" => &lines("# @raycast."),
+        _ => text,
+    };
     let Some(dialect) = Dialect::of(path, text.as_bytes()) else {
         return;
     };

@@ -43,6 +43,18 @@ const FILES: &[(&str, &str)] = &[
         "a.py",
         "# /// script\n# [tool.mcpd]\n# description = \"\"\"\n# Does a thing\"\"\"\n# ///\n",
     ),
+    (
+        "a",
+        "#MISE description='Does ä thing'\n#USAGE flag \"-a <a>\" default=\"x\" { choices \"x\" }\n#USAGE arg \"[b]...\" var_max=0x2\n",
+    ),
+    (
+        "a",
+        "# @describe Does ä thing\n# @option -a[=x|y] <A>\n# @cmd More\n# @arg b*,\nmore() { argc --argc-eval; }\n",
+    ),
+    (
+        "a",
+        "# @raycast.title Ä\n# @raycast.argument1 {\"type\":\"dropdown\",\"optional\":true,\"data\":[{\"value\":\"a\"}]}\n",
+    ),
 ];
 
 /// Everything that a reader of `Described` relies on.
