@@ -2,7 +2,7 @@
 //!
 //! A script with commands is one tool for each of them. What a function of the script would say is left unknown: nothing is run.
 
-use super::draft::{Draft, Literal, Node};
+use super::draft::{Draft, Literal, Node, span_of};
 use crate::{json::Span, rules::Code, suggest::suggest};
 
 mod param;
@@ -143,10 +143,16 @@ impl<'a> Reader<'a> {
     }
 
     fn meta(&mut self, text: &'a str) {
-        let (key, value) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
+        let (key, value) = text
+            .split_once(char::is_whitespace)
+            .unwrap_or(text.split_at(text.len()));
         let value = value.trim();
         let key_span = self.span(key);
         match key {
+            "version" if value.is_empty() => {
+                let message = "the version is missing";
+                self.command.fault(Code::SourceSyntax, key_span, message);
+            }
             "version" => {
                 let version = Node::string(self.span(value), value);
                 self.command.metadata.add("version", key_span, version);
@@ -250,10 +256,8 @@ impl<'a> Reader<'a> {
         self.commands
     }
 
-    /// The place of a part of the source.
     fn span(&self, part: &str) -> Span {
-        let start = part.as_ptr().addr() - self.source.as_ptr().addr();
-        start..start + part.len()
+        span_of(part, self.source)
     }
 }
 

@@ -224,6 +224,12 @@ impl From<Value<'_>> for Node {
     }
 }
 
+/// The place of `part`, which is a slice of `source`.
+pub(super) fn span_of(part: &str, source: &str) -> Span {
+    let start = part.as_ptr().addr() - source.as_ptr().addr();
+    start..start + part.len()
+}
+
 /// A node as JSON text, with the way back.
 #[derive(Debug, Default)]
 struct Written {

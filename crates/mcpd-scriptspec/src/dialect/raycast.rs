@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use super::draft::{Draft, Literal, Node};
+use super::draft::{Draft, Literal, Node, span_of};
 use crate::{
     json::{self, Kind, Member, Span, Value},
     rules::Code,
@@ -180,10 +180,8 @@ impl<'a> Reader<'a> {
         self.draft
     }
 
-    /// The place of a part of the source.
     fn span(&self, part: &str) -> Span {
-        let start = part.as_ptr().addr() - self.source.as_ptr().addr();
-        start..start + part.len()
+        span_of(part, self.source)
     }
 }
 
