@@ -255,7 +255,7 @@ fn a_flag_that_confines_nothing_is_refused() {
     error: the following required arguments were not provided:
       --sandbox <LEVEL>
 
-    Usage: mcpd list --sandbox <LEVEL> --allow-write <PATH> <DIR|--root-directory <DIR>>
+    Usage: mcpd list --sandbox <LEVEL> --allow-write <PATH> <DIR|--root-directory <DIR>|--enable <TOOL>>
 
     For more information, try '--help'.
     ");

@@ -14,6 +14,7 @@ mod doctor;
 mod endpoint;
 mod kit;
 mod list;
+mod run_command;
 mod serve;
 mod state;
 mod stdio;

@@ -73,6 +73,10 @@ fn a_command_explains_itself() {
     Options:
           --no-cache           Ask every script for its description, even if nothing has changed since
                                last time
+          --enable <TOOL>      Serve a tool that mcpd brings along; no directory is needed then
+                               [possible values: run_command]
+          --workdir <DIR>      Where `run_command` works [default: a directory of this server's own,
+                               deleted with it]
           --json <OBJECT>      All arguments as one JSON object; `-` reads it from stdin [alias:
                                --json-args]
           --output <FORMAT>    What is printed: the content of the answer, or all of it [default: text]

@@ -134,6 +134,24 @@ impl Roots {
     }
 }
 
+/// Tools that mcpd brings along.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct Enabling {
+    /// Serve a tool that mcpd brings along; no directory is needed then.
+    #[arg(long, value_name = "TOOL", group = "Roots")]
+    pub(crate) enable: Vec<BuiltIn>,
+    /// Where `run_command` works [default: a directory of this server's own, deleted with it]
+    #[arg(long, value_name = "DIR", requires = "enable")]
+    pub(crate) workdir: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BuiltIn {
+    /// Any command of a shell, written by a model; confined unless the configuration says otherwise
+    #[value(name = "run_command")]
+    RunCommand,
+}
+
 /// How scripts are found.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Scanning {
@@ -190,6 +208,8 @@ pub(crate) struct Confinement {
 pub(crate) struct Serving {
     #[command(flatten)]
     pub(crate) roots: Roots,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     /// Don't follow changes of the directories.
@@ -344,6 +364,8 @@ pub(crate) struct List {
     #[command(flatten)]
     pub(crate) roots: Roots,
     #[command(flatten)]
+    pub(crate) enabling: Enabling,
+    #[command(flatten)]
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
@@ -370,6 +392,8 @@ pub(crate) struct OneTool {
 pub(crate) struct Describe {
     #[command(flatten)]
     pub(crate) tool: OneTool,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
     /// Print the tool as MCP clients get it.
     #[arg(long)]
     pub(crate) json: bool,
@@ -388,6 +412,8 @@ The exit code is 5 when the tool fails.")]
 pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) tool: OneTool,
+    #[command(flatten)]
+    pub(crate) enabling: Enabling,
     /// Arguments: NAME=TEXT, or NAME:=JSON; a text that is a number or a boolean counts as one where
     /// the tool wants one.
     #[arg(value_name = "NAME=VALUE", conflicts_with = "json")]

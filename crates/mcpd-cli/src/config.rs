@@ -13,12 +13,13 @@ use mcpd_server::transport::http::{Auth, Options};
 use mcpd_server::{DEFAULT_KEEP, Database, Interpreters, Policy, Server, ServerBuilder};
 
 use self::file::File;
-use crate::args::{Confinement, RunLimits, Scanning, Serve, Serving};
+use crate::args::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, kit, token};
 
 mod file;
 mod interpreters;
 mod policy;
+mod run_command;
 mod user;
 mod value;
 
@@ -30,14 +31,15 @@ const STATE_KEY: usize = 32;
 /// A server for commands that ask it something and end.
 pub(crate) async fn asked<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
+    enabling: &Enabling,
     scanning: &Scanning,
     confinement: &Confinement,
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let here = [Path::new("")];
-    let running = running(confinement, &here, limits, &executor).await?;
-    Ok(server(roots, scanning, running)
+    let file = file(confinement.config.as_deref(), &[Path::new("")])?;
+    let running = running_by(&file, confinement, limits, &executor).await?;
+    Ok(enabled(server(roots, scanning, running), enabling, &file)?
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -51,7 +53,8 @@ pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result
     limits.keep = DEFAULT_KEEP;
     let file = file(options.confinement.config.as_deref(), here)?;
     let running = running_by(&file, &options.confinement, limits, &probes).await?;
-    let mut server = server(options.roots.all(), &options.scanning, running)
+    let server = server(options.roots.all(), &options.scanning, running);
+    let mut server = enabled(server, &options.enabling, &file)?
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
@@ -79,6 +82,18 @@ fn server<'a>(
         Ok(file) if !scanning.no_cache => server.database(Database::new(file)),
         _ => server,
     }
+}
+
+/// The same with the tools that are wanted of those that mcpd brings along.
+fn enabled(
+    server: ServerBuilder,
+    enabling: &Enabling,
+    file: &File,
+) -> anyhow::Result<ServerBuilder> {
+    if !enabling.enable.contains(&BuiltIn::RunCommand) {
+        return Ok(server);
+    }
+    Ok(server.run_command(run_command::run_command(file, enabling)?))
 }
 
 /// What runs processes, as many at a time as wanted, in control groups below `cgroup`. This process is ours alone, so

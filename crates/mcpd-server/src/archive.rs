@@ -10,10 +10,11 @@ use bytes::Bytes;
 use mcpd_exec::{Captured, Kept};
 use tokio::time::{Instant, sleep_until};
 
-use crate::policy::Redactor;
+use crate::Server;
+use crate::context::Context;
+use crate::policy::{Redactor, Terms};
 use crate::session::Session;
 use crate::sync::lock;
-use crate::tool::Script;
 
 /// How long an output can be read.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(15 * 60);
@@ -131,14 +132,14 @@ enum Body {
 }
 
 impl Output {
-    fn new(captured: &Captured, script: &Script) -> Option<Self> {
+    fn new(captured: &Captured, terms: &Terms) -> Option<Self> {
         let body = match captured.whole() {
             Some(whole) => Body::Memory(whole),
             None => Body::Disk(captured.file.clone()?),
         };
         Some(Self {
             body,
-            redactor: script.terms.redactor().cloned(),
+            redactor: terms.redactor().cloned(),
         })
     }
 
@@ -177,26 +178,47 @@ impl Output {
 /// Where the outputs of one call go of which its result shows only a part.
 #[derive(Debug, Clone)]
 pub(crate) struct Shelf {
-    pub(crate) archive: Arc<Archive>,
+    archive: Arc<Archive>,
     /// The session that may read them. Without one they are for whoever knows their URIs.
-    pub(crate) owner: Option<Arc<Session>>,
-    pub(crate) script: Arc<Script>,
+    owner: Option<Arc<Session>>,
+    /// Those of the tool that was called.
+    terms: Arc<Terms>,
     /// A part of the URIs that nobody can guess.
-    pub(crate) call_id: String,
+    call_id: String,
     /// Whether the result can have links.
     pub(crate) links: bool,
 }
 
 impl Shelf {
+    /// The shelf of one call of this request, whose tool runs under `terms`.
+    pub(crate) fn new(
+        server: &Server,
+        context: &Context,
+        terms: &Arc<Terms>,
+        call_id: String,
+    ) -> Self {
+        Self {
+            archive: Arc::clone(server.archive()),
+            owner: context.introduced_session().cloned(),
+            terms: Arc::clone(terms),
+            call_id,
+            links: context.version.has_resource_links(),
+        }
+    }
+
     /// Keeps an output, and says at which URI. `None` if none is to be kept, or this could not be.
     ///
     /// Must be called on a tokio runtime.
     pub(crate) fn put(&self, stream: &str, captured: &Captured) -> Option<(String, Output)> {
-        if self.script.terms.limits().keep == 0 {
+        if self.terms.limits().keep == 0 {
             return None;
         }
-        let Some(output) = Output::new(captured, &self.script) else {
-            tracing::warn!(script = %self.script.path, "failed to write a long output to disk");
+        let Some(output) = Output::new(captured, &self.terms) else {
+            tracing::warn!(
+                call = self.call_id,
+                stream,
+                "failed to write a long output to disk"
+            );
             return None;
         };
         let uri = format!("mcpd://runs/{}/{stream}", self.call_id);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
+use mcpd_scriptspec::ScriptPath;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Server;
@@ -109,13 +110,8 @@ impl Call {
 
     /// Where long outputs of the script go.
     fn shelf(&self) -> Shelf {
-        Shelf {
-            archive: Arc::clone(self.server.archive()),
-            owner: self.context.introduced_session().cloned(),
-            script: Arc::clone(&self.script),
-            call_id: self.id.clone(),
-            links: self.context.version.has_resource_links(),
-        }
+        let terms = &self.script.terms;
+        Shelf::new(&self.server, &self.context, terms, self.id.clone())
     }
 
     /// Runs the script until there is a result, which `interpret` finds in what it printed.
@@ -147,7 +143,7 @@ impl Call {
                 &self.context,
             )
             .await
-            .map_err(|error| not_run(&self.script, &error))?;
+            .map_err(|error| self.script.not_run(&error))?;
             Ok(interpret(Arc::clone(&self.script), outcome).await)
         };
         interaction::interact(&self.server, &self.context, binding, brought, run).await
@@ -188,29 +184,33 @@ async fn tool_result(
     }
 }
 
-/// The operator learns why and where; the caller only that, and whether trying again makes sense.
-pub(crate) fn not_run(script: &Script, error: &RunError) -> Failure {
-    tracing::error!(script = %script.path, "failed to {error}");
-    Failure::NoResult(match error {
+/// Why `name` did not run. The operator learns why and where; the caller only that, and whether trying again makes
+/// sense. `subject` is what the caller knows it as, such as "The command".
+pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> String {
+    tracing::error!(tool = %name, "failed to {error}");
+    match error {
         RunError::Start(StartError::Busy { queued, .. }) => {
             format!(
                 "The server is busy: {queued} calls are waiting already. Try again in a few seconds."
             )
         }
         RunError::Busy(Busy { waiting }) => format!(
-            "The script `{}` is busy: {waiting} calls of it are waiting already. Try again in a few seconds.",
-            script.path
+            "{subject} is busy: {waiting} calls of it are waiting already. Try again in a few seconds."
         ),
         RunError::Start(StartError::Unenforceable { .. }) => format!(
-            "The script `{}` can't be run safely here: this system lacks something that confines it. The server's log says what.",
-            script.path
+            "{subject} can't be run safely here: this system lacks something that confines it. The server's log says what."
         ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
-        _ => format!(
-            "The script `{}` could not be started. The server's log says why.",
-            script.path
-        ),
-    })
+        _ => format!("{subject} could not be started. The server's log says why."),
+    }
+}
+
+impl Script {
+    /// Why it did not run, for its caller.
+    pub(crate) fn not_run(&self, error: &RunError) -> Failure {
+        let subject = format!("The script `{}`", self.path);
+        Failure::NoResult(not_run(&self.path, &subject, error))
+    }
 }
 
 /// "Input validation errors" are results, so that the model can mend its call

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
-use mcpd_protocol::meta::ProgressToken;
+use mcpd_protocol::meta::{Meta, ProgressToken};
 use mcpd_protocol::{
     ClientCapabilities, Implementation, LoggingLevel, LoggingMessageNotification,
     LoggingMessageNotificationParams, NotificationMethod, ProgressNotification,
@@ -141,9 +141,21 @@ impl SideStream {
 
     /// Sends a log message, if this request wants one of that level.
     pub(crate) fn log(&self, level: LoggingLevel, logger: &str, text: &str) {
+        self.log_with(level, logger, text, None);
+    }
+
+    /// The same, with something beside it.
+    pub(crate) fn log_with(
+        &self,
+        level: LoggingLevel,
+        logger: &str,
+        text: &str,
+        meta: Option<&Meta>,
+    ) {
         if self.log_level.is_some_and(|least| level >= least) {
             let mut params = LoggingMessageNotificationParams::new(level, text);
             params.logger = Some(logger.to_owned());
+            params.meta = meta.cloned();
             notify::<LoggingMessageNotification>(&self.outbox, &params);
         }
     }
@@ -151,6 +163,32 @@ impl SideStream {
     /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
     /// notification" -- 2026-07-28/basic/patterns/progress
     pub(crate) fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.progress_with(progress, total, message, None);
+    }
+
+    /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
+    /// that, with something beside it.
+    pub(crate) fn advance(
+        &mut self,
+        step: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        meta: &Meta,
+    ) {
+        let next = match self.last_progress {
+            f64::NEG_INFINITY => step,
+            last => (last + step).max(last.next_up()),
+        };
+        self.progress_with(next, total, message, Some(meta));
+    }
+
+    fn progress_with(
+        &mut self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        meta: Option<&Meta>,
+    ) {
         let Some(token) = &self.progress_token else {
             return;
         };
@@ -163,6 +201,7 @@ impl SideStream {
         params.message = message
             .filter(|_| self.with_progress_message)
             .map(str::to_owned);
+        params.meta = meta.cloned();
         notify::<ProgressNotification>(&self.outbox, &params);
     }
 }

@@ -78,7 +78,9 @@ mod output;
 mod policy;
 mod private;
 mod questions;
+mod relay;
 mod run;
+mod run_command;
 mod schema;
 mod seal;
 mod server;
@@ -98,6 +100,7 @@ pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
+pub use run_command::RunCommand;
 pub use server::{Server, ServerBuilder};
 pub use tool::Tool;
 

@@ -16,6 +16,7 @@ use crate::archive::Shelf;
 use crate::interaction::Produced;
 use crate::tool::Script;
 
+mod command;
 mod downgrade;
 mod exit;
 mod files;
@@ -24,6 +25,7 @@ mod printed;
 mod rest;
 mod text;
 
+pub(crate) use command::command_result;
 pub(crate) use downgrade::Downgrade;
 use exit::Exit;
 use files::Files;
@@ -95,7 +97,7 @@ fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> Produced<CallToolR
     }
     match (read, outcome.ending) {
         (Ok(Produced::Complete(mut result)), Ending::Exited(_)) => {
-            text::mark_failure(&mut result, outcome);
+            text::mark_failure(&mut result, &Exit::of(outcome));
             Produced::Complete(result)
         }
         (Ok(Produced::Refused(error)), Ending::Exited(_)) => Produced::Refused(error),

@@ -160,6 +160,30 @@ impl Policy {
         Terms::new(self, orders, directory, spec)
     }
 
+    /// What it comes to for a tool that is built in and works in `directory`: it is confined as `profile` says at
+    /// least, whatever a rule says.
+    pub(crate) fn terms_at_least(
+        &self,
+        profile: &Profile,
+        timeout: Option<Duration>,
+        path: &ScriptPath,
+        directory: &Path,
+        spec: &ScriptSpec,
+    ) -> Terms {
+        let mut orders = Orders {
+            timeout,
+            ..Orders::default()
+        };
+        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
+            orders.add(&rule.orders);
+        }
+        orders.profile = Some(match &orders.profile {
+            Some(wanted) => profile.joined(wanted),
+            None => profile.clone(),
+        });
+        Terms::new(self, orders, directory, Some(spec))
+    }
+
     /// Says which secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         for Rule { matcher, orders } in &self.rules {
@@ -212,6 +236,15 @@ pub struct PatternError {
     reason: String,
 }
 
+impl PatternError {
+    pub(crate) fn new(pattern: &str, reason: &str) -> Self {
+        Self {
+            pattern: pattern.to_owned(),
+            reason: reason.to_owned(),
+        }
+    }
+}
+
 impl Rule {
     /// A rule for the scripts whose paths match `pattern`: `*` stands for a part of a name, `**` for any number
     /// of names.
@@ -223,10 +256,7 @@ impl Rule {
         let glob = GlobBuilder::new(pattern)
             .literal_separator(true)
             .build()
-            .map_err(|error| PatternError {
-                pattern: pattern.to_owned(),
-                reason: error.kind().to_string(),
-            })?;
+            .map_err(|error| PatternError::new(pattern, &error.kind().to_string()))?;
         Ok(Self {
             matcher: glob.compile_matcher(),
             orders: Orders::default(),

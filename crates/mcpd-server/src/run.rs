@@ -1,25 +1,24 @@
-//! One run of a script on behalf of a request: its environment, the files it is told about, and its
-//! log and progress on their way to the caller.
+//! One run of a script on behalf of a request: its environment, and the files it is told about.
 
-use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Enforced, Line, Outcome, RunAs, StartError, Stream};
-use mcpd_protocol::LoggingLevel;
-use mcpd_scriptspec::{Invocation, LogLevel, OutputFormat, log_line, progress_line};
+use mcpd_exec::{Command, Enforced, Line, Outcome, RunAs, StartError};
+use mcpd_protocol::{CallToolRequest, Method as _};
+use mcpd_scriptspec::{Invocation, OutputFormat};
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
 use tokio::task::JoinError;
 
 use crate::Server;
-use crate::context::{Context, SideStream};
+use crate::context::Context;
 use crate::interaction::Answers;
-use crate::policy::Busy;
+use crate::policy::{Busy, Terms};
 use crate::private;
+use crate::relay::{Relay, Speaker};
 use crate::subscribers::Event;
 use crate::sync;
 use crate::tool::Script;
@@ -95,8 +94,16 @@ pub(crate) async fn run(
     if let Some(files) = &files {
         command = files.show(command);
     }
-    let mut relay = Relay::new(script, context.side.clone());
-    let ended = execute(server, script, command, |line| relay.line(line)).await;
+    let speaker = match script.spec.output {
+        OutputFormat::Text if purpose.method == CallToolRequest::NAME => Speaker::TextScript,
+        _ => Speaker::Script,
+    };
+    let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
+    let format = script.spec.output;
+    let run = execute(server, &script.terms, format, command, |line| {
+        relay.line(line);
+    });
+    let ended = relay.during(run).await;
     if script.spec.state {
         // Whatever the ending: the script may have written before it failed.
         server
@@ -106,7 +113,7 @@ pub(crate) async fn run(
     ended
 }
 
-/// Runs `command`, which is one of `script`, when it is its turn. What it printed is told without secrets.
+/// Runs `command` under `terms`, when it is its turn. What it printed, in `format`, is told without secrets.
 ///
 /// # Errors
 ///
@@ -117,26 +124,30 @@ pub(crate) async fn run(
 /// Dropping the future ends the process and its group.
 pub(crate) async fn execute(
     server: &Server,
-    script: &Script,
+    terms: &Terms,
+    format: OutputFormat,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let turn = script.terms.turn().await.map_err(RunError::Busy)?;
+    let turn = terms.turn().await.map_err(RunError::Busy)?;
     let ended = server.executor().run_with(command, on_line).await;
     drop(turn);
     let outcome = ended.map_err(RunError::Start)?;
     server.gaps().report(&outcome.enforced);
-    redacted(script, outcome).await
+    redacted(terms, format, outcome).await
 }
 
-/// The outcome without the secrets of the script, but for what is on disk: that is searched when it is read.
-async fn redacted(script: &Script, mut outcome: Outcome) -> Result<Outcome, RunError> {
-    let Some(redactor) = script.terms.redactor().map(Arc::clone) else {
+/// The outcome without the secrets there are, but for what is on disk: that is searched when it is read.
+async fn redacted(
+    terms: &Terms,
+    format: OutputFormat,
+    mut outcome: Outcome,
+) -> Result<Outcome, RunError> {
+    let Some(redactor) = terms.redactor().map(Arc::clone) else {
         return Ok(outcome);
     };
-    let is_text = script.spec.output == OutputFormat::Text;
     let redact = move || {
-        outcome.stdout = if is_text {
+        outcome.stdout = if format == OutputFormat::Text {
             redactor.text(&outcome.stdout)
         } else {
             redactor.json(&outcome.stdout)
@@ -164,11 +175,23 @@ impl Gaps {
 }
 
 fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Context) -> Command {
-    let mut command = script
+    let command = script
         .command()
         .args(&input.args)
-        .stdin(input.stdin.clone())
-        .env("MCPD_CALL_ID", purpose.call_id);
+        .stdin(input.stdin.clone());
+    let command = identified(command, purpose.call_id, context);
+    let variables = input.env.iter();
+    let command = variables.fold(command, |command, (name, value)| command.env(name, value));
+    // It is JSON, as scripts for action endpoints expect it.
+    match str::from_utf8(&input.stdin) {
+        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS => command.env("TOOL_ARGS", arguments),
+        _ => command,
+    }
+}
+
+/// The command of one call of this request.
+pub(crate) fn identified(command: Command, call_id: &str, context: &Context) -> Command {
+    let mut command = command.env("MCPD_CALL_ID", call_id);
     let trace = [
         ("TRACEPARENT", &context.trace.parent),
         ("TRACESTATE", &context.trace.state),
@@ -179,14 +202,7 @@ fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Conte
             command = command.env(name, value);
         }
     }
-    for (name, value) in &input.env {
-        command = command.env(name, value);
-    }
-    // It is JSON, as scripts for action endpoints expect it.
-    match str::from_utf8(&input.stdin) {
-        Ok(arguments) if arguments.len() <= MAX_ARGUMENTS => command.env("TOOL_ARGS", arguments),
-        _ => command,
-    }
+    command
 }
 
 /// Files that live as long as the run, and the variables that name them.
@@ -248,7 +264,7 @@ fn write(contents: Vec<(&'static str, Vec<u8>)>, run_as: Option<RunAs>) -> std::
 }
 
 /// Hands a file to whom the script runs as, if that is somebody else.
-fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
+pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
     match run_as {
         #[cfg(unix)]
         Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
@@ -271,52 +287,4 @@ fn described(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
         "logLevel": context.side.log_level(),
         "progress": context.side.wants_progress(),
     })
-}
-
-/// The log and the progress of one run on their way to its caller.
-struct Relay<'a> {
-    side: SideStream,
-    script: &'a Script,
-    /// The line before this one was the first part of it.
-    continued: bool,
-}
-
-impl<'a> Relay<'a> {
-    fn new(script: &'a Script, side: SideStream) -> Self {
-        Self {
-            side,
-            script,
-            continued: false,
-        }
-    }
-
-    /// A line of stderr is progress or a log message; a line of stdout is part of the result.
-    fn line(&mut self, line: Line<'_>) {
-        if line.stream != Stream::Stderr || !self.side.is_wanted() {
-            return;
-        }
-        let bytes = match self.script.terms.redactor() {
-            Some(redactor) => redactor.line(line, self.continued),
-            None => Cow::Borrowed(line.bytes),
-        };
-        self.continued = line.continues;
-        let text = String::from_utf8_lossy(&bytes);
-        if let Some(line) = progress_line(&text) {
-            self.side.progress(line.progress, line.total, line.text);
-        } else {
-            let line = log_line(&text);
-            let logger = self.script.path.as_str();
-            self.side.log(logging_level(line.level), logger, line.text);
-        }
-    }
-}
-
-fn logging_level(level: LogLevel) -> LoggingLevel {
-    match level {
-        LogLevel::Error => LoggingLevel::Error,
-        LogLevel::Warning => LoggingLevel::Warning,
-        LogLevel::Info => LoggingLevel::Info,
-        // MCP has nothing below debug.
-        LogLevel::Debug | LogLevel::Trace => LoggingLevel::Debug,
-    }
 }

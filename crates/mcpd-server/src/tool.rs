@@ -21,6 +21,7 @@ use crate::launch::Launch;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
+use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 
 pub(crate) mod definition;
@@ -45,6 +46,7 @@ pub struct Tool {
 pub(crate) enum Body {
     Script(Arc<Script>),
     Native(Arc<NativeTool>),
+    Command(Arc<CommandTool>),
 }
 
 /// A script that can be run.
@@ -99,6 +101,14 @@ impl Tool {
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
         Self::new(path, definition, &schema, Body::Native(body))
+    }
+
+    /// The tool that runs commands.
+    pub(crate) fn command(tool: Arc<CommandTool>) -> Self {
+        let path = tool.path().clone();
+        let mut definition = tool.definition();
+        definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
+        Self::new(path, definition, &Value::Null, Body::Command(tool))
     }
 
     /// The tool that a script is.
@@ -157,16 +167,20 @@ impl Tool {
         self.script().map(|script| &*script.spec)
     }
 
-    /// What the script may do and what it is given, unless the tool is built in.
+    /// What its processes may do and what they are given, unless the tool has none.
     #[must_use]
     pub fn terms(&self) -> Option<&Terms> {
-        self.script().map(|script| &*script.terms)
+        match &self.body {
+            Body::Script(script) => Some(&script.terms),
+            Body::Command(tool) => Some(tool.terms()),
+            Body::Native(_) => None,
+        }
     }
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {
         match &self.body {
             Body::Script(script) => Some(script),
-            Body::Native(_) => None,
+            Body::Native(_) | Body::Command(_) => None,
         }
     }
 
@@ -208,6 +222,7 @@ impl Tool {
     ) -> Run {
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
+            Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
                 tool.call(arguments, CallContext::new(server, context, &self.path))
             }
@@ -239,7 +254,7 @@ impl fmt::Display for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.body {
             Body::Script(script) => script.fmt(f),
-            Body::Native(_) => write!(f, "`{}` (built in)", self.path),
+            Body::Native(_) | Body::Command(_) => write!(f, "`{}` (built in)", self.path),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 
 use anyhow::{Context as _, bail};
 use mcpd_protocol::jsonrpc::Notification;
+use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, LoggingLevel,
     LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
@@ -26,8 +27,14 @@ pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCod
     let level = log_level(logging);
     let tool = &args.tool;
     let limits = config::limits(&args.limits);
-    let server =
-        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?;
+    let server = config::asked(
+        [&tool.directory],
+        &args.enabling,
+        &tool.scanning,
+        &tool.confinement,
+        limits,
+    )
+    .await?;
     with_server(server, async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
             return Ok(ExitCode::Tool);
@@ -93,10 +100,11 @@ pub(super) fn log_level(logging: &Logging) -> LoggingLevel {
     }
 }
 
-/// Repeats a line of the script's log in the words in which scripts write it.
+/// Repeats a line of the script's log in the words in which scripts write it. What it prints is in the answer.
 pub(super) fn relay(message: &Notification<'_>) {
     if message.method == LoggingMessageNotification::NAME
         && let Ok(params) = message.parse_params::<LoggingMessageNotificationParams>()
+        && is_its_own(params.meta.as_ref())
     {
         let level = serde_json::to_value(params.level).unwrap_or_default();
         let level = level.as_str().unwrap_or_default().to_uppercase();
@@ -107,6 +115,7 @@ pub(super) fn relay(message: &Notification<'_>) {
         output::note(&format!("{level} {text}\n"));
     } else if message.method == ProgressNotification::NAME
         && let Ok(params) = message.parse_params::<ProgressNotificationParams>()
+        && is_its_own(params.meta.as_ref())
     {
         let total = params
             .total
@@ -118,6 +127,12 @@ pub(super) fn relay(message: &Notification<'_>) {
             .unwrap_or_default();
         output::note(&format!("PROGRESS {}{total}{text}\n", params.progress));
     }
+}
+
+/// Whether it was the script that said something, not mcpd of the script.
+fn is_its_own(meta: Option<&Meta>) -> bool {
+    let is_said = |key| meta.is_some_and(|meta| meta.contains_key(key));
+    !is_said("mcpd/stream") && !is_said("mcpd/heartbeat")
 }
 
 fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {

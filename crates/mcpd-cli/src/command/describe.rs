@@ -16,7 +16,14 @@ pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let limits = Limits::default();
     with_server(
-        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?,
+        config::asked(
+            [&tool.directory],
+            &args.enabling,
+            &tool.scanning,
+            &tool.confinement,
+            limits,
+        )
+        .await?,
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
                 return Ok(ExitCode::Tool);

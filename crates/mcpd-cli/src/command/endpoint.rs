@@ -10,7 +10,7 @@ use mcpd_server::{Server, Tool};
 use serde_json::value::RawValue;
 
 use super::{call, with_server};
-use crate::args::{Endpoint, Logging};
+use crate::args::{Enabling, Endpoint, Logging};
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
@@ -35,7 +35,14 @@ fn request() -> Result<Request, Fault> {
 
 async fn serve(args: Endpoint, logging: &Logging, request: Request) -> anyhow::Result<ExitCode> {
     let limits = config::limits(&args.limits);
-    let server = config::asked(args.roots.all(), &args.scanning, &args.confinement, limits).await?;
+    let server = config::asked(
+        args.roots.all(),
+        &Enabling::default(),
+        &args.scanning,
+        &args.confinement,
+        limits,
+    )
+    .await?;
     with_server(server, async |server| {
         print(answer(server, logging, request).await)
     })

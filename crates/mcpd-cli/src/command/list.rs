@@ -12,7 +12,14 @@ use crate::{config, output, render};
 pub(crate) async fn run(args: List) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
     with_server(
-        config::asked(args.roots.all(), &args.scanning, &args.confinement, limits).await?,
+        config::asked(
+            args.roots.all(),
+            &args.enabling,
+            &args.scanning,
+            &args.confinement,
+            limits,
+        )
+        .await?,
         async |server| {
             let catalog = server.catalog();
             let tools: Vec<&Tool> = catalog

@@ -6,7 +6,7 @@ use mcpd_protocol::{
 };
 
 use super::{find_tool, with_server};
-use crate::args::State;
+use crate::args::{Enabling, State};
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
@@ -15,7 +15,14 @@ pub(crate) async fn run(args: State) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let limits = Limits::default();
     with_server(
-        config::asked([&tool.directory], &tool.scanning, &tool.confinement, limits).await?,
+        config::asked(
+            [&tool.directory],
+            &Enabling::default(),
+            &tool.scanning,
+            &tool.confinement,
+            limits,
+        )
+        .await?,
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
                 return Ok(ExitCode::Tool);

@@ -33,6 +33,8 @@ pub(super) struct Tables {
     pub(super) tool: Vec<ToolTable>,
     #[serde(default)]
     pub(super) kit: KitTable,
+    #[serde(default)]
+    pub(super) run_command: RunCommandTable,
 }
 
 /// `[kit]`: the window of a Script Kit.
@@ -109,6 +111,19 @@ pub(super) struct ToolTable {
     pub(super) redact: Option<bool>,
     #[serde(default)]
     pub(super) env: BTreeMap<Spanned<String>, Spanned<Source>>,
+}
+
+/// `[run_command]`: the tool of that name, if it is enabled.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunCommandTable {
+    pub(super) sandbox: Option<Spanned<String>>,
+    pub(super) workdir: Option<PathBuf>,
+    pub(super) timeout: Option<Seconds>,
+    pub(super) max_timeout: Option<Seconds>,
+    pub(super) shell: Option<Vec<String>>,
+    pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) deny: Option<Vec<Spanned<String>>>,
 }
 
 /// The file, with what it takes to point into it.

@@ -40,9 +40,9 @@ pub(super) async fn policy(
 }
 
 /// The sandboxes by their names: those there always are, and those of the file.
-type Profiles = BTreeMap<String, Profile>;
+pub(super) type Profiles = BTreeMap<String, Profile>;
 
-fn profiles(file: &File) -> anyhow::Result<Profiles> {
+pub(super) fn profiles(file: &File) -> anyhow::Result<Profiles> {
     let built_in = [
         ("none", Sandbox::none()),
         ("guarded", Sandbox::guarded()),
@@ -138,6 +138,21 @@ fn floor(profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
     Ok(floor)
 }
 
+/// The sandbox that a table names.
+pub(super) fn named(
+    file: &File,
+    name: &Spanned<String>,
+    profiles: &Profiles,
+) -> anyhow::Result<Profile> {
+    profiles.get(name.get_ref()).cloned().ok_or_else(|| {
+        let what = unknown(name.get_ref(), profiles);
+        file.error(
+            name.span(),
+            &format!("`sandbox = \"{}\"`: {what}", name.get_ref()),
+        )
+    })
+}
+
 fn unknown(name: &str, profiles: &Profiles) -> String {
     let known: Vec<_> = profiles.keys().map(String::as_str).collect();
     format!("there is none; {}", suggestion(name, &known))
@@ -191,14 +206,7 @@ async fn rule(
     let wrong = |error| file.error(pattern.span(), &format!("`match`: failed to {error}"));
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
     if let Some(name) = &table.sandbox {
-        let Some(profile) = profiles.get(name.get_ref()) else {
-            let what = unknown(name.get_ref(), profiles);
-            return Err(file.error(
-                name.span(),
-                &format!("`sandbox = \"{}\"`: {what}", name.get_ref()),
-            ));
-        };
-        rule = rule.profile(profile.clone());
+        rule = rule.profile(named(file, name, profiles)?);
     }
     if let Some(timeout) = table.timeout {
         rule = rule.timeout(timeout.0);

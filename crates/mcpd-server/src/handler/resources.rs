@@ -110,9 +110,9 @@ async fn ask_state(server: &Server, script: &Script) -> Result<String, ErrorObje
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.command().arg("--state").limits(limits);
-    let outcome = execute(server, script, command, |_| {})
+    let outcome = execute(server, &script.terms, script.spec.output, command, |_| {})
         .await
-        .map_err(|error| call::not_run(script, &error))?;
+        .map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
         return Err(unreadable(script, "`--state` did not end with exit code 0"));

@@ -16,6 +16,9 @@ const CONTRACT: [&str; 10] = [
     "timeout",
 ];
 
+/// The name of any other failure.
+const FAILED: &str = "failed";
+
 /// The exit code of a script that has not found what it was asked for.
 pub(super) const NOT_FOUND: i32 = 4;
 
@@ -58,27 +61,33 @@ impl Exit {
         }
     }
 
-    /// A sentence for endings that were not the script's own choice.
-    pub(super) fn explanation(&self, outcome: &Outcome) -> Option<String> {
+    /// The same of a program that knows nothing of the script contract.
+    pub(super) fn of_any_program(outcome: &Outcome) -> Self {
         match outcome.ending {
-            Ending::TimedOut { limit, .. } => Some(format!(
-                "The script was stopped because it ran longer than its limit of {} s. What it printed until then follows.",
-                limit.as_secs_f64()
-            )),
-            Ending::OutputLimit { limit, .. } => Some(format!(
-                "The script was stopped because it printed more than its limit of {limit} bytes."
-            )),
-            Ending::OutOfMemory => {
-                Some("The script was stopped because it used more memory than it may.".to_owned())
-            }
-            Ending::Signaled { signal, .. } => {
-                Some(format!("The script was ended by signal {signal}."))
-            }
-            Ending::Cancelled => {
-                Some("The script was stopped because the call was cancelled.".to_owned())
-            }
-            _ => None,
+            Ending::Exited(code @ 1..=9) => Self { code, name: FAILED },
+            _ => Self::of(outcome),
         }
+    }
+}
+
+/// A sentence for endings that were not the program's own choice; `subject` is what its caller calls it.
+pub(super) fn explanation(subject: &str, outcome: &Outcome) -> Option<String> {
+    match outcome.ending {
+        Ending::TimedOut { limit, .. } => Some(format!(
+            "{subject} was stopped because it ran longer than its limit of {} s. What it printed until then follows.",
+            limit.as_secs_f64()
+        )),
+        Ending::OutputLimit { limit, .. } => Some(format!(
+            "{subject} was stopped because it printed more than its limit of {limit} bytes."
+        )),
+        Ending::OutOfMemory => Some(format!(
+            "{subject} was stopped because it used more memory than it may."
+        )),
+        Ending::Signaled { signal, .. } => Some(format!("{subject} was ended by signal {signal}.")),
+        Ending::Cancelled => Some(format!(
+            "{subject} was stopped because the call was cancelled."
+        )),
+        _ => None,
     }
 }
 
@@ -91,7 +100,7 @@ fn code_name(code: i32) -> &'static str {
         // What a shell says of a command it could not start.
         (None, 126) => "command-not-executable",
         (None, 127) => "command-not-found",
-        (None, _) => "failed",
+        (None, _) => FAILED,
     }
 }
 

@@ -21,7 +21,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
     };
     let minutes = LIFETIME.as_secs() / 60;
     let note = format!(
-        "The text above is only a part of the {total} bytes that the script printed on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
+        "The text above is only a part of the {total} bytes that were printed on {stream}. {readable} can be read for {minutes} minutes as the resource {uri}"
     );
     let mut content = vec![ContentBlock::text(note)];
     if shelf.links {

@@ -5,7 +5,7 @@ use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::exit::Exit;
+use super::exit::{Exit, explanation};
 use super::rest;
 use crate::archive::Shelf;
 
@@ -20,7 +20,7 @@ const STDERR_TAIL: usize = 4096;
 pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
     let text = of(stdout);
     let exit = Exit::of(outcome);
-    let explanation = exit.explanation(outcome).map(ContentBlock::text);
+    let explanation = explanation("The script", outcome).map(ContentBlock::text);
     let mut content: Vec<_> = explanation.into_iter().collect();
     if !text.is_empty() || (content.is_empty() && outcome.success()) {
         content.push(ContentBlock::text(text));
@@ -36,7 +36,7 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     }
     let mut result = CallToolResult::new(content);
     if !outcome.success() {
-        mark_failure(&mut result, outcome);
+        mark_failure(&mut result, &exit);
     }
     note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted());
     result
@@ -51,8 +51,7 @@ pub(crate) fn note_totals(meta: &mut ResultMeta, total: u64, omitted: u64) {
 }
 
 /// Makes a result one of a run that failed, and says how.
-pub(super) fn mark_failure(result: &mut CallToolResult, outcome: &Outcome) {
-    let exit = Exit::of(outcome);
+pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
     result.is_error = Some(true);
     result.meta.other.insert(
         "mcpd/exit".to_owned(),

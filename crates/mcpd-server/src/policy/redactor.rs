@@ -6,7 +6,7 @@ use std::fmt;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use bytes::Bytes;
-use mcpd_exec::{Captured, Line};
+use mcpd_exec::Captured;
 use serde_json::Value;
 
 /// The shortest secret that is looked for, in bytes: anything shorter is found by chance all over a text.
@@ -46,11 +46,6 @@ impl Redactor {
             .build(patterns.iter().map(|(spelling, _)| spelling))
             .expect("secrets are shorter than an automaton can be large");
         Some(Self { finder, patterns })
-    }
-
-    /// One line of output, or the piece of one.
-    pub(crate) fn line<'a>(&self, line: Line<'a>, continued: bool) -> Cow<'a, [u8]> {
-        self.piece(line.bytes, continued, line.continues)
     }
 
     /// A text from its beginning, perhaps cut at the end.
@@ -108,7 +103,12 @@ impl Redactor {
     }
 
     /// A piece of text. Where it was cut, a part of a secret counts as one.
-    fn piece<'a>(&self, text: &'a [u8], cut_start: bool, cut_end: bool) -> Cow<'a, [u8]> {
+    pub(crate) fn piece<'a>(
+        &self,
+        text: &'a [u8],
+        cut_start: bool,
+        cut_end: bool,
+    ) -> Cow<'a, [u8]> {
         let mut redacted = Cow::Borrowed(text);
         if self.finder.is_match(text) {
             let replacements: Vec<_> = self.patterns.iter().map(|(_, text)| text).collect();

@@ -25,6 +25,7 @@ use crate::interpreter::Interpreters;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
 use crate::run::Gaps;
+use crate::run_command::{self, CommandTool, RunCommand};
 use crate::seal::Seal;
 use crate::subscribers::Subscribers;
 use crate::tool::{Tool, raw};
@@ -38,6 +39,7 @@ pub struct ServerBuilder {
     roots: Vec<PathBuf>,
     tools: Vec<ToolDescription>,
     resources: Vec<ResourceDescription>,
+    run_command: Option<RunCommand>,
     executor: Option<Executor>,
     probes: Option<Executor>,
     policy: Policy,
@@ -72,6 +74,7 @@ impl ServerBuilder {
             roots: Vec::new(),
             tools: Vec::new(),
             resources: Vec::new(),
+            run_command: None,
             executor: None,
             probes: None,
             policy: Policy::default(),
@@ -154,6 +157,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
+    pub fn run_command(mut self, run_command: RunCommand) -> Self {
+        self.run_command = Some(run_command);
+        self
+    }
+
     /// Runs scripts with this executor, as many at a time as it allows.
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = Some(executor);
@@ -221,7 +230,12 @@ impl ServerBuilder {
             .iter()
             .map(|root| readable(root))
             .collect::<Result<Vec<_>, _>>()?;
-        let built_in = built_in(self.tools, self.resources)?;
+        let mut built_in = built_in(self.tools, self.resources)?;
+        let mut instructions: Vec<_> = self.instructions.into_iter().collect();
+        if let Some(options) = self.run_command {
+            built_in.tools.push(command_tool(options, &self.policy)?);
+            instructions.push(CommandTool::instructions());
+        }
         let by_default = || Executor::new(Config::default());
         let executor = self.executor.map_or_else(by_default, Ok);
         let executor = executor.map_err(Error::Executor)?;
@@ -244,10 +258,7 @@ impl ServerBuilder {
             Arc::clone(&subscribers),
             stop.clone(),
         );
-        let seal = match &self.state_secret {
-            Some(secret) => Seal::new(secret),
-            None => Seal::random().map_err(|error| Error::Randomness(error.to_string()))?,
-        };
+        let seal = seal(self.state_secret.as_deref())?;
         let identity = Arc::new(self.identity);
         // Lists are pushed when they change, and state may change at any time: nothing to cache.
         let stateless = Stamp::Stateless {
@@ -256,7 +267,7 @@ impl ServerBuilder {
         };
         let inner = Inner {
             identity,
-            instructions: self.instructions,
+            instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
             roots,
             watching: self.watch,
             executor,
@@ -284,6 +295,13 @@ fn readable(root: &Path) -> Result<PathBuf, Error> {
     };
     std::fs::read_dir(root).map_err(refused)?;
     std::path::absolute(root).map_err(refused)
+}
+
+fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
+    match secret {
+        Some(secret) => Ok(Seal::new(secret)),
+        None => Seal::random().map_err(|error| Error::Randomness(error.to_string())),
+    }
 }
 
 /// As many at a time as there are threads to start them.
@@ -318,6 +336,14 @@ fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     let mut definition = protocol::Tool::new(described.name, raw(&schema));
     definition.description = Some(described.description);
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
+}
+
+fn command_tool(options: RunCommand, policy: &Policy) -> Result<Arc<Tool>, Error> {
+    let tool = CommandTool::new(options, policy).map_err(|reason| Error::Tool {
+        name: run_command::NAME.to_owned(),
+        reason,
+    })?;
+    Ok(Arc::new(Tool::command(Arc::new(tool))))
 }
 
 fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Error> {

@@ -1,0 +1,59 @@
+//! From `[run_command]` and the flags to how that tool is served.
+
+use anyhow::Context as _;
+use mcpd_server::RunCommand;
+use toml::Spanned;
+
+use super::file::File;
+use super::policy;
+use crate::args::Enabling;
+
+/// How the tool is served as `file` and the flags say.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCommand> {
+    let table = &file.tables.run_command;
+    let mut tool = RunCommand::default();
+    if let Some(name) = &table.sandbox {
+        tool = tool.profile(policy::named(file, name, &policy::profiles(file)?)?);
+    }
+    let workdir = table.workdir.as_ref().map(|path| file.absolute(path));
+    if let Some(workdir) = flags.workdir.clone().or(workdir) {
+        let absolute = std::path::absolute(&workdir)
+            .with_context(|| format!("use the directory `{}`", workdir.display()))?;
+        tool = tool.directory(absolute);
+    }
+    if let Some(timeout) = table.timeout {
+        tool = tool.timeout(timeout.0);
+    }
+    if let Some(timeout) = table.max_timeout {
+        tool = tool.max_timeout(timeout.0);
+    }
+    if let Some(words) = &table.shell {
+        tool = tool.shell(words);
+    }
+    if let Some(allow) = &table.allow {
+        if allow.get_ref().is_empty() {
+            let what =
+                "`allow`: an empty array allows nothing; without `allow` everything is allowed";
+            return Err(file.error(allow.span(), what));
+        }
+        tool = with_patterns(file, tool, ("allow", allow.get_ref()), RunCommand::allow)?;
+    }
+    let deny = table.deny.as_deref().unwrap_or_default();
+    with_patterns(file, tool, ("deny", deny), RunCommand::deny)
+}
+
+fn with_patterns<E: std::fmt::Display>(
+    file: &File,
+    tool: RunCommand,
+    (key, patterns): (&str, &[Spanned<String>]),
+    add: impl Fn(RunCommand, &str) -> Result<RunCommand, E>,
+) -> anyhow::Result<RunCommand> {
+    patterns.iter().try_fold(tool, |tool, pattern| {
+        let wrong = |error| file.error(pattern.span(), &format!("`{key}`: failed to {error}"));
+        add(tool, pattern.get_ref()).map_err(wrong)
+    })
+}

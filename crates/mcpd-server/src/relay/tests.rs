@@ -1,0 +1,185 @@
+//! What a caller hears of a run, on a clock that stands still until it is waited for.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::jsonrpc::RequestId;
+use mcpd_protocol::meta::ProgressToken;
+use tokio::sync::mpsc;
+use tokio::time::sleep;
+
+use super::*;
+use crate::outbox::Outbox;
+
+const MILLIS_100: Duration = Duration::from_millis(100);
+
+/// A caller that wants to hear everything.
+fn relay(speaker: Speaker) -> (Relay<'static>, mpsc::Receiver<Bytes>) {
+    let (outbox, messages) = Outbox::new();
+    let level = Some(LoggingLevel::Debug);
+    let token = Some(ProgressToken::from(RequestId::from(1)));
+    let side = SideStream::new(outbox, ProtocolVersion::LATEST, level, token);
+    (Relay::with_redactor(speaker, "tool", None, side), messages)
+}
+
+fn out(relay: &Relay<'_>, line: &str) {
+    relay.hear(Stream::Stdout, line.as_bytes(), false);
+}
+
+fn err(relay: &Relay<'_>, line: &str) {
+    relay.hear(Stream::Stderr, line.as_bytes(), false);
+}
+
+/// What was heard: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
+fn heard(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
+    let mut heard = Vec::new();
+    while let Ok(message) = messages.try_recv() {
+        let message: Value = serde_json::from_slice(&message).unwrap();
+        let params = &message["params"];
+        let text = |key: &str| params[key].as_str().unwrap_or_default().to_owned();
+        heard.push(match params.get("progress") {
+            Some(progress) => {
+                let total = params.get("total").map(|total| format!("/{total}"));
+                format!(
+                    "{progress}{} {}",
+                    total.unwrap_or_default(),
+                    text("message")
+                )
+            }
+            None => format!("{} {}", text("level"), text("data")),
+        });
+    }
+    heard
+}
+
+#[tokio::test(start_paused = true)]
+async fn lines_of_a_command_are_told_while_it_runs() {
+    let (relay, mut messages) = relay(Speaker::Command);
+    let run = async {
+        sleep(Duration::from_secs(1)).await;
+        out(&relay, "one");
+        sleep(QUIET + MILLIS_100).await;
+        assert_eq!(heard(&mut messages), ["info one", "1 one"]);
+        err(&relay, "two\r");
+        out(&relay, "");
+        sleep(MILLIS_100).await;
+        assert_eq!(heard(&mut messages), ["info two", "2 two"]);
+        out(&relay, "three");
+    };
+    relay.during(run).await;
+    assert_eq!(heard(&mut messages), ["info three", "3 three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_over_soon_is_its_own_news() {
+    let (relay, mut messages) = relay(Speaker::Command);
+    relay
+        .during(async {
+            sleep(Duration::from_secs(1)).await;
+            out(&relay, "one");
+            sleep(MILLIS_100).await;
+        })
+        .await;
+    assert_eq!(heard(&mut messages), [""; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_many_lines_the_last_are_told_and_the_others_counted() {
+    let (relay, mut messages) = relay(Speaker::Command);
+    let run = async {
+        for line in 1..=1000 {
+            out(&relay, &line.to_string());
+        }
+        sleep(QUIET + MILLIS_100).await;
+        let first = heard(&mut messages);
+        assert_eq!(first.len(), 2 * LINES);
+        assert_eq!(first[0], "info [… 980 lines] 981");
+        assert_eq!(first[39], "20 1000");
+        for line in 1001..=1100 {
+            out(&relay, &line.to_string());
+        }
+        sleep(WINDOW / 2).await;
+        assert_eq!(heard(&mut messages), [""; 0]);
+        sleep(WINDOW / 2).await;
+        let second = heard(&mut messages);
+        assert_eq!(second.len(), 2 * LINES);
+        assert_eq!(second[1], "21 [… 80 lines] 1081");
+    };
+    relay.during(run).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_that_counts_keeps_its_own_numbers() {
+    let (relay, mut messages) = relay(Speaker::TextScript);
+    let run = async {
+        out(&relay, "begin");
+        sleep(QUIET + MILLIS_100).await;
+        err(&relay, "PROGRESS 1/3 first");
+        err(&relay, "WARNING look");
+        out(&relay, "printed");
+        sleep(MILLIS_100).await;
+        err(&relay, "PROGRESS 2/3");
+    };
+    relay.during(run).await;
+    let expected = [
+        "info begin",
+        "1e-6 begin",
+        "1/3 first",
+        "warning look",
+        "info printed",
+        "2/3 ",
+    ];
+    assert_eq!(heard(&mut messages), expected);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
+    let (relay, mut messages) = relay(Speaker::Script);
+    let run = async {
+        out(&relay, "{");
+        err(&relay, "reading");
+        sleep(QUIET + MILLIS_100).await;
+    };
+    relay.during(run).await;
+    assert_eq!(heard(&mut messages), ["info reading"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_broken_before_a_caller_gives_up() {
+    let (relay, mut messages) = relay(Speaker::Script);
+    let run = async {
+        sleep(Duration::from_secs(25)).await;
+        let beats = [
+            "1e-6 still running after 10 s",
+            "2e-6 still running after 20 s",
+        ];
+        assert_eq!(heard(&mut messages), beats);
+        err(&relay, "PROGRESS 3/10 third");
+        sleep(Duration::from_secs(11)).await;
+        assert_eq!(heard(&mut messages), ["3/10 third", "3.000001/10 third"]);
+        err(&relay, "PROGRESS 4/10");
+    };
+    relay.during(run).await;
+    assert_eq!(heard(&mut messages), ["4/10 "]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_line_is_cut() {
+    let (relay, mut messages) = relay(Speaker::Command);
+    let run = async {
+        relay.hear(Stream::Stdout, &[b'x'; 2 * LENGTH], true);
+        relay.hear(Stream::Stdout, b"its end", false);
+        out(&relay, "next");
+        sleep(QUIET).await;
+    };
+    relay.during(run).await;
+    let cut = "x".repeat(LENGTH) + "…";
+    let expected = [
+        format!("info {cut}"),
+        format!("1 {cut}"),
+        "info next".to_owned(),
+        "2 next".to_owned(),
+    ];
+    assert_eq!(heard(&mut messages), expected);
+}

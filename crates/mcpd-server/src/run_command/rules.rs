@@ -1,0 +1,314 @@
+//! Which commands are run: patterns over the words of a command. They keep models from mistakes; what a command does
+//! is no secret of its words, and only a sandbox is a boundary.
+
+use globset::{Glob, GlobMatcher};
+use mcpd_scriptspec::excerpt;
+
+use super::words::{self, Word};
+use crate::policy::PatternError;
+
+/// How much of a command a reason repeats, in characters.
+const SHOWN: usize = 200;
+
+/// What is allowed, if not everything, and what is denied of that.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Rules {
+    allow: Vec<Pattern>,
+    deny: Vec<Pattern>,
+}
+
+/// Words that a command must have: a name, and arguments. The last may stand for any number of them.
+#[derive(Debug, Clone)]
+struct Pattern {
+    text: String,
+    words: Vec<GlobMatcher>,
+    is_open: bool,
+}
+
+impl Rules {
+    pub(super) fn allow(&mut self, pattern: &str) -> Result<(), PatternError> {
+        self.allow.push(Pattern::new(pattern)?);
+        Ok(())
+    }
+
+    pub(super) fn deny(&mut self, pattern: &str) -> Result<(), PatternError> {
+        self.deny.push(Pattern::new(pattern)?);
+        Ok(())
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.allow.is_empty() && self.deny.is_empty()
+    }
+
+    /// Judges a command.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not run, as a sentence for whoever wrote it.
+    pub(super) fn judge(&self, command: &str) -> Result<(), String> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let parsed = words::parse(command).map_err(|fault| {
+            format!("The command was not run, because it can't be read: {fault}.")
+        })?;
+        for command in &parsed.commands {
+            if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_be(command)) {
+                return Err(format!(
+                    "The command was not run: `{}` is denied by the rule `{}`.",
+                    shown(command),
+                    pattern.text
+                ));
+            }
+        }
+        if self.allow.is_empty() {
+            return Ok(());
+        }
+        if let Some(doubt) = parsed.doubt {
+            return Err(format!(
+                "The command was not run: it has {doubt} in it, and what that does can't be known beforehand. {}",
+                self.allowed()
+            ));
+        }
+        let is_allowed =
+            |command: &&Vec<Word>| self.allow.iter().any(|pattern| pattern.is(command));
+        match parsed.commands.iter().find(|command| !is_allowed(command)) {
+            Some(command) => Err(format!(
+                "The command was not run: `{}` is not allowed. {}",
+                shown(command),
+                self.allowed()
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn allowed(&self) -> String {
+        let patterns: Vec<_> = self
+            .allow
+            .iter()
+            .map(|pattern| format!("`{}`", pattern.text))
+            .collect();
+        format!("Allowed are: {}.", patterns.join(", "))
+    }
+}
+
+impl Pattern {
+    fn new(text: &str) -> Result<Self, PatternError> {
+        let wrong = |reason: &str| PatternError::new(text, reason);
+        let mut patterns: Vec<_> = text.split_whitespace().collect();
+        let is_open = patterns.len() > 1 && patterns.last() == Some(&"*");
+        if is_open {
+            patterns.pop();
+        }
+        if patterns.is_empty() {
+            return Err(wrong("it names no command"));
+        }
+        let matcher = |pattern: &&str| {
+            let glob = Glob::new(pattern).map_err(|error| wrong(&error.kind().to_string()))?;
+            Ok(glob.compile_matcher())
+        };
+        Ok(Self {
+            text: text.to_owned(),
+            words: patterns.iter().map(matcher).collect::<Result<_, _>>()?,
+            is_open,
+        })
+    }
+
+    /// Whether a command is certainly one of these.
+    fn is(&self, command: &[Word]) -> bool {
+        self.matches(command, |pattern, word| match word {
+            Word::Known(word) => pattern.is_match(word),
+            Word::Unknown(_) => false,
+        })
+    }
+
+    /// Whether a command is perhaps one of these: under any path, and where only the shell knows.
+    fn may_be(&self, command: &[Word]) -> bool {
+        let Some((Word::Known(program), arguments)) = command.split_first() else {
+            return true;
+        };
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let command = [&[Word::Known(name.to_owned())], arguments].concat();
+        let has_unknown = arguments
+            .iter()
+            .any(|word| matches!(word, Word::Unknown(_)));
+        let may_match = |pattern: &GlobMatcher, word: &Word| match word {
+            Word::Known(word) => pattern.is_match(word),
+            Word::Unknown(_) => true,
+        };
+        // What is unknown may be any number of words.
+        match has_unknown {
+            true => self
+                .words
+                .iter()
+                .zip(&command)
+                .all(|(pattern, word)| may_match(pattern, word)),
+            false => self.matches(&command, may_match),
+        }
+    }
+
+    fn matches(&self, command: &[Word], matches: impl Fn(&GlobMatcher, &Word) -> bool) -> bool {
+        let is_long_enough = match self.is_open {
+            true => command.len() >= self.words.len(),
+            false => command.len() == self.words.len(),
+        };
+        is_long_enough
+            && self
+                .words
+                .iter()
+                .zip(command)
+                .all(|(pattern, word)| matches(pattern, word))
+    }
+}
+
+fn shown(command: &[Word]) -> String {
+    let words: Vec<_> = command
+        .iter()
+        .map(|(Word::Known(word) | Word::Unknown(word))| word.as_str())
+        .collect();
+    excerpt(&words.join(" "), SHOWN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(allow: &[&str], deny: &[&str]) -> Rules {
+        let mut rules = Rules::default();
+        for pattern in allow {
+            rules.allow(pattern).unwrap();
+        }
+        for pattern in deny {
+            rules.deny(pattern).unwrap();
+        }
+        rules
+    }
+
+    #[track_caller]
+    fn check(rules: &Rules, command: &str, is_run: bool) {
+        assert_eq!(rules.judge(command).is_ok(), is_run, "{command}");
+    }
+
+    #[test]
+    fn without_rules_everything_is_run() {
+        check(&rules(&[], &[]), "rm -rf / 'x", true);
+    }
+
+    #[test]
+    fn what_is_allowed_is_run_and_nothing_else() {
+        let rules = rules(&["git *", "ls", "cargo test", "make [a-z]*"], &[]);
+        for command in [
+            "git",
+            "git log -3",
+            "ls",
+            "git log | git diff; ls",
+            "cargo test",
+            "make all",
+        ] {
+            check(&rules, command, true);
+        }
+        for command in [
+            "rm x",
+            "ls -l",
+            "git log; rm x",
+            "git log | sh",
+            "cargo test -q",
+            "cargo",
+            "make X",
+            "make",
+        ] {
+            check(&rules, command, false);
+        }
+        check(&rules, "/tmp/git log", false);
+        check(&rules, "g''it log > x", true);
+    }
+
+    #[test]
+    fn where_there_is_an_allow_list_what_cant_be_judged_is_not_run() {
+        let rules = rules(&["git *", "echo *", "eval *", "cat"], &[]);
+        check(&rules, "git log $X", true);
+        for command in [
+            "git $(rm x)",
+            "echo `rm x`",
+            "eval ls",
+            "$X log",
+            "X=1 git log",
+            "for x in y; do git; done",
+        ] {
+            check(&rules, command, false);
+        }
+        for command in [
+            "cat <<E\nE",
+            "git 'x",
+            "git() { rm x; }; git",
+            "gi? log",
+            "./git log",
+            "echo ${x:=y}",
+        ] {
+            check(&rules, command, false);
+        }
+    }
+
+    #[test]
+    fn what_is_denied_is_not_run_wherever_it_stands() {
+        let rules = rules(&[], &["rm *", "git push *"]);
+        for command in [
+            "ls",
+            "git log",
+            "echo 'rm x'",
+            "echo rm",
+            "cat <<E\nrm x\nE",
+            "echo $(date)",
+        ] {
+            check(&rules, command, true);
+        }
+        for command in [
+            "rm x",
+            "/bin/rm x",
+            "\\rm x",
+            "ls; rm x",
+            "ls && (rm x)",
+            "echo $(rm x)",
+            "A=1 rm x",
+            "if ls; then rm x; fi",
+        ] {
+            check(&rules, command, false);
+        }
+        // It may be.
+        for command in ["git $X", "$X y", "git push", "git 'push"] {
+            check(&rules, command, false);
+        }
+        check(&rules, "git log $X", true);
+    }
+
+    #[test]
+    fn a_denial_goes_before_a_permission() {
+        let rules = rules(&["git *"], &["git push *"]);
+        check(&rules, "git log", true);
+        check(&rules, "git push origin", false);
+    }
+
+    #[test]
+    fn the_reason_is_said() {
+        let rules = rules(&["git *", "ls"], &["git push *"]);
+        assert_eq!(
+            rules.judge("rm x").unwrap_err(),
+            "The command was not run: `rm x` is not allowed. Allowed are: `git *`, `ls`."
+        );
+        assert_eq!(
+            rules.judge("git push").unwrap_err(),
+            "The command was not run: `git push` is denied by the rule `git push *`."
+        );
+        assert_eq!(
+            rules.judge("ls $(x)").unwrap_err(),
+            "The command was not run: it has a substitution in it, and what that does can't be known beforehand. Allowed are: `git *`, `ls`."
+        );
+    }
+
+    #[test]
+    fn a_pattern_that_says_nothing_is_refused() {
+        assert!(Pattern::new(" ").is_err());
+        assert!(Pattern::new("[").is_err());
+        assert!(Pattern::new("*").is_ok());
+    }
+}

@@ -1,0 +1,289 @@
+//! `run_command` as it is served: arguments → rules → one run → result.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_exec::{Command, StartError};
+use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::rules::Rules;
+use super::{NAME, RunCommand};
+use crate::archive::Shelf;
+use crate::call::{invalid_arguments, not_run};
+use crate::context::Context;
+use crate::policy::{Policy, Terms};
+use crate::relay::{Relay, Speaker};
+use crate::run::{self, RunError};
+use crate::tool::{Run, raw};
+use crate::{Server, id, output, private};
+
+/// Shells whose commands the rules can read.
+const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
+
+/// What is behind the tool.
+#[derive(Debug)]
+pub(crate) struct CommandTool {
+    path: ScriptPath,
+    /// Its arguments, as if it were a script.
+    spec: ScriptSpec,
+    terms: Arc<Terms>,
+    shell: Vec<String>,
+    rules: Rules,
+    directory: PathBuf,
+    /// The directory, if it is to be deleted.
+    _temporary: Option<TempDir>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Arguments {
+    command: String,
+    workdir: Option<PathBuf>,
+    stdin: Option<String>,
+    timeout_ms: Option<u64>,
+}
+
+impl CommandTool {
+    /// Makes what it takes to run commands under `policy`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the directory or the shell.
+    pub(crate) fn new(options: RunCommand, policy: &Policy) -> Result<Self, String> {
+        let RunCommand {
+            mut profile,
+            directory,
+            timeout,
+            max_timeout,
+            shell,
+            rules,
+        } = options;
+        check_shell(&shell, &rules)?;
+        let path: ScriptPath = NAME.parse().expect("it is a name");
+        let (directory, temporary) = work_directory(directory)?;
+        profile.sandbox = profile.sandbox.write(&directory);
+        let terms_for =
+            |spec: &ScriptSpec| policy.terms_at_least(&profile, timeout, &path, &directory, spec);
+        // Who sets a longer time-out allows it.
+        let limit = terms_for(&ScriptSpec::default()).limits().wall;
+        let spec = spec(max_timeout.max(limit));
+        let terms = terms_for(&spec);
+        if temporary.is_some() {
+            run::give(&directory, terms.sandbox().run_as)
+                .map_err(|error| format!("hand over its directory: {error}"))?;
+        }
+        Ok(Self {
+            path,
+            spec,
+            terms: Arc::new(terms),
+            shell,
+            rules,
+            directory,
+            _temporary: temporary,
+        })
+    }
+
+    /// What lists show of it.
+    pub(crate) fn definition(&self) -> protocol::Tool {
+        let mut schema = self.spec.input_schema();
+        if let Some(schema) = schema.as_object_mut() {
+            // Unknown arguments are refused all the same, with a better explanation.
+            schema.shift_remove("additionalProperties");
+        }
+        let mut definition = protocol::Tool::new(NAME, raw(&schema));
+        definition.description.clone_from(&self.spec.description);
+        definition
+    }
+
+    /// A hint for models on how to use it.
+    pub(crate) fn instructions() -> String {
+        format!("Run commands on this {} machine", os_name())
+    }
+
+    pub(crate) fn path(&self) -> &ScriptPath {
+        &self.path
+    }
+
+    pub(crate) fn terms(&self) -> &Arc<Terms> {
+        &self.terms
+    }
+
+    /// Starts a call. Whatever is wrong with it is a result: the model that wrote it shall read it.
+    pub(crate) fn call(
+        self: &Arc<Self>,
+        server: &Server,
+        arguments: Option<&RawValue>,
+        context: &Context,
+    ) -> Run {
+        let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
+        match self.read(arguments) {
+            Ok(arguments) => {
+                Box::pin(async move { Ok(tool.run(&server, arguments, &context).await.into()) })
+            }
+            Err(refusal) => Box::pin(std::future::ready(Ok((*refusal).into()))),
+        }
+    }
+
+    /// The arguments, if they are right and their command may be run.
+    fn read(&self, arguments: Option<&RawValue>) -> Result<Arguments, Box<CallToolResult>> {
+        let invocation = self.spec.invocation(arguments).map_err(|faults| {
+            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+            Box::new(invalid_arguments(&lines.join("\n")))
+        })?;
+        let arguments: Arguments = serde_json::from_slice(&invocation.stdin)
+            .map_err(|error| Box::new(invalid_arguments(&error.to_string())))?;
+        if arguments.command.trim().is_empty() {
+            let fault = "option `command`: expected a command, got a blank string";
+            return Err(Box::new(invalid_arguments(fault)));
+        }
+        self.rules
+            .judge(&arguments.command)
+            .map_err(|reason| Box::new(CallToolResult::error(reason)))?;
+        Ok(arguments)
+    }
+
+    async fn run(
+        &self,
+        server: &Server,
+        arguments: Arguments,
+        context: &Context,
+    ) -> CallToolResult {
+        let call_id = id::random();
+        let command = run::identified(self.command(arguments), &call_id, context);
+        let terms = &self.terms;
+        let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
+        let run = run::execute(server, terms, OutputFormat::Text, command, |line| {
+            relay.line(line);
+        });
+        let ended = relay.during(run).await;
+        let shelf = Shelf::new(server, context, terms, call_id);
+        match ended {
+            Ok(outcome) => output::command_result(&outcome, &shelf),
+            Err(error) => CallToolResult::error(self.failure(&error)),
+        }
+    }
+
+    fn command(&self, arguments: Arguments) -> Command {
+        let mut limits = self.terms.limits().clone();
+        if let Some(timeout) = arguments.timeout_ms {
+            limits.wall = Duration::from_millis(timeout);
+        }
+        let directory = match &arguments.workdir {
+            Some(workdir) => &self.directory.join(workdir),
+            None => &self.directory,
+        };
+        let command = Command::new(&self.shell[0])
+            .args(&self.shell[1..])
+            .arg(arguments.command)
+            .current_dir(directory);
+        let command = self
+            .terms
+            .apply(command)
+            .limits(limits)
+            .env("MCPD_TOOL", NAME);
+        match arguments.stdin {
+            Some(stdin) => command.stdin(stdin),
+            None => command,
+        }
+    }
+
+    /// Why a command did not run, for its author.
+    fn failure(&self, error: &RunError) -> String {
+        match error {
+            RunError::Start(StartError::CwdMissing { directory }) => format!(
+                "The command was not run: the working directory `{}` does not exist, or can't be entered.",
+                directory.display()
+            ),
+            RunError::Start(StartError::ArgumentsTooLarge { .. }) => {
+                "The command was not run: it is too long. Put what is long into `stdin`.".to_owned()
+            }
+            RunError::Start(StartError::InvalidArgument { .. }) => {
+                "The command was not run: it has a NUL character in it.".to_owned()
+            }
+            error => not_run(&self.path, "The command", error),
+        }
+    }
+}
+
+fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
+    let Some(program) = shell.first() else {
+        return Err("its shell has no name".to_owned());
+    };
+    let name = Path::new(program).file_name().unwrap_or_default();
+    if rules.is_empty() || POSIX_SHELLS.iter().any(|shell| name == *shell) {
+        return Ok(());
+    }
+    Err(format!(
+        "what is allowed and denied can be told for a POSIX shell alone, and `{program}` is none that is known"
+    ))
+}
+
+/// Where commands run: the directory that is wanted, or a new one.
+fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), String> {
+    let failed = |path: &Path, error: io::Error| format!("use `{}`: {error}", path.display());
+    if let Some(wanted) = wanted {
+        let directory = wanted
+            .canonicalize()
+            .map_err(|error| failed(&wanted, error))?;
+        std::fs::read_dir(&directory).map_err(|error| failed(&wanted, error))?;
+        return Ok((directory, None));
+    }
+    let parent = std::env::temp_dir();
+    let temporary = private::directory("mcpd-commands-").map_err(|error| failed(&parent, error))?;
+    let directory = temporary
+        .path()
+        .canonicalize()
+        .map_err(|error| failed(&parent, error))?;
+    Ok((directory, Some(temporary)))
+}
+
+/// What the tool would say of itself if it were a script.
+fn spec(max_timeout: Duration) -> ScriptSpec {
+    let option = |value_type: &str, required: bool, description: &str| json!({"value_type": value_type, "required": required, "description": description});
+    let stdin = "Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!";
+    let mut timeout = option(
+        "integer",
+        false,
+        "Optional, how long the command may run, in milliseconds",
+    );
+    timeout["size"] = json!({"min": 1, "max": millis(max_timeout)});
+    let options: Value = json!({
+        "command": option("string", true, "Command with args"),
+        "workdir": option("string", false, "Optional, current working directory"),
+        "stdin": option("string", false, stdin),
+        "timeout_ms": timeout,
+    });
+    let description = format!("Run a command on this {} machine", os_name());
+    let help = [json!({"description": description}), options].map(|part| part.to_string());
+    let parsed = mcpd_scriptspec::parse(HelpOutput {
+        stdout: help[0].as_bytes(),
+        stderr: help[1].as_bytes(),
+    });
+    parsed.spec.expect("it is written above")
+}
+
+/// As many as JSON numbers can tell exactly.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis())
+        .unwrap_or(u64::MAX)
+        .clamp(1, 1 << 53)
+}
+
+/// The system's own name for itself.
+fn os_name() -> &'static str {
+    match std::env::consts::OS {
+        "linux" => "Linux",
+        "macos" => "macOS",
+        "windows" => "Windows",
+        "freebsd" => "FreeBSD",
+        "openbsd" => "OpenBSD",
+        "netbsd" => "NetBSD",
+        other => other,
+    }
+}
