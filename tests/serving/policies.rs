@@ -29,17 +29,18 @@ fn on_each_transport(sandbox: &Sandbox, check: impl Fn(&mut dyn Server)) {
     check(&mut Daemon::start(sandbox, &arguments));
 }
 
-/// Tries to write the file `outside` in the directory above its own, and says how that went.
-const WRITER: &str = "echo x 2>/dev/null >\"$PWD/../outside\" && echo written || echo refused";
+/// Tries to write a file in the directory `outside` beside its own, and says how that went.
+const WRITER: &str = "echo x 2>/dev/null >\"$PWD/../outside/x\" && echo written || echo refused";
 
 #[track_caller]
 fn check_writing(configuration: &str, metadata: &str, expected: &str) {
     let sandbox = configured(configuration).with_script("writer", &script(metadata, WRITER));
+    fs::create_dir(sandbox.path().join("outside")).unwrap();
     on_each_transport(&sandbox, |server| {
         assert_eq!(text(&server.call("writer", json!({}))), expected);
     });
     assert_eq!(
-        sandbox.path().join("outside").exists(),
+        sandbox.path().join("outside/x").exists(),
         expected == "written"
     );
 }
@@ -54,11 +55,16 @@ fn a_guarded_script_writes_nothing_outside() {
 
 #[test]
 fn a_guarded_script_writes_where_it_is_allowed_to() {
-    let allowed = "[sandbox.x]\nwrite = [\".\"]\n[[tool]]\nmatch = \"writer\"\nsandbox = \"x\"\n";
+    let allowed =
+        "[sandbox.x]\nwrite = [\"outside\"]\n[[tool]]\nmatch = \"writer\"\nsandbox = \"x\"\n";
     check_writing(allowed, "{}", "written");
-    check_writing(allowed, r#"{"sandbox": {"write": [".."]}}"#, "written");
+    check_writing(
+        allowed,
+        r#"{"sandbox": {"write": ["../outside"]}}"#,
+        "written",
+    );
     check_writing(allowed, r#"{"sandbox": {"write": ["."]}}"#, "refused");
-    check_writing("", r#"{"sandbox": {"write": [".."]}}"#, "written");
+    check_writing("", r#"{"sandbox": {"write": ["../outside"]}}"#, "written");
 }
 
 #[test]
