@@ -328,3 +328,115 @@ fn a_database_that_is_no_good_is_made_anew() {
     let mut names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
     assert!(names.any(|name| name.starts_with("mcpd.db.corrupt-")));
 }
+
+/// One file in each dialect: where, what, how it is called, and what then comes back.
+const SIDE_BY_SIDE: &[(&str, &str, &[&str], &str)] = &[
+    (
+        "asked",
+        "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{\"description\": \"Is asked\"}'; exit; }\necho asked\n",
+        &["asked"],
+        "asked",
+    ),
+    (
+        "beside.sh",
+        "echo \"beside $MCPD_OPT_text\"\n",
+        &["beside.sh", "text=a"],
+        "beside a",
+    ),
+    (
+        "beside.sh.mcpd.toml",
+        "description = \"Has a sidecar\"\n[options.text]\nrequired = true\nvalue_type = \"string\"\n",
+        &[],
+        "",
+    ),
+    (
+        "header",
+        "#!/bin/sh\n# /// mcpd\n# description = \"Has a header\"\n# ///\necho header\n",
+        &["header"],
+        "header",
+    ),
+    (
+        "kit.ts",
+        "// Name: Make Note\nschema = { input: { title: { type: 'string', required: true } } }\n",
+        &["scripts/make-note", "title=a"],
+        "as Script Kit kit.ts",
+    ),
+    (
+        "scriptlets/all.md",
+        "## Say It\n\n```sh\necho said {{what}}\n```\n",
+        &["scriptlets/say-it", "what=$(a) b"],
+        "said $(a) b",
+    ),
+    (
+        "sum.bas",
+        "DESCRIPTION \"Adds\"\nPARAM a AS number LIKE 1 DESCRIPTION \"One\"\nTALK a + 1\n",
+        &["sum", "a=2"],
+        "3",
+    ),
+    (
+        "usage",
+        "#!/bin/sh\n#USAGE flag \"--env <env>\" help=\"Where\"\n#USAGE arg \"<app>\" help=\"What\"\necho \"$@\"\n",
+        &["usage", "app=x", "env=prod"],
+        "--env=prod -- x",
+    ),
+    (
+        "argc",
+        "#!/bin/sh\n# @describe Adds\n# @option --by! How much\necho \"$@\"; exit\neval \"$(argc --argc-eval \"$0\" \"$@\")\"\n",
+        &["argc", "by=2"],
+        "--by=2",
+    ),
+    (
+        "raycast",
+        "#!/bin/sh\n# @raycast.schemaVersion 1\n# @raycast.title Say\n# @raycast.mode fullOutput\n# @raycast.argument1 {\"type\": \"text\", \"placeholder\": \"What\"}\necho \"said $1\"\n",
+        &["raycast", "argument1=-a"],
+        "said -a",
+    ),
+];
+
+#[test]
+fn every_dialect_stands_side_by_side_with_the_others_and_is_called_like_them() {
+    let mut sandbox = Sandbox::new();
+    write(
+        &sandbox,
+        "mcpd.toml",
+        "[interpreter]\nts = [\"sh\", \"-c\", 'echo \"as Script Kit ${0##*/}\"']\n",
+    );
+    for (path, text, ..) in SIDE_BY_SIDE {
+        sandbox = sandbox.with_script(path, text);
+    }
+    // What stands beside a program, or in a text, need not be executable.
+    for path in [
+        "beside.sh",
+        "beside.sh.mcpd.toml",
+        "kit.ts",
+        "scriptlets/all.md",
+        "sum.bas",
+    ] {
+        let file = sandbox.path().join("scripts").join(path);
+        fs::set_permissions(file, fs::Permissions::from_mode(0o644)).unwrap();
+    }
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    argc               Adds
+    asked              Is asked
+    beside.sh          Has a sidecar
+    header             Has a header
+    raycast            Say
+    scriptlets/say-it  Say It
+    scripts/make-note  Make Note
+    sum                Adds
+    usage              usage
+    ");
+    for (_, _, call, expected) in SIDE_BY_SIDE
+        .iter()
+        .filter(|(_, _, call, _)| !call.is_empty())
+    {
+        let arguments = [&["call", "scripts"], *call].concat();
+        assert_eq!(
+            sandbox.run(&arguments),
+            format!("exit code: 0\n----- stdout -----\n{expected}\n"),
+            "{call:?}"
+        );
+    }
+}
