@@ -9,6 +9,7 @@ use crate::{
     diagnostic::{Diagnostic, Stream},
     parse::{Parsed, is_subcommand},
     rules::Code,
+    text,
 };
 
 mod argc;
@@ -88,7 +89,7 @@ impl Dialect {
     #[must_use]
     pub fn may_be_in(path: &str) -> bool {
         const EXTENSIONS: &[&str] = &["bas", "ts", "tsx", "js", "mjs", "cjs", "md"];
-        let extension = path.rsplit_once('.').map_or("", |(_, extension)| extension);
+        let (_, extension) = split_extension(path);
         EXTENSIONS
             .iter()
             .any(|known| extension.eq_ignore_ascii_case(known))
@@ -105,10 +106,7 @@ impl Dialect {
         }
         // What was read of a large file may end inside of a character.
         let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let file_name = path.rsplit('/').next().unwrap_or(path);
-        let extension = file_name
-            .rsplit_once('.')
-            .map_or("", |(_, extension)| extension);
+        let (_, extension) = split_extension(path);
         match extension.to_ascii_lowercase().as_str() {
             "bas" => Some(Self::Basic),
             "md" if scriptlet::is_file(path) => Some(Self::Scriptlets),
@@ -143,7 +141,7 @@ impl Dialect {
             Self::ScriptKit => vec![script_kit::read(path, text)],
             Self::Scriptlets => scriptlet::read(text),
             Self::Basic => {
-                let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
+                let (name, _) = split_extension(path);
                 vec![Described {
                     path: Some(name.to_owned()),
                     ..Described::of_file(basic::read(text).finish())
@@ -169,9 +167,17 @@ impl fmt::Display for Dialect {
     }
 }
 
+/// The path of a file without the extension of its name, and that without its dot; a directory has none.
+fn split_extension(path: &str) -> (&str, &str) {
+    match path.rsplit_once('.') {
+        Some((rest, extension)) if !extension.contains('/') => (rest, extension),
+        _ => (path, ""),
+    }
+}
+
 /// The tools of a file with commands: each has the words that choose it below the name of the file.
 fn commands(path: &str, commands: Vec<(Vec<String>, Draft)>) -> Vec<Described> {
-    let name = path.rsplit_once('.').map_or(path, |(name, _)| name);
+    let (name, _) = split_extension(path);
     let described = commands.into_iter().map(|(words, mut draft)| {
         // With another word it has a fault, and no path either.
         let is_path = !words.is_empty() && words.iter().all(|word| is_subcommand(word));
@@ -203,15 +209,13 @@ impl Described {
 }
 
 fn not_utf8(text: &[u8], error: std::str::Utf8Error) -> Parsed {
-    let start = error.valid_up_to();
-    let end = start + error.error_len().unwrap_or(text.len() - start);
-    let message = format!("byte {start} is not UTF-8");
+    let (span, message) = text::not_utf8(text, error);
     Parsed {
         spec: None,
         diagnostics: vec![Diagnostic::new(
             Code::SourceNotUtf8,
             Stream::Source,
-            start..end,
+            span,
             message,
         )],
     }

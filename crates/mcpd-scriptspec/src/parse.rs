@@ -5,6 +5,7 @@ use crate::{
     json::{self, Document, Kind, SyntaxErrorKind, Value},
     rules::Code,
     spec::{Role, ScriptSpec},
+    text,
 };
 
 mod delivery;
@@ -134,10 +135,8 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
     let text = match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => {
-            let start = error.valid_up_to();
-            let end = start + error.error_len().unwrap_or(bytes.len() - start);
-            let message = format!("byte {start} is not UTF-8");
-            report.fault(Code::HelpNotUtf8, start..end, message);
+            let (span, message) = text::not_utf8(bytes, error);
+            report.fault(Code::HelpNotUtf8, span, message);
             return Output::Faulty;
         }
     };

@@ -1,6 +1,13 @@
 //! Text of strangers, in messages and in metadata: what nobody sees in it, and how to repeat it safely.
 
-use std::fmt::Write as _;
+use std::{fmt::Write as _, ops::Range, str::Utf8Error};
+
+/// The first bytes that are no character, and what to say of them.
+pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String) {
+    let start = error.valid_up_to();
+    let end = start + error.error_len().unwrap_or(bytes.len() - start);
+    (start..end, format!("byte {start} is not UTF-8"))
+}
 
 /// Control characters except line ends and tabs, direction marks, invisible characters and tags.
 ///

@@ -1,7 +1,7 @@
 //! Script Kit: `schema = { input: { … } }` and `metadata = { … }` at the top level of a script in JavaScript or TypeScript,
 //! and comments such as `// Name: …`. They are read as literals; nothing is run.
 
-use super::{Described, draft::Node};
+use super::{Described, draft::Node, split_extension};
 use crate::rules::Code;
 
 mod description;
@@ -44,9 +44,7 @@ pub(super) fn read(path: &str, source: &str) -> Described {
         description.schema(schema);
     }
     let file_name = path.rsplit('/').next().unwrap_or(path);
-    let name = file_name
-        .rsplit_once('.')
-        .map_or(file_name, |(name, _)| name);
+    let (name, _) = split_extension(file_name);
     Described {
         path: Some(format!("scripts/{}", script_slug(&mut description, name))),
         ..Described::of_file(description.finish(found.reader.faults))
