@@ -155,39 +155,19 @@ fn the_leaves_do_not_know_each_other() {
 
 #[test]
 fn each_crate_refuses_what_it_says_it_refuses() {
-    check_absent(
-        "mcpd-protocol",
-        &[],
-        &[
-            "std::fs",
-            "std::net",
-            "std::process",
-            "std::thread",
-            "std::env",
-        ],
-    );
-    check_absent(
-        "mcpd-scriptspec",
-        &[],
-        &[
-            "std::fs",
-            "std::net",
-            "std::process",
-            "std::thread",
-            "std::env",
-        ],
-    );
-    check_absent(
-        "mcpd-basic",
-        &[],
-        &[
-            "std::fs",
-            "std::net",
-            "std::process",
-            "std::thread",
-            "std::env",
-        ],
-    );
+    for name in ["mcpd-protocol", "mcpd-scriptspec", "mcpd-basic"] {
+        check_absent(
+            name,
+            &[],
+            &[
+                "std::fs",
+                "std::net",
+                "std::process",
+                "std::thread",
+                "std::env",
+            ],
+        );
+    }
     check_absent("mcpd-exec", &[], &["mcp_", "MCPD_"]);
     // Whose secrets are in which file, is all it knows of such files.
     check_absent("mcpd-exec", &["sandbox/secrets.rs"], &["json"]);

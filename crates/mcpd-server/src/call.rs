@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ArgumentFault, ScriptPath};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::Server;
@@ -93,10 +93,10 @@ impl Call {
                 .check_arguments(arguments)
                 .map_err(Refusal::Arguments)?;
         }
-        let invocation = script.spec.invocation(arguments).map_err(|faults| {
-            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Refusal::Arguments(lines.join("\n"))
-        })?;
+        let invocation = script
+            .spec
+            .invocation(arguments)
+            .map_err(|faults| Refusal::Arguments(told(&faults)))?;
         Ok(Self {
             server: server.clone(),
             script: Arc::clone(script),
@@ -211,6 +211,12 @@ impl Script {
         let subject = format!("The script `{}`", self.path);
         Failure::NoResult(not_run(&self.path, &subject, error))
     }
+}
+
+/// Every fault on a line of its own.
+pub(crate) fn told(faults: &[ArgumentFault]) -> String {
+    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    lines.join("\n")
 }
 
 /// "Input validation errors" are results, so that the model can mend its call

@@ -1,4 +1,9 @@
-//! Ids that nobody can guess.
+//! Ids that nobody can guess, and those that content has.
+
+/// Bytes in hexadecimal, such as those of a hash.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
 
 /// 128 random bits in hexadecimal.
 pub(crate) fn random() -> String {

@@ -10,6 +10,7 @@ use mcpd_exec::{Command, RunAs};
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 
+use crate::id;
 use crate::interpreter::Interpreter;
 use crate::private;
 
@@ -89,11 +90,9 @@ impl Excerpts {
     ) -> io::Result<PathBuf> {
         let directory = self.directory()?;
         let hash = Sha256::digest(text);
-        let name: String = hash[..16]
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        let file = directory.join(name).with_extension(extension);
+        let file = directory
+            .join(id::hex(&hash[..16]))
+            .with_extension(extension);
         if !file.exists() {
             // Whole from the moment it is there: another scan may have seen it already.
             let mut complete = tempfile::NamedTempFile::new_in(directory)?;

@@ -69,10 +69,7 @@ pub(super) fn finish(mut draft: Draft, fields: Option<Node>) -> Parsed {
     } in entries
     {
         match key.as_str() {
-            "options" if options.is_some() => {
-                let message = "the key `options` stands here for the second time";
-                draft.fault(Code::DuplicateKey, key_span, message);
-            }
+            "options" if options.is_some() => draft.second_key(&key, key_span),
             "options" => options = Some(value),
             // For editors.
             "$schema" => {}

@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use super::scan::{Answer, Looked, ScannedScript};
 use super::walk::Candidate;
 use crate::database::{Compiled, Database, DatabaseError, Definition, Remembered};
+use crate::id;
 use crate::tool::raw;
 
 /// What the database knows of the scripts of some roots.
@@ -137,7 +138,7 @@ fn compiled(
             namespace: namespace.to_owned(),
             name: script.path.as_str().to_owned(),
             dialect: script.dialect.map(|dialect| dialect.to_string()),
-            content_hash: hash.iter().map(|byte| format!("{byte:02x}")).collect(),
+            content_hash: id::hex(&hash),
             compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             metadata: raw(&metadata.unwrap_or_default()),
         },

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::rules::Rules;
 use super::{NAME, RunCommand};
 use crate::archive::Shelf;
-use crate::call::{invalid_arguments, not_run};
+use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
 use crate::policy::{Policy, Terms};
 use crate::relay::{Relay, Speaker};
@@ -132,10 +132,10 @@ impl CommandTool {
 
     /// The arguments, if they are right and their command may be run.
     fn read(&self, arguments: Option<&RawValue>) -> Result<Arguments, Box<CallToolResult>> {
-        let invocation = self.spec.invocation(arguments).map_err(|faults| {
-            let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
-            Box::new(invalid_arguments(&lines.join("\n")))
-        })?;
+        let invocation = self
+            .spec
+            .invocation(arguments)
+            .map_err(|faults| Box::new(invalid_arguments(&told(&faults))))?;
         let arguments: Arguments = serde_json::from_slice(&invocation.stdin)
             .map_err(|error| Box::new(invalid_arguments(&error.to_string())))?;
         if arguments.command.trim().is_empty() {

@@ -2,10 +2,7 @@
 
 use super::{Draft, Part, Text, marked, unknown};
 use crate::{
-    dialect::{
-        draft::{Entry, Literal},
-        toml_text,
-    },
+    dialect::{draft::Entry, toml_text},
     json::Span,
     rules::Code,
 };
@@ -57,14 +54,11 @@ pub(super) fn read(source: &str, draft: &mut Draft) -> Option<(Span, Part)> {
 fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Part)> {
     let place = |span: Span| span.start + start..span.end + start;
     let mut description = None;
-    let Literal::Object(entries) = toml_text::read(text, place, draft)?.value else {
-        return None;
-    };
     for Entry {
         key,
         key_span,
         value,
-    } in entries
+    } in toml_text::read(text, place, draft)?.into_entries()
     {
         match key.as_str() {
             "description" => description = Some((key_span, value)),
