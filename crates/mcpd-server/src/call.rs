@@ -132,7 +132,12 @@ impl Call {
             name: &self.name,
             call_id: &self.id,
         };
-        let binding = Binding::new(self.method, &self.name, &self.input.stdin);
+        let binding = Binding {
+            principal: self.context.principal.name(),
+            method: self.method,
+            name: &self.name,
+            arguments: &self.input.stdin,
+        };
         let run = async |answers| {
             let outcome = run::run(
                 &self.server,

@@ -21,6 +21,7 @@ use crate::dispatch::{self, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::{Inflight, MAX_OPEN};
 use crate::outbox::{Closed, Outbox};
+use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::wire::{Face, StatelessEnvelope};
@@ -64,12 +65,25 @@ impl Connection {
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
     pub fn open(server: &Server, names: ToolNames) -> (Self, mpsc::Receiver<Bytes>) {
+        Self::open_for(Principal::local(), server, names)
+    }
+
+    /// The same for a client that somebody else has opened.
+    ///
+    /// Must be called on a tokio runtime, which then carries this connection's notifications.
+    #[must_use]
+    pub fn open_for(
+        principal: Principal,
+        server: &Server,
+        names: ToolNames,
+    ) -> (Self, mpsc::Receiver<Bytes>) {
         let (outbox, messages) = Outbox::new();
         let closing = server.stopping().child_token();
         let connection = Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
             face: Face {
+                principal,
                 names,
                 outbox,
                 parameters: None,
@@ -141,6 +155,11 @@ impl Connection {
     /// May be dropped and called again at any time.
     pub async fn idle(&self) {
         self.inflight.empty().await;
+    }
+
+    /// Who is on the other side.
+    pub(crate) fn principal(&self) -> &Principal {
+        &self.face.principal
     }
 
     /// The other end of the messages that [`open`](Self::open) gave.

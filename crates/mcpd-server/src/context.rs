@@ -18,12 +18,15 @@ use crate::dispatch::MethodResult;
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::output::Downgrade;
+use crate::principal::Principal;
 use crate::session::Session;
 
 /// The circumstances of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) version: ProtocolVersion,
+    /// Who has sent it.
+    pub(crate) principal: Principal,
     pub(crate) names: ToolNames,
     pub(crate) session: Option<Arc<Session>>,
     /// What the client offers, for this request or in its session.

@@ -11,8 +11,13 @@ use crate::seal::{Binding, Seal};
 #[must_use]
 pub fn state_opens(forged: &str) -> bool {
     static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(b"fuzzing"));
-    SEAL.open(forged, Binding::new("tools/call", "greet", b"{}"))
-        .is_ok()
+    let binding = Binding {
+        principal: "agent",
+        method: "tools/call",
+        name: "greet",
+        arguments: b"{}",
+    };
+    SEAL.open(forged, binding).is_ok()
 }
 
 /// Reads `forged` as a cursor of the list of tools.

@@ -21,12 +21,15 @@ pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
 }
 
-/// What a state belongs to: the same request, asked again with answers.
+/// What a state belongs to: the same request of the same caller, asked again with answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binding<'a> {
-    method: &'static str,
-    name: &'a str,
-    arguments: &'a [u8],
+    pub(crate) principal: &'a str,
+    pub(crate) method: &'static str,
+    /// What the method is about, such as the path of a tool.
+    pub(crate) name: &'a str,
+    /// In their canonical form.
+    pub(crate) arguments: &'a [u8],
 }
 
 #[derive(Serialize, Deserialize)]
@@ -36,20 +39,12 @@ struct Sealed {
     state: Box<RawValue>,
 }
 
-impl<'a> Binding<'a> {
-    /// The binding to a method, what it names, and its arguments in their canonical form.
-    pub(crate) fn new(method: &'static str, name: &'a str, arguments: &'a [u8]) -> Self {
-        Self {
-            method,
-            name,
-            arguments,
-        }
-    }
-
+impl Binding<'_> {
     /// Made only when there is a state, for the arguments may be large.
     fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
-        for part in [self.method.as_bytes(), self.name.as_bytes(), self.arguments] {
+        let names = [self.principal, self.method, self.name].map(str::as_bytes);
+        for part in names.into_iter().chain([self.arguments]) {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }
@@ -166,7 +161,12 @@ mod tests {
     }
 
     fn binding(arguments: &str) -> Binding<'_> {
-        Binding::new("tools/call", "greet", arguments.as_bytes())
+        Binding {
+            principal: "agent",
+            method: "tools/call",
+            name: "greet",
+            arguments: arguments.as_bytes(),
+        }
     }
 
     #[test]
@@ -192,11 +192,12 @@ mod tests {
             seal.open(&closed, binding("[]")).is_err(),
             "other arguments"
         );
-        assert!(
-            seal.open(&closed, Binding::new("prompts/get", "greet", b"{}"))
-                .is_err(),
-            "another method"
-        );
+        let mut other = binding("{}");
+        other.method = "prompts/get";
+        assert!(seal.open(&closed, other).is_err(), "another method");
+        other = binding("{}");
+        other.principal = "somebody";
+        assert!(seal.open(&closed, other).is_err(), "another caller");
         assert!(
             Seal::random()
                 .unwrap()

@@ -14,6 +14,7 @@ use crate::catalog::ToolNames;
 use crate::context::{Context, SideStream, Trace};
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
+use crate::principal::Principal;
 use crate::session::Session;
 
 /// The characters that everybody must pass on -- W3C Trace Context, 3.3.
@@ -33,6 +34,8 @@ pub(crate) struct StatelessEnvelope<'a> {
 /// What a transport adds to every context it makes.
 #[derive(Debug, Clone)]
 pub(crate) struct Face {
+    /// Who is on the other side.
+    pub(crate) principal: Principal,
     /// How lists spell the names of tools.
     pub(crate) names: ToolNames,
     /// Where notifications go.
@@ -78,6 +81,7 @@ impl<'a> StatelessEnvelope<'a> {
         );
         Ok(Context {
             version,
+            principal: face.principal,
             names: face.names,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
@@ -162,6 +166,7 @@ pub(crate) fn stateful_context(
     );
     Ok(Context {
         version,
+        principal: face.principal,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),

@@ -8,6 +8,10 @@ use hyper::{Request, StatusCode};
 use subtle::ConstantTimeEq as _;
 
 use super::Auth;
+use crate::Principal;
+
+/// Who shows the one token there is.
+const AGENT: &str = "agent";
 
 /// The rules of one listener.
 #[derive(Debug)]
@@ -76,16 +80,18 @@ impl Guard {
         Ok(())
     }
 
-    /// Checks the token.
-    pub(super) fn check_token(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+    /// Finds out who sends a request, by its token.
+    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
         let Auth::Token(expected) = &self.auth else {
-            return Ok(());
+            return Ok(Principal::anonymous());
         };
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let token = given.next().and_then(bearer);
         // Two headers would let two readers see different tokens.
         match token.filter(|_| given.next().is_none()) {
-            Some(token) if bool::from(token.ct_eq(expected.as_bytes())) => Ok(()),
+            Some(token) if bool::from(token.ct_eq(expected.as_bytes())) => {
+                Ok(Principal::new(AGENT))
+            }
             _ => Err(Refusal {
                 status: StatusCode::UNAUTHORIZED,
                 reason: "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
@@ -242,7 +248,7 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(guard().check_token(&headers).is_ok(), allowed, "{values:?}");
+            assert_eq!(guard().identify(&headers).is_ok(), allowed, "{values:?}");
         }
         check(&["Bearer secret"], true);
         check(&["bearer  secret"], true);

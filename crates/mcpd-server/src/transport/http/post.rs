@@ -25,13 +25,14 @@ use super::events::{Answer, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
 use super::reply::{self, Body};
-use super::router::Router;
+use super::router::{Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::conversation::Conversation;
 use crate::dispatch::{self, Handled, MethodResult, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
+use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::wire::{Face, StatelessEnvelope};
 
@@ -52,7 +53,7 @@ struct Head<'a> {
     headers: &'a HeaderMap,
     names: ToolNames,
     wants_events: bool,
-    peer: &'a Peer,
+    client: &'a Client<'a>,
 }
 
 impl Router {
@@ -61,7 +62,7 @@ impl Router {
         &self,
         request: HttpRequest<Incoming>,
         names: ToolNames,
-        peer: &Peer,
+        client: &Client<'_>,
     ) -> Response<Body> {
         let (parts, body) = match body(request, self.max_message).await {
             Ok(read) => read,
@@ -72,7 +73,7 @@ impl Router {
             headers: &parts.headers,
             names,
             wants_events,
-            peer,
+            client,
         };
         match Frame::decode(&body) {
             Ok(Frame::Single(Message::Request(request))) => self.request(&head, &request).await,
@@ -86,8 +87,8 @@ impl Router {
     }
 
     /// The stream of what a session is told without asking.
-    pub(super) fn stream(&self, headers: &HeaderMap) -> Response<Body> {
-        let conversation = match self.named(headers) {
+    pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+        let conversation = match self.named(headers, caller) {
             Ok(Some(conversation)) => conversation,
             Ok(None) => return reply::not_allowed("POST"),
             Err(response) => return *response,
@@ -103,10 +104,12 @@ impl Router {
     }
 
     /// Ends a session at its client's wish.
-    pub(super) fn end_session(&self, headers: &HeaderMap) -> Response<Body> {
+    pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
         match headers.get(SESSION_ID).map(HeaderValue::to_str) {
             None => reply::not_allowed("POST"),
-            Some(Ok(id)) if self.sessions.remove(id) => reply::text(StatusCode::NO_CONTENT, ""),
+            Some(Ok(id)) if self.sessions.remove(id, caller) => {
+                reply::text(StatusCode::NO_CONTENT, "")
+            }
             Some(_) => reply::text(StatusCode::NOT_FOUND, "there is no such session"),
         }
     }
@@ -119,7 +122,7 @@ impl Router {
         if is_stateless(head.headers, &meta) {
             self.stateless(head, request, meta).await
         } else if request.method == "initialize" {
-            self.initialize(request)
+            self.initialize(head, request)
         } else {
             self.stateful(head, request, &meta).await
         }
@@ -155,20 +158,19 @@ impl Router {
             }
             Handled::Later(result) => {
                 let answer = async move { stateless_answer(&id, result.await) };
-                respond(head, notifications, attached(answer, head.peer)).await
+                respond(head, notifications, attached(answer, head.client.peer)).await
             }
         }
     }
 
-    fn initialize(&self, request: &Request<'_>) -> Response<Body> {
+    fn initialize(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
         let (introduction, result) = match lifecycle::initialize(&self.server, request) {
             Ok(initialized) => initialized,
             Err(error) => return reply::error(StatusCode::OK, Some(&request.id), &error),
         };
         let mut response = reply::json(StatusCode::OK, encode(&request.id, Ok(result)));
-        let id = self
-            .sessions
-            .insert(Session::new(introduction, self.server.subscribers()));
+        let session = Session::new(introduction, self.server.subscribers());
+        let id = self.sessions.insert(session, head.client.principal.clone());
         if let Ok(id) = HeaderValue::try_from(id) {
             response.headers_mut().insert(SESSION_ID, id);
         }
@@ -183,7 +185,7 @@ impl Router {
         request: &Request<'_>,
         meta: &RequestMeta<'_>,
     ) -> Response<Body> {
-        let conversation = match self.conversation(head.headers) {
+        let conversation = match self.conversation(head) {
             Ok(conversation) => conversation,
             Err(response) => return *response,
         };
@@ -195,7 +197,7 @@ impl Router {
 
     /// A batch of 2025-03-26.
     async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
-        let conversation = match self.conversation(head.headers) {
+        let conversation = match self.conversation(head) {
             Ok(conversation) => conversation,
             Err(response) => return *response,
         };
@@ -207,7 +209,7 @@ impl Router {
     }
 
     fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
-        match self.conversation(head.headers) {
+        match self.conversation(head) {
             Ok(conversation) => {
                 conversation.inflight.notified(notification);
                 reply::accepted()
@@ -218,7 +220,7 @@ impl Router {
 
     /// The answer to a question that was asked on the stream of another request.
     fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
-        match self.named(head.headers) {
+        match self.named(head.headers, &head.client.principal) {
             Ok(Some(conversation)) => {
                 conversation.session.questions.answered(response);
                 reply::accepted()
@@ -239,12 +241,20 @@ impl Router {
     /// # Errors
     ///
     /// The response for one that is unknown or in another revision than the header says.
-    fn named(&self, headers: &HeaderMap) -> Result<Option<Conversation>, Refused> {
+    fn named(
+        &self,
+        headers: &HeaderMap,
+        caller: &Principal,
+    ) -> Result<Option<Conversation>, Refused> {
         let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
         let Some(id) = headers.get(SESSION_ID) else {
             return Ok(None);
         };
-        let Some(conversation) = id.to_str().ok().and_then(|id| self.sessions.get(id)) else {
+        let Some(conversation) = id
+            .to_str()
+            .ok()
+            .and_then(|id| self.sessions.get(id, caller))
+        else {
             return refused(
                 StatusCode::NOT_FOUND,
                 "there is no such session; initialize again",
@@ -264,11 +274,12 @@ impl Router {
     }
 
     /// The conversation whose session a request names, or one for this request alone.
-    fn conversation(&self, headers: &HeaderMap) -> Result<Conversation, Refused> {
-        if let Some(conversation) = self.named(headers)? {
+    fn conversation(&self, head: &Head<'_>) -> Result<Conversation, Refused> {
+        if let Some(conversation) = self.named(head.headers, &head.client.principal)? {
             return Ok(conversation);
         }
-        let version = headers
+        let version = head
+            .headers
             .get(PROTOCOL_VERSION)
             .and_then(|version| version.to_str().ok()?.parse().ok());
         let session = Session::new(
@@ -284,6 +295,7 @@ impl Router {
         let closing = self.server.stopping().clone();
         (
             Face {
+                principal: head.client.principal.clone(),
                 names: head.names,
                 outbox,
                 closing,

@@ -17,6 +17,14 @@ use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use crate::Server;
 use crate::catalog::ToolNames;
+use crate::principal::Principal;
+
+/// Who has sent a request, and over which connection.
+#[derive(Debug)]
+pub(super) struct Client<'a> {
+    pub(super) principal: Principal,
+    pub(super) peer: &'a Peer,
+}
 
 /// Everything the requests of one listener share.
 #[derive(Debug)]
@@ -63,17 +71,23 @@ impl Router {
         if request.uri().path() == "/health" {
             return self.health(request.method());
         }
-        if let Err(refusal) = self.guard.check_token(request.headers()) {
-            return reply::refused(refusal);
-        }
+        let principal = match self.guard.identify(request.headers()) {
+            Ok(principal) => principal,
+            Err(refusal) => return reply::refused(refusal),
+        };
+        let client = Client { principal, peer };
         match request.uri().path() {
-            "/mcp" => self.endpoint(request, ToolNames::Portable, peer).await,
+            "/mcp" => self.endpoint(request, ToolNames::Portable, &client).await,
             // The names these two list are promised to their users as paths.
-            "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, peer).await,
+            "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, &client).await,
             path => match &self.streams {
-                Some(streams) if path == sse::STREAM => self.open_stream(streams, request.method()),
+                Some(streams) if path == sse::STREAM => {
+                    self.open_stream(streams, request.method(), client.principal)
+                }
                 Some(streams) if path == sse::MESSAGES => {
-                    streams.post(request, self.max_message).await
+                    streams
+                        .post(request, &client.principal, self.max_message)
+                        .await
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
             },
@@ -84,22 +98,28 @@ impl Router {
         &self,
         request: Request<Incoming>,
         names: ToolNames,
-        peer: &Peer,
+        client: &Client<'_>,
     ) -> Response<Body> {
         let names = self.names.unwrap_or(names);
         match *request.method() {
-            Method::POST => self.post(request, names, peer).await,
-            Method::GET => self.stream(request.headers()),
-            Method::DELETE => self.end_session(request.headers()),
+            Method::POST => self.post(request, names, client).await,
+            Method::GET => self.stream(request.headers(), &client.principal),
+            Method::DELETE => self.end_session(request.headers(), &client.principal),
             _ => reply::not_allowed("POST, GET, DELETE"),
         }
     }
 
-    fn open_stream(&self, streams: &Streams, method: &Method) -> Response<Body> {
+    fn open_stream(
+        &self,
+        streams: &Streams,
+        method: &Method,
+        principal: Principal,
+    ) -> Response<Body> {
         if *method != Method::GET {
             return reply::not_allowed("GET");
         }
-        streams.open(&self.server, self.names.unwrap_or(ToolNames::Portable))
+        let names = self.names.unwrap_or(ToolNames::Portable);
+        streams.open(&self.server, names, principal)
     }
 
     /// Whether there is something to serve yet, and how much is not as it should be. No names: this

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::conversation::Conversation;
 use crate::id;
+use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
 
@@ -24,56 +25,70 @@ fn end(conversation: &Conversation) {
 /// The sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
-    by_id: Mutex<BTreeMap<String, (Instant, Conversation)>>,
+    by_id: Mutex<BTreeMap<String, Kept>>,
+}
+
+/// A session, whose it is, and when it was used last.
+#[derive(Debug)]
+struct Kept {
+    owner: Principal,
+    used: Instant,
+    conversation: Conversation,
 }
 
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
-    pub(super) fn insert(&self, session: Session) -> String {
+    pub(super) fn insert(&self, session: Session, owner: Principal) -> String {
         let id = id::random();
         let conversation = Conversation::new(session, Arc::default());
-        let now = Instant::now();
+        let used = Instant::now();
         let mut sessions = lock(&self.by_id);
-        sessions.retain(|_, (used, session)| {
-            let keep = now.duration_since(*used) < IDLE;
+        sessions.retain(|_, kept| {
+            let keep = used.duration_since(kept.used) < IDLE;
             if !keep {
-                end(session);
+                end(&kept.conversation);
             }
             keep
         });
         if sessions.len() >= MAX_SESSIONS
             && let Some(oldest) = sessions
                 .iter()
-                .min_by_key(|(_, (used, _))| *used)
+                .min_by_key(|(_, kept)| kept.used)
                 .map(|(id, _)| id.clone())
-            && let Some((_, abandoned)) = sessions.remove(&oldest)
+            && let Some(abandoned) = sessions.remove(&oldest)
         {
-            end(&abandoned);
+            end(&abandoned.conversation);
         }
-        sessions.insert(id.clone(), (now, conversation));
+        let kept = Kept {
+            owner,
+            used,
+            conversation,
+        };
+        sessions.insert(id.clone(), kept);
         id
     }
 
-    /// The session of an id, which counts as used now.
-    pub(super) fn get(&self, id: &str) -> Option<Conversation> {
+    /// The session of an id, if it is this caller's. It counts as used now.
+    pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Conversation> {
         let mut sessions = lock(&self.by_id);
-        let (used, session) = sessions.get_mut(id)?;
-        if used.elapsed() >= IDLE {
-            end(session);
+        let kept = sessions.get_mut(id).filter(|kept| kept.owner == *caller)?;
+        if kept.used.elapsed() >= IDLE {
+            end(&kept.conversation);
             sessions.remove(id);
             return None;
         }
-        *used = Instant::now();
-        Some(session.clone())
+        kept.used = Instant::now();
+        Some(kept.conversation.clone())
     }
 
-    /// Ends a session; says whether there was one.
-    pub(super) fn remove(&self, id: &str) -> bool {
-        let removed = lock(&self.by_id).remove(id);
-        removed.is_some_and(|(_, session)| {
-            end(&session);
-            true
-        })
+    /// Ends a session of this caller; says whether there was one.
+    pub(super) fn remove(&self, id: &str, caller: &Principal) -> bool {
+        let mut sessions = lock(&self.by_id);
+        let is_theirs = sessions.get(id).is_some_and(|kept| kept.owner == *caller);
+        if is_theirs && let Some(removed) = sessions.remove(id) {
+            end(&removed.conversation);
+        }
+        is_theirs
     }
 }
 
@@ -88,20 +103,32 @@ mod tests {
     #[test]
     fn of_too_many_the_longest_unused_gives_way() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let owner = Principal::new("owner");
         let open = || {
             let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
             let session = Session::new(introduction, &subscribers);
-            sessions.insert(session)
+            sessions.insert(session, owner.clone())
         };
         let (first, second) = (open(), open());
         for _ in 2..MAX_SESSIONS {
             open();
         }
-        let used = sessions.get(&first).expect("it is not full yet");
-        let unused = lock(&sessions.by_id)[&second].1.clone();
+        let used = sessions.get(&first, &owner).expect("it is not full yet");
+        let unused = lock(&sessions.by_id)[&second].conversation.clone();
         let last = open();
-        assert!(sessions.get(&first).is_some() && sessions.get(&last).is_some());
-        assert!(sessions.get(&second).is_none());
+        let is_there = |id: &str| sessions.get(id, &owner).is_some();
+        assert!(is_there(&first) && is_there(&last) && !is_there(&second));
         assert!(unused.session.ended().is_cancelled() && !used.session.ended().is_cancelled());
+    }
+
+    #[test]
+    fn nobody_gets_at_the_session_of_another() {
+        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
+        let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
+        let id = sessions.insert(Session::new(introduction, &subscribers), alice.clone());
+        assert!(sessions.get(&id, &bob).is_none() && !sessions.remove(&id, &bob));
+        assert!(sessions.get(&id, &alice).is_some() && sessions.remove(&id, &alice));
+        assert!(sessions.get(&id, &alice).is_none());
     }
 }

@@ -14,6 +14,7 @@ use crate::Server;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::id;
+use crate::principal::Principal;
 use crate::sync::lock;
 
 /// Where a client opens its stream.
@@ -32,9 +33,14 @@ pub(super) struct Streams {
 
 impl Streams {
     /// Opens a stream. Its first event names the address to post to.
-    pub(super) fn open(&self, server: &Server, names: ToolNames) -> Response<Body> {
+    pub(super) fn open(
+        &self,
+        server: &Server,
+        names: ToolNames,
+        principal: Principal,
+    ) -> Response<Body> {
         let id = id::random();
-        let (connection, messages) = Connection::open(server, names);
+        let (connection, messages) = Connection::open_for(principal, server, names);
         let connection = Arc::new(connection);
         let mut streams = lock(&self.by_id);
         streams.retain(|_, connection| connection.strong_count() > 0);
@@ -61,9 +67,11 @@ impl Streams {
     pub(super) async fn post(
         &self,
         request: Request<Incoming>,
+        principal: &Principal,
         max_message: usize,
     ) -> Response<Body> {
-        let Some(connection) = self.connection(request.uri().query().unwrap_or_default()) else {
+        let connection = self.connection(request.uri().query().unwrap_or_default());
+        let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
         let body = match post::body(request, max_message).await {
