@@ -9,6 +9,7 @@ use std::sync::Arc;
 use mcpd_scriptspec::ScriptPath;
 
 use crate::dispatch::MethodResult;
+use crate::source::Offer;
 use crate::subscribers::Event;
 use crate::tool::Tool;
 
@@ -68,6 +69,7 @@ pub struct Catalog {
     /// The templates in the order in which they are tried.
     matchers: Vec<Arc<Template>>,
     scan: Scan,
+    offers: Vec<Arc<Offer>>,
     conflicts: Vec<Conflict>,
 }
 
@@ -84,14 +86,19 @@ pub struct Conflict {
 impl From<Scan> for Catalog {
     /// What a server of these scripts would serve.
     fn from(scan: Scan) -> Self {
-        Self::new(&BuiltIn::default(), scan, DEFAULT_PAGE_SIZE)
+        Self::new(&BuiltIn::default(), scan, Vec::new(), DEFAULT_PAGE_SIZE)
     }
 }
 
 impl Catalog {
-    /// Puts what is built in and everything scanned under their names and URIs.
-    pub(crate) fn new(built_in: &BuiltIn, scan: Scan, page_size: NonZeroUsize) -> Self {
-        let assembly = Assembly::new(built_in, &scan);
+    /// Puts what is built in, everything scanned and what sources offer under their names and URIs.
+    pub(crate) fn new(
+        built_in: &BuiltIn,
+        scan: Scan,
+        offers: Vec<Arc<Offer>>,
+        page_size: NonZeroUsize,
+    ) -> Self {
+        let assembly = Assembly::new(built_in, &scan, &offers);
         let mut matchers = assembly.templates.clone();
         matchers.sort_by_key(|template| {
             let uri = template.uri();
@@ -108,6 +115,7 @@ impl Catalog {
             templates: List::new(assembly.templates, page_size),
             matchers,
             scan,
+            offers,
             conflicts: assembly.conflicts,
         }
     }
@@ -177,6 +185,12 @@ impl Catalog {
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
+    }
+
+    /// What each source offers, the faulty ones included.
+    #[must_use]
+    pub fn offers(&self) -> &[Arc<Offer>] {
+        &self.offers
     }
 
     /// What is not served under the name it asked for, or not at all.

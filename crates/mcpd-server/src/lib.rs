@@ -33,6 +33,7 @@
 //! is dropped or [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel;
 //! [`transport`] has two that bring their own: [`transport::stdio`] and [`transport::http`].
 //! A [`Catalog`] is what is served at one moment: never changed, only replaced.
+//! What runs elsewhere comes from a [`source`].
 //!
 //! Both wires of MCP are spoken everywhere, decided message by message: revision 2026-07-28, in which
 //! every request stands alone, and the older ones, which begin with `initialize`.
@@ -86,6 +87,7 @@ mod schema;
 mod seal;
 mod server;
 mod session;
+pub mod source;
 mod subscribers;
 mod sync;
 mod tool;

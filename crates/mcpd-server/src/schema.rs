@@ -5,6 +5,7 @@ use std::fmt::{self, Write as _};
 
 use jsonschema::{PatternOptions, ValidationError, Validator};
 use mcpd_scriptspec::{ScriptSpec, excerpt};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -110,6 +111,16 @@ impl Schema {
             Err(faults.join("\n"))
         }
     }
+}
+
+/// Whether a schema says outright that it is one of objects.
+pub(crate) fn is_of_objects(schema: &RawValue) -> bool {
+    #[derive(Deserialize)]
+    struct Root {
+        r#type: Option<String>,
+    }
+    serde_json::from_str::<Root>(schema.get())
+        .is_ok_and(|root| root.r#type.as_deref() == Some("object"))
 }
 
 fn check_size(schema: &Value) -> Result<(), String> {

@@ -1,4 +1,4 @@
-//! One tool: its definition and what is behind it, a script or a function of the embedding program.
+//! One tool: its definition and what is behind it: a script, a function of the embedding program, or a source.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -23,6 +23,7 @@ use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
+use crate::source::RemoteTool;
 
 pub(crate) mod definition;
 
@@ -47,6 +48,7 @@ pub(crate) enum Body {
     Script(Arc<Script>),
     Native(Arc<NativeTool>),
     Command(Arc<CommandTool>),
+    Remote(Arc<RemoteTool>),
 }
 
 /// A script that can be run.
@@ -111,6 +113,22 @@ impl Tool {
         Self::new(path, definition, &Value::Null, Body::Command(tool))
     }
 
+    /// A tool that runs elsewhere, under its path.
+    pub(crate) fn remote(
+        path: ScriptPath,
+        mut definition: protocol::Tool,
+        body: RemoteTool,
+    ) -> Self {
+        path.as_str().clone_into(&mut definition.name);
+        let title = || path.to_string();
+        definition.title.get_or_insert_with(title);
+        let mut meta = definition::meta(&path, definition.meta.unwrap_or_default());
+        meta.insert("mcpd/origin".to_owned(), json!("remote"));
+        definition.meta = Some(meta);
+        let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+        Self::new(path, definition, &schema, Body::Remote(Arc::new(body)))
+    }
+
     /// The tool that a script is.
     pub(crate) fn from_script(script: Arc<Script>) -> Self {
         let schema = script.spec.input_schema();
@@ -173,14 +191,23 @@ impl Tool {
         match &self.body {
             Body::Script(script) => Some(&script.terms),
             Body::Command(tool) => Some(tool.terms()),
-            Body::Native(_) => None,
+            Body::Native(_) | Body::Remote(_) => None,
+        }
+    }
+
+    /// The source it comes from, for people, unless it runs here.
+    #[must_use]
+    pub fn source(&self) -> Option<&str> {
+        match &self.body {
+            Body::Remote(tool) => Some(tool.source()),
+            Body::Script(_) | Body::Native(_) | Body::Command(_) => None,
         }
     }
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {
         match &self.body {
             Body::Script(script) => Some(script),
-            Body::Native(_) | Body::Command(_) => None,
+            Body::Native(_) | Body::Command(_) | Body::Remote(_) => None,
         }
     }
 
@@ -226,6 +253,9 @@ impl Tool {
             Body::Native(tool) => {
                 tool.call(arguments, CallContext::new(server, context, &self.path))
             }
+            Body::Remote(tool) => {
+                tool.call(arguments, CallContext::new(server, context, &self.path))
+            }
         }
     }
 }
@@ -255,6 +285,7 @@ impl fmt::Display for Tool {
         match &self.body {
             Body::Script(script) => script.fmt(f),
             Body::Native(_) | Body::Command(_) => write!(f, "`{}` (built in)", self.path),
+            Body::Remote(tool) => write!(f, "`{}` ({})", self.path, tool.source()),
         }
     }
 }

@@ -10,6 +10,7 @@ use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use super::scan::Scan;
 use super::{BuiltIn, Conflict};
+use crate::source::Offer;
 use crate::tool::{Script, Tool};
 
 /// The parts of a catalog, without conflicts among them.
@@ -25,9 +26,9 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
-    /// What is built into the program first, then the scripts of the roots in their order. URIs of mcpd's own
-    /// making come before those that scripts choose.
-    pub(super) fn new(built_in: &BuiltIn, scan: &Scan) -> Self {
+    /// What is built into the program first, then the scripts of the roots in their order, then what runs elsewhere.
+    /// URIs of mcpd's own making come before those that scripts choose.
+    pub(super) fn new(built_in: &BuiltIn, scan: &Scan, offers: &[Arc<Offer>]) -> Self {
         let mut assembly = Self {
             tools: Vec::new(),
             prompts: Vec::new(),
@@ -52,6 +53,9 @@ impl Assembly {
         }
         for script in scripts {
             assembly.script(script);
+        }
+        for tool in offers.iter().flat_map(|offer| offer.tools()) {
+            assembly.tool(tool);
         }
         assembly.tools = names::assign(assembly.tools, &mut assembly.conflicts);
         assembly.prompts = names::assign(assembly.prompts, &mut assembly.conflicts);

@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, ScannedScript, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
+use crate::source::{Offer, Sources};
 use crate::subscribers::Subscribers;
 
 /// Editors write in several steps; one look after the last of them is enough.
@@ -40,18 +41,21 @@ impl LiveCatalog {
         built_in: BuiltIn,
         page_size: NonZeroUsize,
         scanner: Scanner,
+        sources: Sources,
         watched: Option<Vec<PathBuf>>,
         subscribers: Arc<Subscribers>,
         stop: CancellationToken,
     ) -> Arc<Self> {
         let (ready, scanned) = watch::channel(false);
-        let current = ArcSwap::from_pointee(Catalog::new(&built_in, Scan::default(), page_size));
+        let first = Catalog::new(&built_in, Scan::default(), Vec::new(), page_size);
+        let current = ArcSwap::from_pointee(first);
         let live = Arc::new(Self { current, scanned });
         let follower = Follower {
             live: Arc::clone(&live),
             built_in,
             page_size,
             scanner,
+            sources,
             subscribers,
             ready,
         };
@@ -85,6 +89,7 @@ struct Follower {
     built_in: BuiltIn,
     page_size: NonZeroUsize,
     scanner: Scanner,
+    sources: Sources,
     subscribers: Arc<Subscribers>,
     ready: watch::Sender<bool>,
 }
@@ -92,19 +97,18 @@ struct Follower {
 impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
         let Some(roots) = watched else {
-            self.refresh().await;
-            self.ready.send_replace(true);
+            self.first().await;
             return;
         };
         let changed = Arc::new(Notify::new());
         // Watching starts before the scan, so that no change falls between the two.
         let mut watch = Watch::start(roots.clone(), Arc::clone(&changed)).await;
-        let mut again = self.refresh().await;
-        self.ready.send_replace(true);
+        let mut again = self.first().await;
         let mut pause = FIRST_PAUSE;
         loop {
             tokio::select! {
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
+                () = self.sources.changed() => tokio::time::sleep(SETTLE).await,
                 () = tokio::time::sleep(pause), if again => {}
                 () = tokio::time::sleep(ROOTS_INTERVAL) => {
                     if watch.is_current().await {
@@ -124,30 +128,48 @@ impl Follower {
         }
     }
 
+    /// Makes the catalog that everybody waits for. Says whether another look is worth while.
+    async fn first(&mut self) -> bool {
+        let (scan, ()) = tokio::join!(self.scanner.scan(), self.sources.first());
+        let again = scan.is_passing;
+        let offers = self.sources.offers();
+        // Nobody has seen a list before, so none has changed.
+        self.swap(scan, offers);
+        self.ready.send_replace(true);
+        again
+    }
+
     /// Scans, and swaps the catalog if anything is different. Says whether another look is worth while.
     async fn refresh(&mut self) -> bool {
         let before = self.live.current();
         let scan = self.scanner.scan().await;
         let again = scan.is_passing;
-        let is_first = !self.live.is_scanned();
-        if !is_first && scan.is_same_as(before.scan()) {
+        let offers = self.sources.offers();
+        if is_same(&offers, before.offers()) && scan.is_same_as(before.scan()) {
             return again;
         }
-        let after = Arc::new(Catalog::new(&self.built_in, scan, self.page_size));
-        report(&before, &after);
-        self.live.current.store(Arc::clone(&after));
-        if is_first {
-            // Nobody has seen a list before the first scan, so none has changed.
-            return again;
-        }
-        for event in after.events_since(&before) {
+        for event in self.swap(scan, offers).events_since(&before) {
             self.subscribers.publish(&event);
         }
         again
     }
+
+    /// Puts the catalog of these in the place of the one before.
+    fn swap(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
+        let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
+        report(&self.live.current(), &after);
+        let after = Arc::new(after);
+        self.live.current.store(Arc::clone(&after));
+        after
+    }
 }
 
-/// Logs what became faulty.
+fn is_same(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {
+    let mut pairs = offers.iter().zip(before);
+    offers.len() == before.len() && pairs.all(|(offer, before)| Arc::ptr_eq(offer, before))
+}
+
+/// Logs what became faulty, and which sources are well again.
 fn report(before: &Catalog, after: &Catalog) {
     let known: BTreeSet<*const ScannedScript> =
         before.scan().scripts.iter().map(Arc::as_ptr).collect();
@@ -180,5 +202,18 @@ fn report(before: &Catalog, after: &Catalog) {
         .filter(|file| !before.scan().unusable.contains(file))
     {
         tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
+    }
+    for (place, offer) in after.offers().iter().enumerate() {
+        let known = before.offers().get(place).map(|offer| offer.faults());
+        report_source(offer, known.unwrap_or_default());
+    }
+}
+
+fn report_source(offer: &Offer, known: &[String]) {
+    for fault in offer.faults().iter().filter(|fault| !known.contains(fault)) {
+        tracing::warn!("{} {fault}", offer.source());
+    }
+    if offer.faults().is_empty() && !known.is_empty() {
+        tracing::info!("{} is all right now", offer.source());
     }
 }

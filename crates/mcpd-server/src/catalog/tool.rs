@@ -3,12 +3,11 @@
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::{self as protocol, ListToolsResult};
 use mcpd_scriptspec::ScriptPath;
-use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::ToolNames;
 use super::list::Entry;
 use super::names::Named;
+use crate::schema::is_of_objects;
 use crate::tool::Tool;
 
 impl Named for Tool {
@@ -69,14 +68,4 @@ impl Entry for Tool {
     fn is_listed_like(&self, other: &Self) -> bool {
         self.is_listed_like(other)
     }
-}
-
-/// Whether a schema says outright that it is one of objects.
-fn is_of_objects(schema: &RawValue) -> bool {
-    #[derive(Deserialize)]
-    struct Root {
-        r#type: Option<String>,
-    }
-    serde_json::from_str::<Root>(schema.get())
-        .is_ok_and(|root| root.r#type.as_deref() == Some("object"))
 }

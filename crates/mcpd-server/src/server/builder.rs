@@ -27,6 +27,7 @@ use crate::policy::Policy;
 use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
 use crate::seal::Seal;
+use crate::source::{self, Source, Sources};
 use crate::subscribers::Subscribers;
 use crate::tool::{Tool, raw};
 
@@ -39,6 +40,7 @@ pub struct ServerBuilder {
     roots: Vec<PathBuf>,
     tools: Vec<ToolDescription>,
     resources: Vec<ResourceDescription>,
+    sources: Vec<source::Described>,
     run_command: Option<RunCommand>,
     executor: Option<Executor>,
     probes: Option<Executor>,
@@ -74,6 +76,7 @@ impl ServerBuilder {
             roots: Vec::new(),
             tools: Vec::new(),
             resources: Vec::new(),
+            sources: Vec::new(),
             run_command: None,
             executor: None,
             probes: None,
@@ -157,6 +160,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves what `source` offers. Where a script has the same path, the script is served.
+    pub fn source(mut self, source: impl Source) -> Self {
+        self.sources.push(source::Described::new(source));
+        self
+    }
+
     /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
     pub fn run_command(mut self, run_command: RunCommand) -> Self {
         self.run_command = Some(run_command);
@@ -236,12 +245,13 @@ impl ServerBuilder {
             built_in.tools.push(command_tool(options, &self.policy)?);
             instructions.push(CommandTool::instructions());
         }
-        let by_default = || Executor::new(Config::default());
-        let executor = self.executor.map_or_else(by_default, Ok);
+        let executor = self.executor.map_or_else(executor, Ok);
         let executor = executor.map_err(Error::Executor)?;
         let probes = self.probes.map_or_else(probes, Ok);
         let probes = probes.map_err(Error::Executor)?;
+        let seal = seal(self.state_secret.as_deref())?;
         self.policy.warn_of_short_secrets();
+        let stop = CancellationToken::new();
         let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone());
         #[cfg(feature = "database")]
         let scanner = match self.database {
@@ -249,23 +259,18 @@ impl ServerBuilder {
             None => scanner,
         };
         let subscribers = Arc::new(Subscribers::default());
-        let stop = CancellationToken::new();
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
             scanner,
+            Sources::start(self.sources, self.watch, &stop),
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
             stop.clone(),
         );
-        let seal = seal(self.state_secret.as_deref())?;
         let identity = Arc::new(self.identity);
-        // Lists are pushed when they change, and state may change at any time: nothing to cache.
-        let stateless = Stamp::Stateless {
-            server_info: Arc::clone(&identity),
-            cache: CacheHint::NONE,
-        };
         let inner = Inner {
+            stateless: Arc::new(stateless(&identity)),
             identity,
             instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
             roots,
@@ -277,7 +282,6 @@ impl ServerBuilder {
             subscribers,
             seal,
             stateful: Arc::new(Stamp::Stateful),
-            stateless: Arc::new(stateless),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         };
@@ -302,6 +306,18 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
         Some(secret) => Ok(Seal::new(secret)),
         None => Seal::random().map_err(|error| Error::Randomness(error.to_string())),
     }
+}
+
+/// Lists are pushed when they change, and state may change at any time: nothing to cache.
+fn stateless(identity: &Arc<Implementation>) -> Stamp {
+    Stamp::Stateless {
+        server_info: Arc::clone(identity),
+        cache: CacheHint::NONE,
+    }
+}
+
+fn executor() -> std::io::Result<Executor> {
+    Executor::new(Config::default())
 }
 
 /// As many at a time as there are threads to start them.

@@ -1,0 +1,352 @@
+//! What comes from elsewhere: served beside the scripts, followed, and of no harm to them when it fails.
+
+use std::fmt;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_protocol::{CallToolResult, LoggingLevel, Tool};
+use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
+use mcpd_server::{Connection, Reply, Server, ToolNames};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::time::Instant;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const SCRIPT: &str = "#!/bin/sh\necho '{\"description\": \"a script\"}'\n";
+
+/// A source that says what a test wants it to say.
+struct Puppet(oneshot::Sender<Publisher>);
+
+impl fmt::Display for Puppet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the puppet")
+    }
+}
+
+impl Source for Puppet {
+    async fn run(self, publisher: Publisher) {
+        self.0.send(publisher).expect("a test that waits for it");
+    }
+}
+
+/// A server of one script and one source, and a client.
+struct Fixture {
+    _root: TempDir,
+    server: Server,
+    publisher: Publisher,
+    connection: Connection,
+    messages: mpsc::Receiver<bytes::Bytes>,
+}
+
+impl Fixture {
+    /// The source offers `first` to begin with.
+    async fn new(first: impl FnOnce(&mut Offer)) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let script = root.path().join("script");
+        fs::write(&script, SCRIPT).expect("written");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("executable");
+        let (sender, publisher) = oneshot::channel();
+        let server = Server::builder()
+            .scripts(root.path())
+            .source(Puppet(sender))
+            .start()
+            .expect("starts");
+        let publisher = publisher.await.expect("started");
+        let mut offer = publisher.offer();
+        first(&mut offer);
+        publisher.publish(offer);
+        let (connection, messages) = Connection::open(&server, ToolNames::Path);
+        server.catalog_ready().await;
+        let fixture = Self {
+            _root: root,
+            server,
+            publisher,
+            connection,
+            messages,
+        };
+        let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
+        fixture.request("initialize", initialize).await;
+        fixture
+    }
+
+    async fn request(&self, method: &str, params: Value) -> Value {
+        answer(&self.connection, method, params).await
+    }
+
+    fn publish(&self, fill: impl FnOnce(&mut Offer)) {
+        let mut offer = self.publisher.offer();
+        fill(&mut offer);
+        self.publisher.publish(offer);
+    }
+
+    /// The next message that is no answer.
+    async fn message(&mut self) -> Value {
+        let message = tokio::time::timeout(PATIENCE, self.messages.recv());
+        let message = message.await.expect("announced").expect("open");
+        serde_json::from_slice(&message).expect("JSON")
+    }
+
+    async fn names(&self) -> Vec<String> {
+        let list = self.request("tools/list", json!({})).await;
+        let tools = list["result"]["tools"].as_array().expect("a list");
+        let name = |tool: &Value| tool["name"].as_str().expect("a name").to_owned();
+        tools.iter().map(name).collect()
+    }
+
+    /// Waits until the list is announced to be another, and compares it.
+    async fn expect(&mut self, names: &[&str]) {
+        let message = self.message().await;
+        assert_eq!(message["method"], "notifications/tools/list_changed");
+        assert_eq!(self.names().await, names);
+    }
+
+    /// Waits until these faults, and no others, are known.
+    async fn expect_faults(&self, faults: &[&str]) {
+        let known = async {
+            while self.server.catalog().offers()[0].faults() != faults {
+                tokio::task::yield_now().await;
+            }
+        };
+        let known = tokio::time::timeout(PATIENCE, known).await;
+        let offers = self.server.catalog().offers().to_vec();
+        assert!(known.is_ok(), "{:?}", offers[0].faults());
+    }
+}
+
+async fn answer(connection: &Connection, method: &str, params: Value) -> Value {
+    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let answer = match connection.receive(request.to_string().as_bytes()) {
+        Reply::Ready(answer) => answer,
+        Reply::Pending(answer) => tokio::time::timeout(PATIENCE, answer)
+            .await
+            .expect("an answer in time")
+            .expect("not cancelled"),
+        Reply::Nothing => panic!("no answer to {request}"),
+    };
+    serde_json::from_slice(&answer).expect("JSON")
+}
+
+fn definition(schema: &str) -> Tool {
+    let schema = RawValue::from_string(schema.to_owned()).expect("JSON");
+    Tool::new("the source's own name for it", schema)
+}
+
+/// Adds a tool that repeats its arguments.
+fn echo(offer: &mut Offer, path: &str) {
+    let definition = definition(r#"{"type": "object"}"#);
+    offer.tool(path, definition, async |arguments: Box<RawValue>, _| {
+        Ok(CallToolResult::text(arguments.get()))
+    });
+}
+
+#[tokio::test]
+async fn a_list_follows_what_is_offered() {
+    let mut served = Fixture::new(|offer| echo(offer, "far/one")).await;
+    assert_eq!(served.names().await, ["far/one", "script"]);
+    served.publish(|offer| {
+        echo(offer, "far/one");
+        echo(offer, "far/two");
+    });
+    served.expect(&["far/one", "far/two", "script"]).await;
+    served.publish(|_| {});
+    served.expect(&["script"]).await;
+}
+
+#[tokio::test]
+async fn a_tool_from_elsewhere_is_known_as_such() {
+    let served = Fixture::new(|offer| echo(offer, "far/one")).await;
+    let list = served.request("tools/list", json!({})).await;
+    assert_eq!(
+        list["result"]["tools"][0],
+        json!({
+            "name": "far/one",
+            "title": "far/one",
+            "inputSchema": {"type": "object"},
+            "_meta": {"mcpd/path": "far/one", "mcpd/origin": "remote"}
+        })
+    );
+    let catalog = served.server.catalog();
+    let source = |name| catalog.tool(name).expect("it is served").source();
+    assert_eq!(source("far/one"), Some("the puppet"));
+    assert_eq!(source("script"), None);
+}
+
+#[tokio::test]
+async fn a_script_goes_before_a_tool_from_elsewhere() {
+    let served = Fixture::new(|offer| echo(offer, "script")).await;
+    assert_eq!(served.names().await, ["script"]);
+    let catalog = served.server.catalog();
+    assert_eq!(catalog.tools()[0].source(), None);
+    let message = &catalog.conflicts()[0].message;
+    assert!(
+        message.starts_with("`script` (the puppet) is hidden by `script` ("),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_source_that_fails_keeps_its_tools_and_is_reported() {
+    let mut served = Fixture::new(|offer| echo(offer, "far/one")).await;
+    served.expect_faults(&[]).await;
+    served.publisher.fail("has burnt down");
+    served.expect_faults(&["has burnt down"]).await;
+    assert_eq!(served.names().await, ["far/one", "script"]);
+    served.publish(|offer| {
+        offer.fault("has lost a wall");
+        echo(offer, "far/two");
+    });
+    served.expect(&["far/two", "script"]).await;
+    served.expect_faults(&["has lost a wall"]).await;
+    served.publish(|offer| echo(offer, "far/two"));
+    served.expect_faults(&[]).await;
+}
+
+#[tokio::test]
+async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
+    let unserved = |offer: &mut Offer, path: &str, schema: &str| {
+        offer.tool(path, definition(schema), async |_, _| {
+            Ok(CallToolResult::text(""))
+        });
+    };
+    let served = Fixture::new(|offer| {
+        unserved(offer, "far/../one", r#"{"type": "object"}"#);
+        unserved(offer, "far/two", "true");
+        unserved(offer, "far/three", r#"{"type": "array"}"#);
+        echo(offer, "far/four");
+    })
+    .await;
+    assert_eq!(served.names().await, ["far/four", "script"]);
+    let faults = served.server.catalog().offers()[0].faults().to_vec();
+    let no_object = r#"its input schema does not say `"type": "object"`"#;
+    assert_eq!(
+        faults,
+        [
+            "has the tool `far/../one`, which can't be served: the path has the segment `..`"
+                .to_owned(),
+            format!("has the tool `far/two`, which can't be served: {no_object}"),
+            format!("has the tool `far/three`, which can't be served: {no_object}"),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn no_source_can_flood_a_list() {
+    let served = Fixture::new(|offer| {
+        for number in 0..1100 {
+            echo(offer, &format!("far/{number}"));
+            offer.fault("is too large");
+        }
+    })
+    .await;
+    assert_eq!(served.server.catalog().tools().len(), 1001);
+    assert_eq!(served.server.catalog().offers()[0].faults().len(), 20);
+}
+
+#[track_caller]
+fn check_text(answer: &Value, expected: &str) {
+    assert_eq!(answer["result"]["content"][0]["text"], expected, "{answer}");
+}
+
+#[tokio::test]
+async fn a_call_gets_an_object_as_it_was_sent() {
+    let served = Fixture::new(|offer| echo(offer, "far/one")).await;
+    let call = async |arguments| {
+        let params = json!({"name": "far_one", "arguments": arguments});
+        served.request("tools/call", params).await
+    };
+    check_text(
+        &call(json!({"n": 1.50, "a": [1]})).await,
+        r#"{"n":1.5,"a":[1]}"#,
+    );
+    check_text(&call(json!(null)).await, "{}");
+    for other in [json!([]), json!("{}"), json!(1)] {
+        let answer = call(other).await;
+        check_text(&answer, "Invalid arguments: they are no JSON object");
+        assert_eq!(answer["result"]["isError"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_call_tells_how_it_is_doing() {
+    let mut served = Fixture::new(|offer| {
+        let definition = definition(r#"{"type": "object"}"#);
+        offer.tool("work", definition, async |_, mut context| {
+            context.progress(1.0, Some(2.0), Some("half"));
+            context.log(LoggingLevel::Error, "it creaks");
+            Ok(CallToolResult::text("done"))
+        });
+    })
+    .await;
+    let level = json!({"level": "debug"});
+    served.request("logging/setLevel", level).await;
+    let params = json!({"name": "work", "_meta": {"progressToken": "p"}});
+    check_text(&served.request("tools/call", params).await, "done");
+    let message = served.message().await;
+    let told = json!({"progressToken": "p", "progress": 1, "total": 2, "message": "half"});
+    assert_eq!(message["params"], told);
+    let message = served.message().await;
+    let told = json!({"level": "error", "logger": "work", "data": "it creaks"});
+    assert_eq!(message["params"], told);
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_is_dropped() {
+    /// Says when it is dropped.
+    struct Held(Arc<Notify>);
+
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.notify_one();
+        }
+    }
+
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let served = Fixture::new(|offer| {
+        let (started, dropped) = (Arc::clone(&started), Arc::clone(&dropped));
+        let definition = definition(r#"{"type": "object"}"#);
+        offer.tool("hang", definition, move |_, _| {
+            let (started, held) = (Arc::clone(&started), Held(Arc::clone(&dropped)));
+            async move {
+                let _held = held;
+                started.notify_one();
+                std::future::pending().await
+            }
+        });
+    })
+    .await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "hang"}});
+    let Reply::Pending(call) = served.connection.receive(call.to_string().as_bytes()) else {
+        panic!("it hangs");
+    };
+    let call = tokio::spawn(call);
+    let patiently = async |notify: &Notify| tokio::time::timeout(PATIENCE, notify.notified()).await;
+    patiently(&started).await.expect("it has started");
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 7}});
+    served.connection.receive(cancel.to_string().as_bytes());
+    patiently(&dropped).await.expect("it is dropped");
+    assert_eq!(call.await.expect("no panic"), None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_source_keeps_the_first_list_for_a_few_seconds_only() {
+    let (sender, publisher) = oneshot::channel();
+    let server = Server::builder()
+        .source(Puppet(sender))
+        .start()
+        .expect("starts");
+    let began = Instant::now();
+    let publisher = publisher.await.expect("started");
+    server.catalog_ready().await;
+    assert_eq!(began.elapsed().as_secs(), FIRST_WAIT.as_secs());
+    let silent = ["has not said yet what it has"];
+    assert_eq!(server.catalog().offers()[0].faults(), silent);
+    drop(publisher);
+}
