@@ -92,5 +92,5 @@ pub use spec::{
     Annotations, Argument, Bounds, Icon, OutputFormat, Pattern, Role, SandboxLevel, SandboxWish,
     ScriptOption, ScriptSpec, TaskSupport, ValueType,
 };
-pub use text::excerpt;
+pub use text::{excerpt, is_hidden};
 pub use uri_template::{TemplateError, UriTemplate};

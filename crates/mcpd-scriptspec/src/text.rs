@@ -12,7 +12,8 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String)
 /// Control characters except line ends and tabs, direction marks, invisible characters and tags.
 ///
 /// The joiners U+200C and U+200D are spelling in several scripts, and part of many emoji.
-pub(crate) fn is_hidden(char: char) -> bool {
+#[must_use]
+pub fn is_hidden(char: char) -> bool {
     match char {
         '\n' | '\t' | '\r' => false,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {

@@ -87,6 +87,7 @@ impl Call {
         context: &Context,
     ) -> Result<Self, Refusal> {
         interaction::require(&context.capabilities, &script.required)
+            .inspect_err(|_| context.trail.ended_as("missing-capability"))
             .map_err(Refusal::Capability)?;
         if let Some(schema) = &script.schemas.input {
             schema
@@ -97,12 +98,14 @@ impl Call {
             .spec
             .invocation(arguments)
             .map_err(|faults| Refusal::Arguments(told(&faults)))?;
+        let id = id::random();
+        context.trail.has_id(&id);
         Ok(Self {
             server: server.clone(),
             script: Arc::clone(script),
             method,
             name: name.to_owned(),
-            id: id::random(),
+            id,
             input: Input::from(invocation),
             context: context.clone(),
         })

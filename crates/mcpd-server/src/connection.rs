@@ -24,7 +24,7 @@ use crate::outbox::{Closed, Outbox};
 use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
-use crate::wire::{Face, StatelessEnvelope};
+use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
@@ -77,12 +77,23 @@ impl Connection {
         server: &Server,
         names: ToolNames,
     ) -> (Self, mpsc::Receiver<Bytes>) {
+        Self::open_over(Transport::Channel, principal, server, names)
+    }
+
+    /// The same for a client of a transport.
+    pub(crate) fn open_over(
+        transport: Transport,
+        principal: Principal,
+        server: &Server,
+        names: ToolNames,
+    ) -> (Self, mpsc::Receiver<Bytes>) {
         let (outbox, messages) = Outbox::new();
         let closing = server.stopping().child_token();
         let connection = Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
             face: Face {
+                transport,
                 principal,
                 names,
                 outbox,

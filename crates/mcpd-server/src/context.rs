@@ -13,6 +13,7 @@ use mcpd_protocol::{
 };
 use tokio_util::sync::CancellationToken;
 
+use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
 use crate::mirror::ParameterHeaders;
@@ -20,11 +21,14 @@ use crate::outbox::Outbox;
 use crate::output::Downgrade;
 use crate::principal::Principal;
 use crate::session::Session;
+use crate::wire::Transport;
 
 /// The circumstances of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) version: ProtocolVersion,
+    /// What has carried it here.
+    pub(crate) transport: Transport,
     /// Who has sent it.
     pub(crate) principal: Principal,
     pub(crate) names: ToolNames,
@@ -41,6 +45,8 @@ pub(crate) struct Context {
     pub(crate) stamp: Arc<Stamp>,
     /// Cancelled when what never ends by itself shall end.
     pub(crate) closing: CancellationToken,
+    /// What the audit log is told of it.
+    pub(crate) trail: Trail,
 }
 
 impl Context {

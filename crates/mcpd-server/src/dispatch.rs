@@ -11,6 +11,7 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::audit::trail::Trail;
 use crate::catalog::Catalog;
 use crate::connection::Reply;
 use crate::context::Context;
@@ -40,8 +41,33 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         return wait_for_catalog(server.clone(), request, context);
     }
+    recorded(server, request, context)
+}
+
+/// Answers `request`, and has the audit log told of it.
+fn recorded(server: &Server, request: &Request<'_>, mut context: Context) -> Handled {
+    let trail = Trail::new(server.auditor(), &request.method, &context);
+    context.trail = trail.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| handle(server, request, context)));
-    unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)))
+    let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
+    if !trail.is_kept() {
+        return handled;
+    }
+    trail.asks(request.params);
+    match handled {
+        Handled::Now(result) => {
+            trail.answered(&result);
+            Handled::Now(result)
+        }
+        Handled::Later(result) => Handled::later(async move {
+            let result = match trail.begun().await {
+                Ok(()) => result.await,
+                Err(error) => Err(error),
+            };
+            trail.answered(&result);
+            result
+        }),
+    }
 }
 
 /// A handler that panics fails its own request and no other: nothing it shared is left half changed,
@@ -140,7 +166,7 @@ fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> 
         server.catalog_ready().await;
         // The request outlives its bytes here, so it is put together again from owned parts.
         let request = Request::new(id, method, params.as_deref());
-        match handle(&server, &request, context)? {
+        match recorded(&server, &request, context) {
             Handled::Now(result) => result,
             Handled::Later(result) => result.await,
         }

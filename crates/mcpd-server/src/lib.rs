@@ -52,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod archive;
+pub mod audit;
 mod call;
 pub mod catalog;
 mod connection;
@@ -94,6 +95,7 @@ mod tool;
 pub mod transport;
 mod wire;
 
+pub use audit::Audit;
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
 pub use connection::{Connection, Reply};
 #[cfg(feature = "database")]

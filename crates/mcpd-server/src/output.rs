@@ -27,7 +27,7 @@ mod text;
 
 pub(crate) use command::command_result;
 pub(crate) use downgrade::Downgrade;
-use exit::Exit;
+pub(crate) use exit::Exit;
 use files::Files;
 use printed::{Fault, Object};
 pub(crate) use text::note_totals;

@@ -184,6 +184,12 @@ impl Policy {
         Terms::new(self, orders, directory, Some(spec))
     }
 
+    /// What finds every secret that any script is given.
+    pub(crate) fn secrets(&self) -> Option<Redactor> {
+        let variables = self.rules.iter().flat_map(|rule| &rule.orders.variables);
+        Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
+    }
+
     /// Says which secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         for Rule { matcher, orders } in &self.rules {

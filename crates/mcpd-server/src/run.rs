@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use bytes::Bytes;
 use mcpd_exec::{Command, Enforced, Line, Outcome, RunAs, StartError};
@@ -16,6 +17,7 @@ use tokio::task::JoinError;
 use crate::Server;
 use crate::context::Context;
 use crate::interaction::Answers;
+use crate::output::Exit;
 use crate::policy::{Busy, Terms};
 use crate::private;
 use crate::relay::{Relay, Speaker};
@@ -104,6 +106,7 @@ pub(crate) async fn run(
         relay.line(line);
     });
     let ended = relay.during(run).await;
+    context.trail.ran(&ended, Exit::of);
     if script.spec.state {
         // Whatever the ending: the script may have written before it failed.
         server
@@ -129,10 +132,13 @@ pub(crate) async fn execute(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
+    let arrived = Instant::now();
     let turn = terms.turn().await.map_err(RunError::Busy)?;
+    let waited = arrived.elapsed();
     let ended = server.executor().run_with(command, on_line).await;
     drop(turn);
-    let outcome = ended.map_err(RunError::Start)?;
+    let mut outcome = ended.map_err(RunError::Start)?;
+    outcome.timing.queued += waited;
     server.gaps().report(&outcome.enforced);
     redacted(terms, format, outcome).await
 }

@@ -12,6 +12,8 @@ use mcpd_protocol::Wire;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::archive::Archive;
+use crate::audit::Audit;
+use crate::audit::trail::Auditor;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::run::Gaps;
@@ -39,6 +41,7 @@ struct Inner {
     watching: bool,
     executor: Executor,
     gaps: Gaps,
+    auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
@@ -120,6 +123,16 @@ impl Server {
     /// Outputs that were too long for their results.
     pub(crate) fn archive(&self) -> &Arc<Archive> {
         &self.inner.archive
+    }
+
+    /// The audit log, if there is one.
+    #[must_use]
+    pub fn audit(&self) -> Option<&Audit> {
+        self.auditor().map(|auditor| &auditor.audit)
+    }
+
+    pub(crate) fn auditor(&self) -> Option<&Arc<Auditor>> {
+        self.inner.auditor.as_ref()
     }
 
     /// What of confinement has been missed.

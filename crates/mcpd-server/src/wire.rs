@@ -10,6 +10,7 @@ use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::Server;
+use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::context::{Context, SideStream, Trace};
 use crate::mirror::ParameterHeaders;
@@ -31,9 +32,32 @@ pub(crate) struct StatelessEnvelope<'a> {
     meta: RequestMeta<'a>,
 }
 
+/// What carries the messages of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// The embedding program.
+    Channel,
+    Stdio,
+    #[cfg(feature = "http")]
+    Http,
+}
+
+impl Transport {
+    /// What records call it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Channel => "channel",
+            Self::Stdio => "stdio",
+            #[cfg(feature = "http")]
+            Self::Http => "http",
+        }
+    }
+}
+
 /// What a transport adds to every context it makes.
 #[derive(Debug, Clone)]
 pub(crate) struct Face {
+    pub(crate) transport: Transport,
     /// Who is on the other side.
     pub(crate) principal: Principal,
     /// How lists spell the names of tools.
@@ -81,6 +105,7 @@ impl<'a> StatelessEnvelope<'a> {
         );
         Ok(Context {
             version,
+            transport: face.transport,
             principal: face.principal,
             names: face.names,
             session: None,
@@ -91,6 +116,7 @@ impl<'a> StatelessEnvelope<'a> {
             stamp: Arc::clone(server.stamp(version.wire())),
             parameters: face.parameters,
             closing: face.closing,
+            trail: Trail::default(),
         })
     }
 }
@@ -166,6 +192,7 @@ pub(crate) fn stateful_context(
     );
     Ok(Context {
         version,
+        transport: face.transport,
         principal: face.principal,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),
@@ -176,6 +203,7 @@ pub(crate) fn stateful_context(
         stamp: Arc::clone(server.stamp(version.wire())),
         parameters: None,
         closing: face.closing,
+        trail: Trail::default(),
     })
 }
 

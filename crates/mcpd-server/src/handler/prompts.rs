@@ -20,11 +20,14 @@ pub(crate) fn get(
     let params: GetPromptRequestParams = request.parse_params()?;
     let catalog = server.catalog();
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
+        context.trail.ended_as("unknown-prompt");
         ErrorObject::invalid_params(format!(
             "unknown prompt `{}`; prompts/list has the names",
             params.name
         ))
     })?;
+    let spec = &prompt.script().spec;
+    context.trail.names(prompt.path(), Some(spec));
     let named = ("prompts/get", prompt.path().as_str());
     let arguments = call::arguments(params.arguments.unwrap_or_default());
     let call = Call::new(server, prompt.script(), named, Some(&arguments), &context)

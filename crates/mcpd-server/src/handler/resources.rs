@@ -12,13 +12,14 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::archive::Output;
+use crate::audit::trail::Trail;
 use crate::call::{self, Call};
 use crate::catalog::{ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::native::NativeResource;
-use crate::output;
+use crate::output::{self, Exit};
 use crate::run::execute;
 use crate::tool::Script;
 
@@ -67,6 +68,7 @@ fn run(
     params: ReadResourceRequestParams,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
+    context.trail.names(&script.path, Some(&script.spec));
     let uri = params.uri;
     let wire = context.version.wire();
     let call = Call::new(
@@ -98,21 +100,22 @@ fn run(
 
 /// Asks a script for its state.
 fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Context) -> Handled {
+    context.trail.names(&script.path, Some(&script.spec));
     let (server, script) = (server.clone(), Arc::clone(script));
     Handled::later(async move {
-        let text = ask_state(&server, &script).await?;
+        let text = ask_state(&server, &script, &context.trail).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
         context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }
 
-async fn ask_state(server: &Server, script: &Script) -> Result<String, ErrorObject> {
+async fn ask_state(server: &Server, script: &Script, trail: &Trail) -> Result<String, ErrorObject> {
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.command().arg("--state").limits(limits);
-    let outcome = execute(server, &script.terms, script.spec.output, command, |_| {})
-        .await
-        .map_err(|error| script.not_run(&error))?;
+    let ended = execute(server, &script.terms, script.spec.output, command, |_| {}).await;
+    trail.ran(&ended, Exit::of);
+    let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
         return Err(unreadable(script, "`--state` did not end with exit code 0"));

@@ -19,11 +19,14 @@ pub(crate) fn call(
     let params: CallToolRequestParams = request.parse_params()?;
     let catalog = server.catalog();
     let tool = catalog.tool(&params.name).ok_or_else(|| {
+        context.trail.ended_as("unknown-tool");
         ErrorObject::invalid_params(format!(
             "unknown tool `{}`; tools/list has the names",
             params.name
         ))
     })?;
+    let spec = tool.script().map(|script| &script.spec);
+    context.trail.names(tool.path(), spec);
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
@@ -32,7 +35,9 @@ pub(crate) fn call(
         state: params.request_state,
     };
     let run = tool.call(server, params.arguments.as_deref(), brought, &context);
-    Ok(Handled::later(
-        async move { context.encode_content(run.await?) },
-    ))
+    Ok(Handled::later(async move {
+        let result = run.await?;
+        context.trail.answers(&result);
+        context.encode_content(result)
+    }))
 }

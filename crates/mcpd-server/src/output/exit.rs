@@ -24,15 +24,15 @@ pub(super) const NOT_FOUND: i32 = 4;
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Exit {
+pub(crate) struct Exit {
     /// The exit code, or 128 and the signal, as a shell counts.
-    pub(super) code: i32,
+    pub(crate) code: i32,
     /// What it means.
-    pub(super) name: &'static str,
+    pub(crate) name: &'static str,
 }
 
 impl Exit {
-    pub(super) fn of(outcome: &Outcome) -> Self {
+    pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome.ending {
             Ending::Exited(code) => Self {
                 code,
@@ -62,7 +62,7 @@ impl Exit {
     }
 
     /// The same of a program that knows nothing of the script contract.
-    pub(super) fn of_any_program(outcome: &Outcome) -> Self {
+    pub(crate) fn of_any_program(outcome: &Outcome) -> Self {
         match outcome.ending {
             Ending::Exited(code @ 1..=9) => Self { code, name: FAILED },
             _ => Self::of(outcome),

@@ -31,7 +31,7 @@ impl fmt::Debug for Redactor {
 
 impl Redactor {
     /// What finds these secrets, by their names. `None` if there is none to find.
-    pub(super) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
+    pub(crate) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut patterns = Vec::new();
         for (name, secret) in secrets {
             for spelling in spellings(secret) {
@@ -72,18 +72,26 @@ impl Redactor {
         let Some(whole) = output.whole() else {
             return self.text(output);
         };
-        if memchr::memchr(b'\\', &whole).is_none() && !self.finder.is_match(&whole) {
-            return output.clone();
+        match self.json_text(&whole) {
+            Cow::Borrowed(_) => output.clone(),
+            redacted @ Cow::Owned(_) => replaced(output, redacted, &[]),
         }
-        let mut redacted = Vec::with_capacity(whole.len());
-        let mut rest = &whole[..];
+    }
+
+    /// The same of a text that is JSON.
+    pub(crate) fn json_text<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
+        if memchr::memchr(b'\\', json).is_none() && !self.finder.is_match(json) {
+            return Cow::Borrowed(json);
+        }
+        let mut redacted = Vec::with_capacity(json.len());
+        let mut rest = json;
         while let Some(first) = rest.first() {
             let (token, after) = rest.split_at(token_length(*first, rest));
             redacted.extend_from_slice(&self.token(token));
             rest = after;
         }
         // What is left is a secret that is made of several tokens.
-        replaced(output, self.piece(&redacted, false, false), &[])
+        Cow::Owned(self.piece(&redacted, false, false).into_owned())
     }
 
     /// One token of JSON.

@@ -16,8 +16,10 @@ use tempfile::TempDir;
 use super::rules::Rules;
 use super::{NAME, RunCommand};
 use crate::archive::Shelf;
+use crate::audit::trail::Trail;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
+use crate::output::Exit;
 use crate::policy::{Policy, Terms};
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, RunError};
@@ -122,7 +124,7 @@ impl CommandTool {
         context: &Context,
     ) -> Run {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
-        match self.read(arguments) {
+        match self.read(arguments, &context.trail) {
             Ok(arguments) => {
                 Box::pin(async move { Ok(tool.run(&server, arguments, &context).await.into()) })
             }
@@ -131,7 +133,11 @@ impl CommandTool {
     }
 
     /// The arguments, if they are right and their command may be run.
-    fn read(&self, arguments: Option<&RawValue>) -> Result<Arguments, Box<CallToolResult>> {
+    fn read(
+        &self,
+        arguments: Option<&RawValue>,
+        trail: &Trail,
+    ) -> Result<Arguments, Box<CallToolResult>> {
         let invocation = self
             .spec
             .invocation(arguments)
@@ -144,6 +150,7 @@ impl CommandTool {
         }
         self.rules
             .judge(&arguments.command)
+            .inspect_err(|_| trail.ended_as("denied"))
             .map_err(|reason| Box::new(CallToolResult::error(reason)))?;
         Ok(arguments)
     }
@@ -155,6 +162,7 @@ impl CommandTool {
         context: &Context,
     ) -> CallToolResult {
         let call_id = id::random();
+        context.trail.has_id(&call_id);
         let command = run::identified(self.command(arguments), &call_id, context);
         let terms = &self.terms;
         let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
@@ -162,6 +170,7 @@ impl CommandTool {
             relay.line(line);
         });
         let ended = relay.during(run).await;
+        context.trail.ran(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);
         match ended {
             Ok(outcome) => output::command_result(&outcome, &shelf),

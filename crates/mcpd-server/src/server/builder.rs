@@ -15,6 +15,8 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Inner, Server};
+use crate::audit::Audit;
+use crate::audit::trail::Auditor;
 use crate::catalog::live::LiveCatalog;
 use crate::catalog::scan::Scanner;
 use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
@@ -51,6 +53,7 @@ pub struct ServerBuilder {
     page_size: NonZeroUsize,
     watch: bool,
     state_secret: Option<Vec<u8>>,
+    audit: Option<Audit>,
 }
 
 #[derive(Debug)]
@@ -87,6 +90,7 @@ impl ServerBuilder {
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             state_secret: None,
+            audit: None,
         }
     }
 
@@ -217,6 +221,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Records in `audit` every call of a tool, and every prompt and resource that a script makes, whoever asks for it.
+    /// By default nothing is recorded.
+    pub fn audit(mut self, audit: Audit) -> Self {
+        self.audit = Some(audit);
+        self
+    }
+
     /// Whether changes under the roots are followed. They are by default.
     pub fn watch(mut self, watch: bool) -> Self {
         self.watch = watch;
@@ -252,6 +263,7 @@ impl ServerBuilder {
         let seal = seal(self.state_secret.as_deref())?;
         self.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
+        let auditor = self.audit.map(|audit| Auditor::new(audit, &self.policy));
         let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone());
         #[cfg(feature = "database")]
         let scanner = match self.database {
@@ -277,6 +289,7 @@ impl ServerBuilder {
             watching: self.watch,
             executor,
             gaps: Gaps::default(),
+            auditor: auditor.map(Arc::new),
             archive: Arc::default(),
             catalog,
             subscribers,

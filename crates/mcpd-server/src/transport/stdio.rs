@@ -16,6 +16,8 @@ use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::outbox::Closed;
+use crate::principal::Principal;
+use crate::wire::Transport;
 use crate::{Error, Server};
 
 /// How much is read from or written to a pipe at once.
@@ -65,7 +67,8 @@ pub async fn serve(
     output: impl Write + Send + 'static,
     options: Options,
 ) -> Result<(), Error> {
-    let (connection, messages) = Connection::open(server, options.names);
+    let (connection, messages) =
+        Connection::open_over(Transport::Stdio, Principal::local(), server, options.names);
     let connection = Arc::new(connection);
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();

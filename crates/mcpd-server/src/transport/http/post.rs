@@ -34,7 +34,7 @@ use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::session::{Introduction, Session};
-use crate::wire::{Face, StatelessEnvelope};
+use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// How long a body may take to arrive.
 const BODY: Duration = Duration::from_secs(30);
@@ -295,6 +295,7 @@ impl Router {
         let closing = self.server.stopping().clone();
         (
             Face {
+                transport: Transport::Http,
                 principal: head.client.principal.clone(),
                 names: head.names,
                 outbox,

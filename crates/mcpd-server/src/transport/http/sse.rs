@@ -16,6 +16,7 @@ use crate::connection::Connection;
 use crate::id;
 use crate::principal::Principal;
 use crate::sync::lock;
+use crate::wire::Transport;
 
 /// Where a client opens its stream.
 pub(super) const STREAM: &str = "/sse";
@@ -40,7 +41,8 @@ impl Streams {
         principal: Principal,
     ) -> Response<Body> {
         let id = id::random();
-        let (connection, messages) = Connection::open_for(principal, server, names);
+        let (connection, messages) =
+            Connection::open_over(Transport::Http, principal, server, names);
         let connection = Arc::new(connection);
         let mut streams = lock(&self.by_id);
         streams.retain(|_, connection| connection.strong_count() > 0);

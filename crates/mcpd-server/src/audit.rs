@@ -1,0 +1,182 @@
+//! The audit log: who called what with which arguments, and what came of it, one JSON object a line. Knows nothing of
+//! how a request is answered; what there is to tell is noted on its way, in a [`Trail`](trail::Trail).
+
+use std::fmt;
+use std::io;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, mpsc as std_mpsc};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+mod arguments;
+mod chain;
+mod files;
+mod reader;
+mod record;
+pub(crate) mod trail;
+mod writer;
+
+use files::Files;
+pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
+use writer::{Entry, State};
+
+/// How long the last handle waits for what is still to be written.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What is written to an audit log, and what if it can't be.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// How much is recorded of arguments.
+    pub arguments: Arguments,
+    /// What becomes of a call that can't be recorded.
+    pub mode: Mode,
+    /// How many bytes make a file full, so that another one is begun.
+    pub max_size: u64,
+    /// How many full files are kept beside the newest.
+    pub keep: NonZeroU32,
+}
+
+impl Default for Options {
+    /// Arguments in full, calls that can't be recorded are counted, and up to 9 files of 16 MiB.
+    fn default() -> Self {
+        Self {
+            arguments: Arguments::Full,
+            mode: Mode::BestEffort,
+            max_size: 16 << 20,
+            keep: NonZeroU32::new(8).expect("it is not zero"),
+        }
+    }
+}
+
+/// How much is recorded of the arguments of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Arguments {
+    /// Nothing.
+    None,
+    /// Their names.
+    Names,
+    /// Their names, and the length and hash of each value.
+    Hash,
+    /// Everything but secrets; of a value over 1 KiB its length and hash.
+    Full,
+}
+
+/// What becomes of a call that can't be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Mode {
+    /// It is refused. Nothing runs before a record of it is safely in the file.
+    Require,
+    /// It is counted.
+    BestEffort,
+}
+
+/// An audit log that is written. All clones are one.
+///
+/// Dropping the last one waits a few seconds, if it has to, until everything is written.
+#[derive(Clone)]
+pub struct Audit {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    file: PathBuf,
+    options: Options,
+    state: Arc<State>,
+    // Dropped before what waits for the end: without a sender the thread ends.
+    queue: mpsc::Sender<Entry>,
+    _ending: Ending,
+}
+
+/// Waits for the end of the thread when dropped.
+struct Ending(Mutex<std_mpsc::Receiver<()>>);
+
+impl Audit {
+    /// The log in `file`, which is made when there is something to write; older ones have the same name with a number.
+    /// Several processes may write one log.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses a thread.
+    pub fn new(file: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
+        let file = file.into();
+        let files = Files {
+            path: file.clone(),
+            max_size: options.max_size,
+            keep: options.keep,
+            durable: options.mode == Mode::Require,
+        };
+        let state = Arc::new(State::default());
+        let (queue, ended) = writer::start(files, Arc::clone(&state))?;
+        let inner = Inner {
+            file,
+            options,
+            state,
+            queue,
+            _ending: Ending(Mutex::new(ended)),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// The newest file.
+    #[must_use]
+    pub fn file(&self) -> &Path {
+        &self.inner.file
+    }
+
+    /// What is written, and what if it can't be.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// How many records could not be written.
+    #[must_use]
+    pub fn lost(&self) -> u64 {
+        self.inner.state.lost.load(Ordering::Relaxed)
+    }
+
+    /// Whether the last attempt to write failed.
+    #[must_use]
+    pub fn is_failing(&self) -> bool {
+        self.inner.state.is_failing.load(Ordering::Relaxed)
+    }
+
+    /// A place in the queue, if there is one left.
+    fn reserve(&self) -> Option<mpsc::OwnedPermit<Entry>> {
+        self.inner.queue.clone().try_reserve_owned().ok()
+    }
+
+    /// Counts a record for which there was no place.
+    fn lose(&self) {
+        self.inner.state.lost.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl fmt::Debug for Audit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Audit")
+            .field("file", &self.inner.file)
+            .field("options", &self.inner.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        // Nothing is ever sent: the thread drops its end, or doesn't in time.
+        if let Ok(ended) = self.0.get_mut() {
+            ended.recv_timeout(PATIENCE).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,368 @@
+//! What a record says of the parameters of a request: as much as the operator wants, and no secrets.
+
+use indexmap::IndexMap;
+use mcpd_scriptspec::{Role, ScriptSpec};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest as _, Sha256};
+
+use super::Arguments;
+use crate::id;
+use crate::policy::Redactor;
+
+/// A value with more bytes is recorded as its length and hash.
+const MAX_VALUE: usize = 1024;
+/// Arguments that come to more bytes are so all together.
+const MAX_ARGUMENTS: usize = 16 * 1024;
+/// What stands for a secret.
+const REDACTED: &str = "[redacted]";
+
+/// How parameters are recorded.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Recorder<'a> {
+    pub(super) arguments: Arguments,
+    /// Finds the secrets that mcpd has been given.
+    pub(super) redactor: Option<&'a Redactor>,
+}
+
+/// What there is to record in those of the three methods.
+#[derive(Default, Deserialize)]
+struct Params<'a> {
+    name: Option<String>,
+    uri: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+}
+
+#[derive(Serialize)]
+struct RecordedParams {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<Recorded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    uri: Option<Recorded>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Recorded>,
+}
+
+/// A value, or what is recorded in its place.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Recorded {
+    Text(String),
+    Json(Box<RawValue>),
+    Digest { bytes: usize, sha256: String },
+    Names(Vec<String>),
+    Values(IndexMap<String, Self>),
+}
+
+impl Recorded {
+    fn digest(text: &str) -> Self {
+        Self::Digest {
+            bytes: text.len(),
+            sha256: id::hex(&Sha256::digest(text)),
+        }
+    }
+
+    fn text(text: String) -> Self {
+        if text.len() > MAX_VALUE {
+            Self::digest(&text)
+        } else {
+            Self::Text(text)
+        }
+    }
+
+    fn json(value: Box<RawValue>) -> Self {
+        match serde_json::from_str(value.get()) {
+            Ok(text) => Self::text(text),
+            Err(_) if value.get().len() > MAX_VALUE => Self::digest(value.get()),
+            Err(_) => Self::Json(value),
+        }
+    }
+
+    /// The digest of the value, however short.
+    fn hashed(self) -> Self {
+        match self {
+            Self::Text(text) => Self::digest(&text),
+            Self::Json(value) => Self::digest(value.get()),
+            other => other,
+        }
+    }
+}
+
+impl Recorder<'_> {
+    /// The parameters of a request. `spec` knows what the script has declared to be a secret.
+    pub(super) fn params(
+        self,
+        params: Option<&RawValue>,
+        spec: Option<&ScriptSpec>,
+    ) -> Box<RawValue> {
+        let params: Params<'_> = params
+            .and_then(|params| serde_json::from_str(params.get()).ok())
+            .unwrap_or_default();
+        let recorded = RecordedParams {
+            name: params
+                .name
+                .map(|name| Recorded::text(self.redacted_text(&name))),
+            uri: params.uri.and_then(|uri| self.uri(&uri, spec)),
+            arguments: params.arguments.and_then(|all| self.arguments(all, spec)),
+        };
+        to_raw_value(&recorded).expect("its keys are strings")
+    }
+
+    /// What is said about a request, of which nobody knows what it repeats.
+    pub(super) fn message(self, message: &str) -> String {
+        let mut message = self.redacted_text(message);
+        let end = message.floor_char_boundary(MAX_VALUE);
+        if end < message.len() {
+            message.truncate(end);
+            message.push('…');
+        }
+        message
+    }
+
+    /// A URI with arguments in it counts as one.
+    fn uri(self, uri: &str, spec: Option<&ScriptSpec>) -> Option<Recorded> {
+        let recorded = Recorded::text(self.redacted_text(uri));
+        let Some(spec) = spec.filter(|spec| is_template(spec)) else {
+            return Some(recorded);
+        };
+        match self.arguments {
+            Arguments::None | Arguments::Names => None,
+            _ if has_secrets(spec) => Some(Recorded::Text(REDACTED.to_owned())),
+            Arguments::Hash => Some(recorded.hashed()),
+            Arguments::Full => Some(recorded),
+        }
+    }
+
+    fn arguments(self, arguments: &RawValue, spec: Option<&ScriptSpec>) -> Option<Recorded> {
+        if self.arguments == Arguments::None {
+            return None;
+        }
+        let json = self.redacted_json(arguments.get());
+        let recorded = match serde_json::from_str::<IndexMap<String, Box<RawValue>>>(&json) {
+            Err(_) => Recorded::digest(&json),
+            Ok(values) if self.arguments == Arguments::Names => {
+                Recorded::Names(values.into_keys().collect())
+            }
+            Ok(values) => Recorded::Values(
+                values
+                    .into_iter()
+                    .map(|(name, value)| {
+                        let value = self.value(&name, value, spec);
+                        (name, value)
+                    })
+                    .collect(),
+            ),
+        };
+        let length = serde_json::to_vec(&recorded).map_or(usize::MAX, |json| json.len());
+        Some(if length > MAX_ARGUMENTS {
+            Recorded::digest(&json)
+        } else {
+            recorded
+        })
+    }
+
+    fn value(self, name: &str, value: Box<RawValue>, spec: Option<&ScriptSpec>) -> Recorded {
+        if spec.is_some_and(|spec| is_secret(name, spec)) {
+            return Recorded::Text(REDACTED.to_owned());
+        }
+        let recorded = Recorded::json(value);
+        match self.arguments {
+            Arguments::Hash => recorded.hashed(),
+            _ => recorded,
+        }
+    }
+
+    fn redacted_text(self, text: &str) -> String {
+        let redacted = self
+            .redactor
+            .map(|redactor| redactor.piece(text.as_bytes(), false, false));
+        redacted.map_or_else(
+            || text.to_owned(),
+            |text| String::from_utf8_lossy(&text).into_owned(),
+        )
+    }
+
+    fn redacted_json(self, json: &str) -> String {
+        let redacted = self
+            .redactor
+            .map(|redactor| redactor.json_text(json.as_bytes()));
+        redacted.map_or_else(
+            || json.to_owned(),
+            |json| String::from_utf8_lossy(&json).into_owned(),
+        )
+    }
+}
+
+fn is_template(spec: &ScriptSpec) -> bool {
+    matches!(spec.role, Role::Resource { is_template, .. } if is_template)
+}
+
+/// Whether the argument `name` is a secret. Where there are secrets, one that nobody has declared may be a secret under
+/// a misspelt name.
+fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
+    match spec.options.iter().find(|option| option.name == name) {
+        Some(option) => option.secret,
+        None => has_secrets(spec),
+    }
+}
+
+fn has_secrets(spec: &ScriptSpec) -> bool {
+    spec.options.iter().any(|option| option.secret)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_scriptspec::{HelpOutput, parse};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn spec(metadata: &Value, options: &Value) -> ScriptSpec {
+        let parsed = parse(HelpOutput {
+            stdout: metadata.to_string().as_bytes(),
+            stderr: options.to_string().as_bytes(),
+        });
+        parsed.spec.unwrap()
+    }
+
+    fn tool() -> ScriptSpec {
+        spec(
+            &json!({"description": "Logs in."}),
+            &json!({
+                "user": {"description": "Who.", "value_type": "string", "required": true},
+                "password": {"description": "How.", "value_type": "string", "required": true, "secret": true},
+            }),
+        )
+    }
+
+    fn recorded(how: Arguments, params: &Value, spec: Option<&ScriptSpec>) -> String {
+        let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
+        let recorder = Recorder {
+            arguments: how,
+            redactor: Some(&redactor),
+        };
+        let params = to_raw_value(params).unwrap();
+        recorder.params(Some(&params), spec).get().to_owned()
+    }
+
+    #[track_caller]
+    fn check(how: Arguments, expected: &str) {
+        let params = json!({
+            "name": "login",
+            "arguments": {"user": "ada", "password": "pa55", "pasword": "x"},
+            "_meta": {"progressToken": 1},
+            "requestState": "state",
+        });
+        assert_eq!(recorded(how, &params, Some(&tool())), expected);
+    }
+
+    #[test]
+    fn as_much_is_recorded_as_is_wanted() {
+        check(Arguments::None, r#"{"name":"login"}"#);
+        check(
+            Arguments::Names,
+            r#"{"name":"login","arguments":["user","password","pasword"]}"#,
+        );
+        check(
+            Arguments::Hash,
+            r#"{"name":"login","arguments":{"user":{"bytes":3,"sha256":"fdee430d40bd57deeac186cd9790033d0f06f909a8806e7ce6e717ab7c7d5029"},"password":"[redacted]","pasword":"[redacted]"}}"#,
+        );
+        check(
+            Arguments::Full,
+            r#"{"name":"login","arguments":{"user":"ada","password":"[redacted]","pasword":"[redacted]"}}"#,
+        );
+    }
+
+    #[test]
+    fn values_stay_as_they_were_sent() {
+        let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
+        let recorder = Recorder {
+            arguments: Arguments::Full,
+            redactor: None,
+        };
+        let params = RawValue::from_string(params.to_owned()).unwrap();
+        assert_eq!(
+            recorder.params(Some(&params), None).get(),
+            r#"{"name":"x","arguments":{"b":1.50,"a":12345678901234567890123,"c":[ 1, {} ]}}"#
+        );
+    }
+
+    #[test]
+    fn a_secret_that_mcpd_knows_is_found_anywhere() {
+        let params = json!({"name": "a0123456789", "arguments": {"b": ["0123456789"], "0123456789": "\u{30}123456789"}});
+        assert_eq!(
+            recorded(Arguments::Full, &params, None),
+            r#"{"name":"a[redacted API_KEY]","arguments":{"b":["[redacted API_KEY]"],"[redacted API_KEY]":"[redacted API_KEY]"}}"#
+        );
+    }
+
+    #[test]
+    fn what_is_long_is_recorded_as_its_length_and_hash() {
+        let params =
+            json!({"name": "x", "arguments": {"a": "x".repeat(1024), "b": "x".repeat(1025)}});
+        let recorded_params = recorded(Arguments::Full, &params, None);
+        let expected = format!(
+            r#""b":{{"bytes":1025,"sha256":"{}"}}"#,
+            id::hex(&Sha256::digest("x".repeat(1025)))
+        );
+        assert!(recorded_params.contains(&expected), "{recorded_params}");
+        assert!(recorded_params.contains(&"x".repeat(1024)));
+
+        let many: Value = (0..2000)
+            .map(|n| (format!("option{n}"), json!(n)))
+            .collect();
+        for how in [Arguments::Names, Arguments::Hash, Arguments::Full] {
+            let recorded = recorded(how, &json!({"name": "x", "arguments": many}), None);
+            assert!(recorded.contains(r#""arguments":{"bytes":"#), "{how:?}");
+        }
+        let name = recorded(Arguments::None, &json!({"name": "x".repeat(9999)}), None);
+        assert!(name.starts_with(r#"{"name":{"bytes":9999,"#), "{name}");
+    }
+
+    #[track_caller]
+    fn check_uri(how: Arguments, secret: bool, expected: &str) {
+        let template = spec(
+            &json!({"description": "A page.", "kind": "resource", "uri_template": "wiki://{page}"}),
+            &json!({"page": {"description": "Which.", "value_type": "string", "required": true, "secret": secret}}),
+        );
+        let params = json!({"uri": "wiki://start"});
+        assert_eq!(recorded(how, &params, Some(&template)), expected);
+    }
+
+    #[test]
+    fn a_uri_made_from_arguments_counts_as_one() {
+        check_uri(Arguments::None, false, "{}");
+        check_uri(Arguments::Names, false, "{}");
+        check_uri(Arguments::Full, false, r#"{"uri":"wiki://start"}"#);
+        check_uri(Arguments::Full, true, r#"{"uri":"[redacted]"}"#);
+        check_uri(Arguments::Hash, true, r#"{"uri":"[redacted]"}"#);
+        let fixed = recorded(Arguments::None, &json!({"uri": "wiki://start"}), None);
+        assert_eq!(fixed, r#"{"uri":"wiki://start"}"#);
+    }
+
+    #[test]
+    fn parameters_that_are_none_are_recorded_as_none() {
+        for params in [json!([1]), json!({"name": 1}), json!("x")] {
+            assert_eq!(recorded(Arguments::Full, &params, None), "{}");
+        }
+        let odd = recorded(
+            Arguments::Full,
+            &json!({"name": "x", "arguments": [1]}),
+            None,
+        );
+        assert!(odd.contains(r#""arguments":{"bytes":3,"#), "{odd}");
+    }
+
+    #[test]
+    fn a_message_is_short_and_has_no_secrets() {
+        let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
+        let recorder = Recorder {
+            arguments: Arguments::Full,
+            redactor: Some(&redactor),
+        };
+        assert_eq!(recorder.message("a 0123456789"), "a [redacted API_KEY]");
+        let long = recorder.message(&"é".repeat(1000));
+        assert_eq!(long.chars().count(), 513);
+    }
+}

@@ -1,0 +1,140 @@
+//! The chain that the records of an audit log are: each has the hash of the one before it, so that a record that is
+//! changed, removed or moved later shows.
+
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+
+use crate::id;
+
+/// The hash that stands before the first record of all.
+const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// What the next record of a chain follows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Link {
+    /// The number of the record before it; 0 if there is none.
+    pub(super) seq: u64,
+    /// The hash of that record.
+    pub(super) hash: String,
+}
+
+impl Default for Link {
+    /// The beginning of a chain.
+    fn default() -> Self {
+        Self {
+            seq: 0,
+            hash: NOTHING.to_owned(),
+        }
+    }
+}
+
+impl Link {
+    /// The line for `record`, a JSON object, which the next one then follows.
+    pub(super) fn append(&mut self, record: &str) -> String {
+        let open = record.strip_suffix('}').unwrap_or(record);
+        self.seq += 1;
+        let body = format!(r#"{open},"seq":{},"prev":"{}""#, self.seq, self.hash);
+        self.hash = hash(&body);
+        body + &end(&self.hash) + "\n"
+    }
+}
+
+/// What a line says of its place in the chain.
+#[derive(Debug, Deserialize)]
+pub(super) struct Place {
+    pub(super) seq: u64,
+    pub(super) prev: String,
+    pub(super) hash: String,
+    /// Whether its hash is that of what it says.
+    #[serde(skip)]
+    pub(super) is_intact: bool,
+}
+
+impl Place {
+    /// Reads a line. `None` if it is no record.
+    pub(super) fn read(line: &[u8]) -> Option<Self> {
+        let line = str::from_utf8(line).ok()?;
+        let mut place: Self = serde_json::from_str(line).ok()?;
+        let body = line.strip_suffix(&end(&place.hash))?;
+        place.is_intact = hash(body) == place.hash;
+        Some(place)
+    }
+
+    /// Whether the record is the one that was written after `link`.
+    pub(super) fn follows(&self, link: &Link) -> bool {
+        self.seq == link.seq + 1 && self.prev == link.hash
+    }
+
+    /// What the next record follows.
+    pub(super) fn link(self) -> Link {
+        Link {
+            seq: self.seq,
+            hash: self.hash,
+        }
+    }
+}
+
+/// How a line ends: everything before it is hashed.
+fn end(hash: &str) -> String {
+    format!(r#","hash":"{hash}"}}"#)
+}
+
+fn hash(body: &str) -> String {
+    id::hex(&Sha256::digest(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What becomes of a line when `damage` is done to it.
+    #[track_caller]
+    fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
+        let line = Link::default().append(r#"{"a":1}"#);
+        let place = Place::read(damage(line.trim_end()).as_bytes());
+        assert_eq!(place.map(|place| place.is_intact), is_intact);
+    }
+
+    #[test]
+    fn a_record_that_is_changed_shows() {
+        check(str::to_owned, Some(true));
+        check(|line| line.replace(r#""a":1"#, r#""a":2"#), Some(false));
+        check(|line| line.replace(r#""seq":1"#, r#""seq":2"#), Some(false));
+        check(|line| line.replace("000", "001"), Some(false));
+        check(|line| line.replace(r#"{"a""#, r#"{ "a""#), Some(false));
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_from_one() {
+        check(|_| String::new(), None);
+        check(|line| line[..line.len() - 1].to_owned(), None);
+        check(|line| line.replace(r#""a":1"#, r#""seq":7"#), None);
+        check(|line| line.replace('}', " }"), None);
+        check(|_| "\0\0\0".to_owned(), None);
+    }
+
+    #[test]
+    fn a_record_follows_one_other() {
+        let mut link = Link::default();
+        let first = link.append("{\"a\":1}");
+        let after_first = link.clone();
+        let second = link.append("{\"a\":2}");
+        let read = |line: &str| Place::read(line.trim_end().as_bytes()).unwrap();
+        assert!(read(&first).follows(&Link::default()));
+        assert!(read(&second).follows(&after_first));
+        assert!(!read(&second).follows(&Link::default()));
+        assert!(!read(&first).follows(&after_first));
+        assert_eq!(read(&second).link(), link);
+    }
+
+    #[test]
+    fn anybody_can_compute_a_hash() {
+        // printf '{"a":1,"seq":1,"prev":"000…"' | sha256sum
+        let line = Link::default().append(r#"{"a":1}"#);
+        let expected = "26137300d696d0ede40738c59a9e2053849aa8efc2e5322008d42d4148dd48a4";
+        assert!(
+            line.ends_with(&format!("\"hash\":\"{expected}\"}}\n")),
+            "{line}"
+        );
+    }
+}

@@ -1,0 +1,272 @@
+//! The files of an audit log: the one that is written, and older ones beside it. Several processes may write them:
+//! whoever appends has locked the file, and goes on where the last record stands, whoever wrote it.
+
+use std::cmp::Reverse;
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom, Take, Write as _};
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
+
+use same_file::Handle;
+use serde_json::json;
+
+use super::chain::{Link, Place};
+use super::record;
+
+/// How much of the end of a file is read to find its last record, in bytes; more if that is not enough.
+const END: u64 = 64 * 1024;
+
+/// How every record begins.
+const OPENING: &[u8] = br#"{"timestamp":""#;
+
+/// A log as whoever writes it knows it.
+#[derive(Debug, Clone)]
+pub(super) struct Files {
+    /// The newest file.
+    pub(super) path: PathBuf,
+    /// How many bytes make a file full.
+    pub(super) max_size: u64,
+    /// How many full files are kept.
+    pub(super) keep: NonZeroU32,
+    /// Whether what is written shall survive a crash of the system, too.
+    pub(super) durable: bool,
+}
+
+/// How a file ends.
+#[derive(Debug, PartialEq, Eq)]
+enum End {
+    /// With a record, perhaps followed by a part of another; up to it there are so many bytes.
+    Record(Link, u64),
+    /// It has at most a part of its first record.
+    Beginning,
+    /// With a line that is no record.
+    Unknown,
+}
+
+impl Files {
+    /// Appends `records`, each a JSON object, all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// They can't be written.
+    pub(super) fn append(&self, records: &[String]) -> io::Result<()> {
+        let mut notes = Vec::new();
+        let (mut file, whole, mut link) = self.open(&mut notes)?;
+        let lines: String = notes
+            .iter()
+            .chain(records)
+            .map(|record| link.append(record))
+            .collect();
+        let mut written = file.write_all(lines.as_bytes());
+        if self.durable {
+            written = written.and_then(|()| file.sync_data());
+        }
+        if written.is_err() {
+            // A part of a record would be taken for the trace of a crash.
+            file.set_len(whole).ok();
+        }
+        // Closing the file would do, but for a process that is just being started and has a copy for a moment.
+        file.unlock().ok();
+        written
+    }
+
+    /// The file to append to, locked; its size; and what the next record follows. What there is to say of its state
+    /// becomes a note.
+    fn open(&self, notes: &mut Vec<String>) -> io::Result<(File, u64, Link)> {
+        loop {
+            let mut file = self.lock()?;
+            let length = file.metadata()?.len();
+            let (whole, link) = match End::of(&mut file, length)? {
+                End::Record(link, whole) => (whole, Some(link)),
+                End::Beginning => (0, None),
+                End::Unknown => {
+                    tracing::warn!(file = %self.path.display(), "the audit log does not end with a record: it is put aside, and another one begun");
+                    self.rotate()?;
+                    continue;
+                }
+            };
+            if whole < length {
+                tracing::warn!(file = %self.path.display(), bytes = length - whole, "the audit log ended within a record, which is removed");
+                file.set_len(whole)?;
+                notes.push(record::note(
+                    "audit/recovered",
+                    &json!({"bytes": length - whole}),
+                ));
+            }
+            if whole >= self.max_size {
+                self.rotate()?;
+                continue;
+            }
+            let link = match link {
+                Some(link) => link,
+                None => self.link_before()?,
+            };
+            return Ok((file, whole, link));
+        }
+    }
+
+    /// The newest file, made if it is missing, locked.
+    fn lock(&self) -> io::Result<File> {
+        loop {
+            let file = match create(&self.path) {
+                Err(error) if error.kind() == ErrorKind::NotFound => {
+                    create_directory(self.path.parent())?;
+                    create(&self.path)?
+                }
+                file => file?,
+            };
+            file.lock()?;
+            // Another process may have begun a new file meanwhile.
+            if is_at(&file, &self.path)? {
+                return Ok(file);
+            }
+        }
+    }
+
+    /// What the first record of a file follows: the last one of the file before it.
+    fn link_before(&self) -> io::Result<Link> {
+        let mut file = match File::open(numbered(&self.path, 1)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Link::default()),
+            file => file?,
+        };
+        let length = file.metadata()?.len();
+        Ok(match End::of(&mut file, length)? {
+            End::Record(link, _) => link,
+            End::Beginning | End::Unknown => Link::default(),
+        })
+    }
+
+    /// Makes room for a new file: the newest becomes number 1, each other one gets the next number, and the last goes.
+    fn rotate(&self) -> io::Result<()> {
+        let exists = |number: &u32| numbered(&self.path, *number).exists();
+        let keep = self.keep.get();
+        // A gap was left by whoever was killed in the middle of this, and makes room enough.
+        let free = (1..keep).find(|number| !exists(number)).unwrap_or(keep);
+        for number in (1..free).rev() {
+            fs::rename(
+                numbered(&self.path, number),
+                numbered(&self.path, number + 1),
+            )?;
+        }
+        fs::rename(&self.path, numbered(&self.path, 1))
+    }
+}
+
+impl End {
+    fn of(file: &mut File, length: u64) -> io::Result<Self> {
+        let mut size = END;
+        loop {
+            let start = length.saturating_sub(size);
+            let mut bytes = Vec::new();
+            file.seek(SeekFrom::Start(start))?;
+            io::Read::take(&mut *file, length - start).read_to_end(&mut bytes)?;
+            let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
+            let line = match memchr::memrchr(b'\n', &bytes[..whole.saturating_sub(1)]) {
+                Some(newline) => newline + 1,
+                None if start == 0 => 0,
+                None => {
+                    size = size.saturating_mul(2);
+                    continue;
+                }
+            };
+            if whole == 0 {
+                let is_ours = bytes.iter().zip(OPENING).all(|(byte, ours)| byte == ours);
+                return Ok(if is_ours {
+                    Self::Beginning
+                } else {
+                    Self::Unknown
+                });
+            }
+            return Ok(match Place::read(&bytes[line..whole - 1]) {
+                Some(place) => Self::Record(place.link(), start + whole as u64),
+                None => Self::Unknown,
+            });
+        }
+    }
+}
+
+/// The files of the log at `path`, the oldest first, as they were at one moment between two writers.
+///
+/// # Errors
+///
+/// There is none, or one can't be read.
+pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
+    let newest = loop {
+        let file = File::open(path)?;
+        // Where nothing can be locked, nobody writes.
+        file.lock_shared().ok();
+        if is_at(&file, path)? {
+            break file;
+        }
+    };
+    let mut files = older(path)?;
+    files.push((path.to_owned(), newest.try_clone()?));
+    let bounded = |(path, file): (PathBuf, File)| {
+        let length = file.metadata()?.len();
+        Ok((path, file.take(length)))
+    };
+    let files = files.into_iter().map(bounded).collect();
+    newest.unlock().ok();
+    files
+}
+
+/// The full files of the log at `path`, the oldest first.
+fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
+    let directory = match path.parent() {
+        Some(directory) if directory != Path::new("") => directory,
+        _ => Path::new("."),
+    };
+    let number = |name: &OsStr| -> Option<u32> {
+        let (name, number) = name.to_str()?.rsplit_once('.')?;
+        let is_ours = path.file_name() == Some(OsStr::new(name));
+        number.parse().ok().filter(|_| is_ours)
+    };
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(directory)? {
+        numbers.extend(number(&entry?.file_name()));
+    }
+    numbers.sort_unstable_by_key(|number| Reverse(*number));
+    let opened = numbers.into_iter().map(|number| {
+        let path = numbered(path, number);
+        let file = File::open(&path)?;
+        Ok((path, file))
+    });
+    opened.collect()
+}
+
+/// Whether `file` is the one at `path`, and not one that was there before.
+fn is_at(file: &File, path: &Path) -> io::Result<bool> {
+    match Handle::from_path(path) {
+        Ok(newest) => Ok(newest == Handle::from_file(file.try_clone()?)?),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+fn numbered(path: &Path, number: u32) -> PathBuf {
+    let mut numbered = path.as_os_str().to_owned();
+    numbered.push(format!(".{number}"));
+    numbered.into()
+}
+
+/// The file, for its owner alone if it is made.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+fn create_directory(directory: Option<&Path>) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    directory.map_or(Ok(()), |directory| builder.create(directory))
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests;

@@ -1,0 +1,173 @@
+//! Tests of writing: chains that go on, files that take turns, and what others have left behind.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::audit::verify;
+
+/// A log in a new directory, with files of about `max_size` bytes.
+fn log(max_size: u64, keep: u32) -> (TempDir, Files) {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Files {
+        path: directory.path().join("logs/audit.jsonl"),
+        max_size,
+        keep: keep.try_into().unwrap(),
+        durable: false,
+    };
+    (directory, files)
+}
+
+fn record(number: usize) -> String {
+    format!(r#"{{"timestamp":"2026-11-22T10:00:00.000Z","method":"{number}"}}"#)
+}
+
+fn append(files: &Files, numbers: impl IntoIterator<Item = usize>) {
+    let records: Vec<_> = numbers.into_iter().map(record).collect();
+    files.append(&records).unwrap();
+}
+
+/// The log is without a fault, and has these numbers in its records.
+#[track_caller]
+fn check(files: &Files, first: u64, last: u64) {
+    let verified = verify(&files.path).unwrap();
+    assert_eq!(verified.faults, []);
+    assert_eq!((verified.first, verified.last), (first, last));
+    assert_eq!(verified.records, last + 1 - first);
+}
+
+fn text(files: &Files) -> String {
+    fs::read_to_string(&files.path).unwrap()
+}
+
+#[test]
+fn records_are_appended_by_whoever_has_some() {
+    let (_directory, files) = log(u64::MAX, 1);
+    let other = files.clone();
+    append(&files, [1, 2]);
+    append(&other, [3]);
+    append(&files, [4]);
+    check(&files, 1, 4);
+}
+
+#[test]
+fn a_log_is_for_its_owner_alone() {
+    let (_directory, files) = log(u64::MAX, 1);
+    append(&files, [1]);
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&files.path), 0o600);
+    assert_eq!(mode(files.path.parent().unwrap()), 0o700);
+}
+
+#[test]
+fn a_torn_record_is_removed_and_noted() {
+    for kept in [1, 20, 2000] {
+        let (_directory, files) = log(u64::MAX, 1);
+        append(&files, 1..=3);
+        let whole = text(&files);
+        let long = "x".repeat(3000);
+        append_raw(&files, &record(4).replace('4', &long)[..kept.min(300)]);
+        append(&files, [5]);
+        let now = text(&files);
+        let rest = now.strip_prefix(&whole).unwrap();
+        let note = rest.lines().next().unwrap();
+        let expected = format!(
+            r#""method":"audit/recovered","params":{{"bytes":{}}}"#,
+            kept.min(300)
+        );
+        assert!(note.contains(&expected), "{note}");
+        check(&files, 1, 5);
+    }
+}
+
+fn append_raw(files: &Files, text: &str) {
+    let mut file = create(&files.path).unwrap();
+    file.write_all(text.as_bytes()).unwrap();
+}
+
+#[test]
+fn a_torn_first_record_is_removed_too() {
+    let (_directory, files) = log(u64::MAX, 1);
+    append(&files, [1]);
+    File::create(&files.path).unwrap();
+    append_raw(&files, r#"{"timestamp":"2026-1"#);
+    append(&files, [1]);
+    check(&files, 1, 2);
+}
+
+#[test]
+fn what_is_no_log_is_put_aside_unharmed() {
+    for foreign in ["a letter\nwithout an end", "a letter\n", "\0\0\0", "{}\n"] {
+        let (_directory, files) = log(u64::MAX, 1);
+        append(&files, [1]);
+        fs::write(&files.path, foreign).unwrap();
+        append(&files, [1]);
+        let aside = fs::read_to_string(numbered(&files.path, 1)).unwrap();
+        assert_eq!(aside, foreign);
+        assert_eq!(text(&files).lines().count(), 1);
+    }
+}
+
+#[test]
+fn a_long_record_is_found_at_the_end() {
+    let (_directory, files) = log(u64::MAX, 1);
+    append(&files, [1]);
+    let long = record(2).replace('2', &"x".repeat(3 * END as usize));
+    files.append(&[long]).unwrap();
+    append(&files, [3]);
+    check(&files, 1, 3);
+}
+
+#[test]
+fn full_files_give_way_and_the_chain_goes_on() {
+    let (_directory, files) = log(400, 2);
+    for number in 1..=9 {
+        append(&files, [number]);
+    }
+    // Two records make a file full.
+    check(&files, 5, 9);
+    assert!(!numbered(&files.path, 3).exists());
+}
+
+#[test]
+fn a_gap_that_was_left_between_files_is_room_enough() {
+    let (_directory, files) = log(400, 4);
+    for number in 1..=9 {
+        append(&files, [number]);
+    }
+    check(&files, 1, 9);
+    fs::rename(numbered(&files.path, 4), numbered(&files.path, 5)).unwrap();
+    fs::rename(numbered(&files.path, 3), numbered(&files.path, 4)).unwrap();
+    fs::remove_file(numbered(&files.path, 5)).unwrap();
+    append(&files, 10..=11);
+    check(&files, 3, 11);
+    append(&files, [12]);
+    check(&files, 3, 12);
+}
+
+#[test]
+fn many_writers_make_one_chain() {
+    let (_directory, files) = log(20_000, 100);
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for number in 0..50 {
+                    append(&files, [number, number]);
+                }
+            });
+        }
+    });
+    check(&files, 1, 800);
+    assert!(numbered(&files.path, 2).exists());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_an_error() {
+    let (_directory, mut files) = log(u64::MAX, 1);
+    files.path = "/dev/full".into();
+    let error = files.append(&[record(1)]).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::StorageFull);
+}

@@ -1,0 +1,183 @@
+//! Tests of reading: whatever is done to a log shows, and where.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::audit::files::Files;
+
+/// A log of five records.
+fn log() -> (TempDir, Files) {
+    let directory = tempfile::tempdir().unwrap();
+    let files = Files {
+        path: directory.path().join("audit.jsonl"),
+        max_size: u64::MAX,
+        keep: 3.try_into().unwrap(),
+        durable: false,
+    };
+    append(&files, "abcde");
+    (directory, files)
+}
+
+fn append(files: &Files, names: &str) {
+    let records: Vec<_> = names
+        .chars()
+        .map(|name| format!(r#"{{"timestamp":"","method":"{name}"}}"#))
+        .collect();
+    files.append(&records).unwrap();
+}
+
+/// What is told of a log whose lines `damage` was done to: lines and faults.
+#[track_caller]
+fn check(damage: impl FnOnce(&mut Vec<String>), expected: &[(u64, &str)]) {
+    let (_directory, files) = log();
+    let text = fs::read_to_string(&files.path).unwrap();
+    let mut lines: Vec<_> = text.split_inclusive('\n').map(str::to_owned).collect();
+    damage(&mut lines);
+    fs::write(&files.path, lines.concat()).unwrap();
+    let faults = verify(&files.path).unwrap().faults;
+    let faults: Vec<_> = faults
+        .iter()
+        .map(|fault| (fault.line, fault.kind.to_string()))
+        .collect();
+    let faults: Vec<_> = faults.iter().map(|(line, kind)| (*line, &**kind)).collect();
+    assert_eq!(faults, expected);
+}
+
+#[test]
+fn a_log_that_nobody_has_touched_has_no_fault() {
+    check(|_| {}, &[]);
+}
+
+#[test]
+fn a_changed_record_is_found() {
+    let change = |lines: &mut Vec<String>, from: &str, to: &str| {
+        assert!(lines[2].contains(from));
+        lines[2] = lines[2].replace(from, to);
+    };
+    let changed = [(3, "the record was changed")];
+    check(|lines| change(lines, r#":"c""#, r#":"x""#), &changed);
+    check(|lines| change(lines, r#""seq":3"#, r#""seq":9"#), &changed);
+    check(|lines| change(lines, r#"{"time"#, r#"{ "time"#), &changed);
+    check(
+        |lines| lines[4] = lines[4].replace(r#":"e""#, r#":"x""#),
+        &[(5, "the record was changed")],
+    );
+}
+
+#[test]
+fn a_record_that_was_written_anew_is_found() {
+    // With a hash that fits, as whoever knows the format would.
+    check(
+        |lines| {
+            let mut link = Place::read(lines[1].trim_end().as_bytes()).unwrap().link();
+            lines[2] = link.append(r#"{"method":"x"}"#);
+        },
+        &[(4, "the record before this one was replaced")],
+    );
+}
+
+#[test]
+fn removed_records_are_found() {
+    check(|lines| drop(lines.remove(2)), &[(3, "record 3 is missing")]);
+    check(
+        |lines| drop(lines.drain(1..4)),
+        &[(2, "records 2 to 4 are missing")],
+    );
+}
+
+#[test]
+fn records_that_were_moved_or_repeated_are_found() {
+    check(
+        |lines| lines.swap(1, 2),
+        &[
+            (2, "record 2 is missing"),
+            (3, "record 2 does not belong here"),
+            (4, "record 3 is missing"),
+        ],
+    );
+    check(
+        |lines| lines.insert(3, lines[2].clone()),
+        &[(4, "record 3 does not belong here")],
+    );
+}
+
+#[test]
+fn what_is_no_record_is_found() {
+    check(
+        |lines| lines[2] = "\n".to_owned(),
+        &[(3, "this is no record")],
+    );
+    check(
+        |lines| lines.insert(2, "nonsense\n".to_owned()),
+        &[(3, "this is no record")],
+    );
+}
+
+#[test]
+fn a_torn_record_is_found_and_those_before_it_are_good() {
+    check(
+        |lines| lines[4].truncate(30),
+        &[(5, "the record is torn after 30 bytes")],
+    );
+    let (_directory, files) = log();
+    let text = fs::read_to_string(&files.path).unwrap();
+    fs::write(&files.path, &text[..text.len() - 1]).unwrap();
+    let verified = verify(&files.path).unwrap();
+    assert_eq!((verified.records, verified.last), (4, 4));
+}
+
+#[test]
+fn the_last_hash_is_that_of_the_last_record() {
+    let (_directory, files) = log();
+    let hash = verify(&files.path).unwrap().hash;
+    let text = fs::read_to_string(&files.path).unwrap();
+    assert!(text.ends_with(&format!("{hash}\"}}\n")));
+}
+
+/// What the records are called that `records` still has.
+fn names(records: &mut Records) -> String {
+    let method = |line: Line| {
+        let record: serde_json::Value = serde_json::from_str(&line.text).unwrap();
+        record["method"].as_str().unwrap().to_owned()
+    };
+    records.map(|line| method(line.unwrap())).collect()
+}
+
+#[test]
+fn a_reader_goes_on_with_what_is_written_later() {
+    let (_directory, mut files) = log();
+    files.max_size = 800;
+    let mut records = Records::open(&files.path).unwrap();
+    assert_eq!(names(&mut records), "abcde");
+    records.refresh().unwrap();
+    assert_eq!(names(&mut records), "");
+    for name in ["f", "g", "h", "i", "j", "k"] {
+        append(&files, name);
+    }
+    records.refresh().unwrap();
+    assert_eq!(names(&mut records), "fghijk");
+    assert!(PathBuf::from(format!("{}.2", files.path.display())).exists());
+}
+
+#[test]
+fn a_torn_line_is_read_again_when_it_is_whole() {
+    let (_directory, files) = log();
+    let text = fs::read_to_string(&files.path).unwrap();
+    fs::write(&files.path, &text[..text.len() - 10]).unwrap();
+    let mut records = Records::open(&files.path).unwrap();
+    let lines: Vec<_> = records.by_ref().map(Result::unwrap).collect();
+    assert!(!lines[4].is_whole);
+    fs::write(&files.path, &text).unwrap();
+    records.refresh().unwrap();
+    assert_eq!(names(&mut records), "e");
+}
+
+#[test]
+fn a_log_that_is_not_there_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let error = verify(&directory.path().join("audit.jsonl")).unwrap_err();
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+}

@@ -1,0 +1,87 @@
+//! Tests of the handle: what becomes of records when the file is out of reach.
+
+use std::fs::{self, File};
+use std::thread;
+use std::time::Instant;
+
+use super::*;
+
+fn audit(directory: &Path, mode: Mode) -> Audit {
+    let options = Options {
+        mode,
+        ..Options::default()
+    };
+    Audit::new(directory.join("audit.jsonl"), options).unwrap()
+}
+
+fn send(audit: &Audit) {
+    match audit.reserve() {
+        Some(place) => drop(place.send(Entry {
+            record: record::note("test", &serde_json::json!({})),
+            written: None,
+        })),
+        None => audit.lose(),
+    }
+}
+
+#[track_caller]
+fn eventually(what: impl Fn() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !what() {
+        assert!(Instant::now() < deadline);
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn the_last_handle_waits_until_everything_is_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::BestEffort);
+    (0..1000).for_each(|_| send(&audit));
+    let file = audit.file().to_owned();
+    drop(audit);
+    assert_eq!(verify(&file).unwrap().records, 1000);
+}
+
+#[test]
+fn what_is_lost_is_counted_and_the_log_says_so_later() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::BestEffort);
+    // Nothing can be written to a directory.
+    fs::create_dir(audit.file()).unwrap();
+    (0..3).for_each(|_| send(&audit));
+    eventually(|| audit.lost() == 3);
+    assert!(audit.is_failing());
+    fs::remove_dir(audit.file()).unwrap();
+    send(&audit);
+    eventually(|| !audit.is_failing());
+    let file = audit.file().to_owned();
+    drop(audit);
+    let text = fs::read_to_string(&file).unwrap();
+    let first = text.lines().next().unwrap();
+    assert!(
+        first.contains(r#""method":"audit/lost","params":{"records":3}"#),
+        "{text}"
+    );
+    assert_eq!(verify(&file).unwrap().records, 2);
+}
+
+#[test]
+fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::BestEffort);
+    let file = File::create(audit.file()).unwrap();
+    file.lock().unwrap();
+    // What the queue holds, a batch in the hands of the thread, and some more.
+    (0..6000).for_each(|_| send(&audit));
+    let lost = audit.lost();
+    assert!(lost > 1000, "{lost}");
+    file.unlock().unwrap();
+    let path = audit.file().to_owned();
+    drop(audit);
+    let written = verify(&path).unwrap();
+    assert_eq!(written.faults, []);
+    let text = fs::read_to_string(&path).unwrap();
+    let notes = text.matches("audit/lost").count() as u64;
+    assert_eq!(written.records - notes + lost, 6000);
+}

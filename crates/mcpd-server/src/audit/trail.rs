@@ -1,0 +1,370 @@
+//! What is noted of a request on its way from the dispatcher to a run and back, for its records in the audit log.
+
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use mcpd_exec::{Outcome, StartError};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{
+    CallToolRequest, CallToolResult, ContentBlock, GetPromptRequest, Implementation, Interactive,
+    Method as _, ProtocolVersion, ReadResourceRequest,
+};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde_json::value::RawValue;
+use tokio::sync::{mpsc, oneshot};
+
+use super::arguments::Recorder;
+use super::record::{Caller, Details, Event, Record, RunDetails};
+use super::writer::Entry;
+use super::{Arguments, Audit, Mode, PATIENCE};
+use crate::call::INVALID_ARGUMENTS;
+use crate::context::Context;
+use crate::dispatch::MethodResult;
+use crate::output::Exit;
+use crate::policy::{Policy, Redactor};
+use crate::principal::Principal;
+use crate::run::RunError;
+use crate::sync::lock;
+use crate::wire::Transport;
+
+/// An audit log, and the secrets that must not get into it.
+#[derive(Debug)]
+pub(crate) struct Auditor {
+    pub(crate) audit: Audit,
+    redactor: Option<Redactor>,
+}
+
+impl Auditor {
+    /// Whoever keeps `audit`, without the secrets of `policy`.
+    pub(crate) fn new(audit: Audit, policy: &Policy) -> Self {
+        Self {
+            audit,
+            redactor: policy.secrets(),
+        }
+    }
+}
+
+/// The notes on one request, if it is recorded. All clones are one; the record is made when the last is gone, and with
+/// it whatever was done for the request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Trail(Option<Arc<Request>>);
+
+struct Request {
+    auditor: Arc<Auditor>,
+    method: &'static str,
+    began: Timestamp,
+    began_at: Instant,
+    transport: Transport,
+    principal: Principal,
+    client: Option<Arc<Implementation>>,
+    version: ProtocolVersion,
+    notes: Mutex<Notes>,
+    /// For the record of its end. Without one it is lost.
+    place: Option<mpsc::OwnedPermit<Entry>>,
+}
+
+#[derive(Default)]
+struct Notes {
+    tool: Option<String>,
+    spec: Option<Arc<ScriptSpec>>,
+    params: Box<RawValue>,
+    call_id: Option<String>,
+    run: Option<RunDetails>,
+    /// How it ended, by whoever knows best.
+    outcome: Option<&'static str>,
+    /// Whether it succeeded, or else what the caller was told. Without an answer it was cancelled.
+    answer: Option<Result<(), String>>,
+    result_bytes: Option<u64>,
+}
+
+impl Trail {
+    /// The notes on a request that has just arrived. Of most methods there are none.
+    pub(crate) fn new(auditor: Option<&Arc<Auditor>>, method: &str, context: &Context) -> Self {
+        const RECORDED: [&str; 3] = [
+            CallToolRequest::NAME,
+            GetPromptRequest::NAME,
+            ReadResourceRequest::NAME,
+        ];
+        let method = RECORDED.into_iter().find(|recorded| *recorded == method);
+        let (Some(auditor), Some(method)) = (auditor, method) else {
+            return Self(None);
+        };
+        Self(Some(Arc::new(Request {
+            place: auditor.audit.reserve(),
+            auditor: Arc::clone(auditor),
+            method,
+            began: Timestamp::now(),
+            began_at: Instant::now(),
+            transport: context.transport,
+            principal: context.principal.clone(),
+            client: context.client.clone(),
+            version: context.version,
+            notes: Mutex::default(),
+        })))
+    }
+
+    /// Whether anything is noted at all.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.0.is_some()
+    }
+
+    fn note(&self, note: impl FnOnce(&mut Notes)) {
+        if let Some(request) = &self.0 {
+            note(&mut lock(&request.notes));
+        }
+    }
+
+    /// What it names is this tool, prompt or resource, which has said so of itself if it is a script.
+    pub(crate) fn names(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+        self.note(|notes| {
+            notes.tool = Some(path.to_string());
+            notes.spec = spec.cloned();
+        });
+    }
+
+    /// Its parameters. What they name has been noted, if it is known.
+    pub(crate) fn asks(&self, params: Option<&RawValue>) {
+        if let Some(request) = &self.0 {
+            let mut notes = lock(&request.notes);
+            notes.params = request.recorder().params(params, notes.spec.as_deref());
+        }
+    }
+
+    /// Its scripts are told this id.
+    pub(crate) fn has_id(&self, call_id: &str) {
+        self.note(|notes| notes.call_id = Some(call_id.to_owned()));
+    }
+
+    /// It ended so without a run, or whatever its run came to.
+    pub(crate) fn ended_as(&self, outcome: &'static str) {
+        self.note(|notes| notes.outcome = Some(outcome));
+    }
+
+    /// One of its runs is over, or was none; `exit` names how a run of its kind ends.
+    pub(crate) fn ran(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
+        self.note(|notes| match ended {
+            Ok(outcome) => {
+                let exit = exit(outcome);
+                notes.outcome = Some(exit.name);
+                let run = notes.run.get_or_insert_default();
+                run.add(outcome, exit.code);
+            }
+            Err(error) => {
+                notes.outcome = Some(reason(error));
+                if let Some(run) = &mut notes.run {
+                    run.exit_code = None;
+                }
+            }
+        });
+    }
+
+    /// What a tool answers.
+    pub(crate) fn answers(&self, result: &Interactive<CallToolResult>) {
+        self.note(|notes| {
+            notes.answer = Some(match result {
+                Interactive::Complete(result) if result.is_error == Some(true) => Err(text(result)),
+                _ => Ok(()),
+            });
+            if matches!(result, Interactive::InputRequired(_)) {
+                notes.outcome = Some("input-required");
+            }
+        });
+    }
+
+    /// Waits until it may be carried out: where records are required, until there is one that says so.
+    ///
+    /// # Errors
+    ///
+    /// It can't be recorded, and is refused.
+    pub(crate) async fn begun(&self) -> Result<(), ErrorObject> {
+        let Some(request) = self.0.as_ref().filter(|request| request.is_required()) else {
+            return Ok(());
+        };
+        let (written, is_written) = oneshot::channel();
+        let entry = Entry {
+            record: request.record(Event::Begin),
+            written: Some(written),
+        };
+        let queue = &request.auditor.audit.inner.queue;
+        let is_queued = request.place.is_some() && queue.try_send(entry).is_ok();
+        if is_queued && let Ok(Ok(())) = tokio::time::timeout(PATIENCE, is_written).await {
+            return Ok(());
+        }
+        self.ended_as("not-recorded");
+        Err(ErrorObject::internal_error(
+            "the request was refused: it can't be recorded in the audit log; the server's log says why",
+        ))
+    }
+
+    /// The request is answered.
+    pub(crate) fn answered(&self, result: &MethodResult) {
+        self.note(|notes| match result {
+            Ok(result) => {
+                notes.result_bytes = Some(result.len() as u64);
+                notes.answer.get_or_insert(Ok(()));
+            }
+            Err(error) => notes.answer = Some(Err(error.message.to_string())),
+        });
+    }
+}
+
+impl Request {
+    fn recorder(&self) -> Recorder<'_> {
+        Recorder {
+            arguments: self.auditor.audit.options().arguments,
+            redactor: self.auditor.redactor.as_ref(),
+        }
+    }
+
+    /// Of resources only those are recorded that are more than files.
+    fn is_wanted(&self) -> bool {
+        self.method != ReadResourceRequest::NAME || lock(&self.notes).tool.is_some()
+    }
+
+    fn is_required(&self) -> bool {
+        self.auditor.audit.options().mode == Mode::Require && self.is_wanted()
+    }
+
+    fn record(&self, event: Event) -> String {
+        let notes = lock(&self.notes);
+        let is_over = event == Event::End;
+        let client = self.client.as_deref().map(|client| {
+            let client = format!("{} {}", client.name, client.version);
+            self.recorder().message(&client)
+        });
+        let outcome = notes.outcome();
+        let error = match is_over {
+            true => self.error(&notes, outcome),
+            false => Some("it has only begun".to_owned()),
+        };
+        let record = Record {
+            timestamp: if is_over {
+                Timestamp::now()
+            } else {
+                self.began
+            },
+            method: self.method,
+            params: &notes.params,
+            duration_ms: if is_over {
+                milliseconds(self.began_at.elapsed())
+            } else {
+                0
+            },
+            success: error.is_none(),
+            error: error.as_deref(),
+            event,
+            caller: Some(Caller {
+                principal: self.principal.name(),
+                transport: self.transport.name(),
+                client: client.as_deref(),
+                revision: self.version.as_str(),
+            }),
+            details: Details {
+                tool: notes.tool.as_deref(),
+                call_id: notes.call_id.as_deref(),
+                outcome: is_over.then_some(outcome),
+                result_bytes: notes.result_bytes,
+                run: notes.run.as_ref(),
+            },
+            pid: std::process::id(),
+        };
+        record.encode()
+    }
+
+    /// What went wrong. What a script printed is not repeated.
+    fn error(&self, notes: &Notes, outcome: &str) -> Option<String> {
+        let told = match &notes.answer {
+            Some(Ok(())) => return None,
+            Some(Err(told)) => told,
+            None => return Some(outcome.to_owned()),
+        };
+        let exit_code = notes.run.as_ref().and_then(|run| run.exit_code);
+        Some(match exit_code {
+            Some(code) => format!("exit code {code} ({outcome})"),
+            None if self.auditor.audit.options().arguments == Arguments::Full => {
+                self.recorder().message(told)
+            }
+            // It may repeat an argument.
+            None => outcome.to_owned(),
+        })
+    }
+}
+
+impl Drop for Request {
+    fn drop(&mut self) {
+        if !self.is_wanted() {
+            return;
+        }
+        match self.place.take() {
+            Some(place) => {
+                let record = self.record(Event::End);
+                place.send(Entry {
+                    record,
+                    written: None,
+                });
+            }
+            None => self.auditor.audit.lose(),
+        }
+    }
+}
+
+impl Notes {
+    fn outcome(&self) -> &'static str {
+        match (&self.answer, self.outcome) {
+            (None, _) => "cancelled",
+            (Some(Ok(())), noted) => noted.unwrap_or("success"),
+            // What a script printed is not what it had promised.
+            (Some(Err(_)), Some("success")) => "invalid-output",
+            (Some(Err(_)), Some(noted)) => noted,
+            (Some(Err(told)), None) if told.starts_with(INVALID_ARGUMENTS) => "invalid-arguments",
+            (Some(Err(_)), None) => "failed",
+        }
+    }
+}
+
+impl RunDetails {
+    fn add(&mut self, outcome: &Outcome, exit_code: i32) {
+        self.runs += 1;
+        self.exit_code = Some(exit_code);
+        self.stdout_bytes += outcome.stdout.total_bytes;
+        self.stderr_bytes += outcome.stderr.total_bytes;
+        self.queued_ms += milliseconds(outcome.timing.queued);
+        self.run_ms += milliseconds(outcome.timing.wall);
+        self.sandbox = outcome.enforced.level.to_string();
+        let missing = outcome.enforced.missing.iter();
+        self.missing = missing.map(|missing| missing.mechanism).collect();
+    }
+}
+
+/// Why there was no run, in a word.
+fn reason(error: &RunError) -> &'static str {
+    match error {
+        RunError::Busy(_) | RunError::Start(StartError::Busy { .. }) => "busy",
+        RunError::Start(StartError::ShuttingDown) => "shutting-down",
+        RunError::Redaction(_) => "not-redacted",
+        _ => "not-started",
+    }
+}
+
+/// What a result says first.
+fn text(result: &CallToolResult) -> String {
+    let mut texts = result.content.iter().filter_map(|block| match block {
+        ContentBlock::Text(block) => Some(block.text.clone()),
+        _ => None,
+    });
+    texts.next().unwrap_or_default()
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,111 @@
+//! The thread that writes an audit log. Whoever has a record puts it into a queue and never waits for a disk; what
+//! arrives together is written together.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc as std_mpsc;
+use std::thread;
+
+use serde_json::json;
+use tokio::sync::{mpsc, oneshot};
+
+use super::files::Files;
+use super::record;
+
+/// How many records may wait, those of open requests counted in.
+const QUEUE: usize = 4096;
+/// How many records are written at once.
+const BATCH: usize = 256;
+
+/// A record on its way to the file.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// A JSON object.
+    pub(super) record: String,
+    /// Told when the record is in the file; dropped if it can't be written.
+    pub(super) written: Option<oneshot::Sender<()>>,
+}
+
+/// How the writing goes.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    /// Records that are in no file, and never will be.
+    pub(super) lost: AtomicU64,
+    /// The last attempt to write has failed.
+    pub(super) is_failing: AtomicBool,
+}
+
+struct Writer {
+    files: Files,
+    state: Arc<State>,
+    /// How many of the lost records the log tells of.
+    told: u64,
+}
+
+/// Starts the thread, which ends when every sender is gone and everything is written; then the receiver is told.
+///
+/// # Errors
+///
+/// The system refuses a thread.
+pub(super) fn start(
+    files: Files,
+    state: Arc<State>,
+) -> io::Result<(mpsc::Sender<Entry>, std_mpsc::Receiver<()>)> {
+    let (queue, entries) = mpsc::channel(QUEUE);
+    let (ending, ended) = std_mpsc::channel();
+    let writer = Writer {
+        files,
+        state,
+        told: 0,
+    };
+    thread::Builder::new()
+        .name("mcpd-audit".to_owned())
+        .spawn(move || {
+            writer.run(entries);
+            drop(ending);
+        })?;
+    Ok((queue, ended))
+}
+
+impl Writer {
+    fn run(mut self, mut entries: mpsc::Receiver<Entry>) {
+        let mut batch = Vec::new();
+        while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
+            self.write(batch.drain(..));
+        }
+    }
+
+    fn write(&mut self, batch: impl Iterator<Item = Entry>) {
+        let lost = self.state.lost.load(Ordering::Relaxed);
+        let untold = lost - self.told;
+        let note = (untold > 0).then(|| record::note("audit/lost", &json!({"records": untold})));
+        let mut records: Vec<_> = note.into_iter().collect();
+        let mut waiting = Vec::new();
+        for entry in batch {
+            records.push(entry.record);
+            waiting.push(entry.written);
+        }
+        match self.files.append(&records) {
+            Ok(()) => {
+                if untold > 0 {
+                    tracing::warn!(records = untold, "records are missing in the audit log");
+                }
+                self.told = lost;
+                self.state.is_failing.store(false, Ordering::Relaxed);
+                for written in waiting.into_iter().flatten() {
+                    written.send(()).ok();
+                }
+            }
+            Err(error) => {
+                self.state
+                    .lost
+                    .fetch_add(waiting.len() as u64, Ordering::Relaxed);
+                // Once, however many records follow.
+                if !self.state.is_failing.swap(true, Ordering::Relaxed) {
+                    tracing::error!(file = %self.files.path.display(), "failed to write the audit log: {error}");
+                }
+            }
+        }
+    }
+}

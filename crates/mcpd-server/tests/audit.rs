@@ -1,0 +1,386 @@
+//! What the audit log is told of requests: what they asked for, what came of them, and that nothing runs untold where
+//! records are required.
+
+#![cfg(unix)]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use mcpd_server::audit::{self, Arguments, Mode, Options};
+use mcpd_server::{
+    Audit, CallContext, Connection, Policy, Reply, Rule, RunCommand, Server, ServerBuilder,
+    ToolNames,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+const LOGIN: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Logs in."}'
+  cat >&2 <<'EOF'
+{
+  "user": {"description": "Who.", "required": true, "value_type": "string"},
+  "password": {"description": "How.", "required": true, "value_type": "string", "secret": true},
+  "code": {"description": "How it ends.", "value_type": "integer", "default_value": 0}
+}
+EOF
+  exit 0
+fi
+touch ran
+echo "hello $MCPD_OPT_user"
+exit "$MCPD_OPT_code"
+"#;
+
+const COUNT: &str = r#"#!/bin/sh
+case "$1" in
+  --help) echo '{"description": "Counts.", "state": true, "output": "json"}' ;;
+  --state) echo '{"count": 1}' ;;
+  *) echo 'no JSON' ;;
+esac
+"#;
+
+const SUMMARY: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Asks for a summary.", "kind": "prompt"}'
+  echo '{"topic": {"description": "Of what.", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+echo "Summarise $MCPD_OPT_topic."
+"#;
+
+const PAGE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "A page.", "kind": "resource", "uri_template": "wiki://{page}"}'
+  echo '{"page": {"description": "Which.", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+[ "$MCPD_OPT_page" = start ] || exit 4
+echo 'Welcome.'
+"#;
+
+const SLOW: &str = r#"#!/bin/sh
+[ "$1" = --help ] && { echo '{"description": "Takes its time."}'; exit 0; }
+touch started
+exec sleep 600
+"#;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+fn panic_on_purpose() {
+    panic!("on purpose");
+}
+
+/// A server over all of the scripts and some tools that are built in, with an audit log.
+struct Fixture {
+    root: TempDir,
+    log: PathBuf,
+    server: Server,
+    connection: Connection,
+    audit: Audit,
+}
+
+impl Fixture {
+    async fn new(options: Options) -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        let log = root.path().join("audit.jsonl");
+        Self::with(root, log, options, |server| server).await
+    }
+
+    async fn with(
+        root: TempDir,
+        log: impl Into<PathBuf>,
+        options: Options,
+        build: impl FnOnce(ServerBuilder) -> ServerBuilder,
+    ) -> Self {
+        let scripts = root.path().join("scripts");
+        for (name, text) in [
+            ("login", LOGIN),
+            ("count", COUNT),
+            ("summary", SUMMARY),
+            ("page", PAGE),
+            ("slow", SLOW),
+        ] {
+            write(&scripts.join(name), text);
+        }
+        let log = log.into();
+        let audit = Audit::new(&log, options).expect("a thread");
+        let server = Server::builder()
+            .scripts(scripts)
+            .tool("native", "Fails.", async |_: Nothing, _: CallContext| {
+                Err::<String, _>("as it does")
+            })
+            .tool("panics", "Panics.", async |_: Nothing, _: CallContext| {
+                panic_on_purpose();
+                ""
+            })
+            .run_command(RunCommand::default().deny("rm *").expect("a pattern"))
+            .watch(false)
+            .audit(audit.clone());
+        let server = build(server).start().expect("starts");
+        server.catalog_ready().await;
+        let (connection, _) = Connection::open(&server, ToolNames::Path);
+        Self {
+            root,
+            log,
+            server,
+            connection,
+            audit,
+        }
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Value {
+        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let answer = match self.connection.receive(message.to_string().as_bytes()) {
+            Reply::Ready(answer) => answer,
+            Reply::Pending(answer) => {
+                let answer = tokio::time::timeout(PATIENCE, answer).await;
+                answer.expect("in time").expect("an answer")
+            }
+            Reply::Nothing => panic!("there is no answer"),
+        };
+        serde_json::from_slice(&answer).expect("JSON")
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        let params = json!({"name": tool, "arguments": arguments});
+        self.ask("tools/call", params).await
+    }
+
+    /// Ends the server, and gives what is in the log.
+    async fn records(self) -> Vec<Value> {
+        self.server.shutdown().await;
+        drop((self.connection, self.server, self.audit));
+        let verified = audit::verify(&self.log).expect("a log");
+        assert_eq!(verified.faults, []);
+        let text = fs::read_to_string(&self.log).expect("a log");
+        let lines = text.lines();
+        lines
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect()
+    }
+}
+
+fn write(file: &Path, text: &str) {
+    fs::create_dir_all(file.parent().expect("a directory")).expect("made");
+    fs::write(file, text).expect("written");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("executable");
+}
+
+/// The record without what is never the same twice.
+fn stable(record: &Value) -> String {
+    let mut record = record.clone();
+    let fields = record.as_object_mut().expect("an object");
+    for field in ["timestamp", "duration_ms", "pid", "seq", "prev", "hash"] {
+        assert!(fields.shift_remove(field).is_some(), "{field}");
+    }
+    let has_run = fields.contains_key("runs");
+    for field in ["queued_ms", "run_ms"] {
+        assert_eq!(fields.shift_remove(field).is_some(), has_run, "{field}");
+    }
+    // What a machine lacks is its own affair.
+    fields.shift_remove("missing");
+    if let Some(call_id) = fields.get_mut("call_id") {
+        assert_eq!(call_id.as_str().map(str::len), Some(32));
+        *call_id = json!("…");
+    }
+    record.to_string()
+}
+
+#[tokio::test]
+async fn what_becomes_of_requests_is_recorded() {
+    let fixture = Fixture::new(Options::default()).await;
+    let login = |code| json!({"user": "ada", "password": "hunter2", "code": code});
+    for (tool, arguments) in [
+        ("login", login(0)),
+        ("login", login(4)),
+        ("login", json!({"user": 1, "password": "hunter2"})),
+        ("count", json!({})),
+        ("native", json!({})),
+        ("native", json!({"a": 1})),
+        ("panics", json!({})),
+        ("run_command", json!({"command": "exit 4"})),
+        ("run_command", json!({"command": "rm -rf /"})),
+        ("logout", json!({})),
+    ] {
+        fixture.call(tool, arguments).await;
+    }
+    let tea = json!({"name": "summary", "arguments": {"topic": "tea"}});
+    for (method, params) in [
+        ("tools/call", json!({})),
+        ("tools/list", json!({})),
+        ("prompts/get", tea),
+        ("prompts/get", json!({"name": "summary"})),
+        ("prompts/get", json!({"name": "story"})),
+        ("resources/read", json!({"uri": "wiki://start"})),
+        ("resources/read", json!({"uri": "wiki://end"})),
+        ("resources/read", json!({"uri": "mcpd://count/state"})),
+        ("resources/read", json!({"uri": "mcpd://nowhere"})),
+    ] {
+        fixture.ask(method, params).await;
+    }
+    let records: Vec<_> = fixture.records().await.iter().map(stable).collect();
+    insta::assert_snapshot!(records.join("\n"));
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_recorded() {
+    let fixture = Fixture::new(Options::default()).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow"}});
+    let Reply::Pending(answer) = fixture.connection.receive(call.to_string().as_bytes()) else {
+        panic!("it takes its time");
+    };
+    let started = fixture.root.path().join("scripts/started");
+    let has_started = async {
+        while !started.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        _ = answer => panic!("it takes its time"),
+        started = tokio::time::timeout(PATIENCE, has_started) => started.expect("it starts"),
+    }
+    let records = fixture.records().await;
+    assert_eq!(records.len(), 1);
+    assert_eq!(records[0]["outcome"], "cancelled");
+    assert_eq!(records[0]["success"], false);
+}
+
+/// What is recorded of the arguments of a call, and as the error of another.
+async fn check_arguments(arguments: Arguments, expected: Value, error: &str) {
+    let mut options = Options::default();
+    options.arguments = arguments;
+    let fixture = Fixture::new(options).await;
+    fixture
+        .call("login", json!({"user": "ada", "password": "hunter2"}))
+        .await;
+    fixture
+        .call(
+            "login",
+            json!({"user": "ada", "password": "x", "code": "y"}),
+        )
+        .await;
+    let records = fixture.records().await;
+    assert_eq!(records[0]["params"]["arguments"], expected);
+    assert_eq!(records[1]["error"], error);
+}
+
+#[tokio::test]
+async fn of_arguments_as_much_is_recorded_as_is_wanted() {
+    let invalid = "invalid-arguments";
+    check_arguments(Arguments::None, Value::Null, invalid).await;
+    check_arguments(Arguments::Names, json!(["user", "password"]), invalid).await;
+    check_arguments(
+        Arguments::Full,
+        json!({"user": "ada", "password": "[redacted]"}),
+        "Invalid arguments: option `code`: expected an integer, got the string \"y\"",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn no_secret_of_any_tool_gets_into_the_log() {
+    let root = tempfile::tempdir().expect("a directory");
+    let log = root.path().join("audit.jsonl");
+    let rule = Rule::new("count").expect("a pattern");
+    let policy = Policy::default().rule(rule.variable("API_KEY", "0123456789"));
+    let fixture = Fixture::with(root, &log, Options::default(), |server| {
+        server.policy(policy)
+    })
+    .await;
+    let secret = "a 0123456789 b";
+    fixture
+        .call("login", json!({"user": secret, "password": secret}))
+        .await;
+    fixture.call(secret, json!({secret: [secret]})).await;
+    fixture.call("native", json!({"0123456789": secret})).await;
+    let uri = json!({"uri": "wiki://0123456789"});
+    fixture.ask("resources/read", uri).await;
+    let records = fixture.records().await;
+    assert_eq!(records.len(), 4);
+    let text = Value::from(records).to_string();
+    assert!(text.contains("[redacted API_KEY]"));
+    assert!(!text.contains("0123456789"), "{text}");
+}
+
+fn required() -> Options {
+    let mut options = Options::default();
+    options.mode = Mode::Require;
+    options
+}
+
+#[tokio::test]
+async fn where_records_are_required_one_is_in_the_file_before_anything_runs() {
+    let root = tempfile::tempdir().expect("a directory");
+    let log = root.path().join("audit.jsonl");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{{\"description\": \"Looks.\"}}'; exit 0; }}\ncat '{}'\n",
+        log.display()
+    );
+    write(&root.path().join("scripts/look"), &script);
+    let fixture = Fixture::with(root, log, required(), |server| server).await;
+    let answer = fixture.call("look", json!({})).await;
+    let seen = answer["result"]["content"][0]["text"].as_str();
+    let seen: Value = serde_json::from_str(seen.expect("a text")).expect("a record");
+    let records = fixture.records().await;
+    assert_eq!(records.len(), 2);
+    assert_eq!(records[0], seen);
+    assert_eq!(seen["event"], "begin");
+    assert_eq!(seen["tool"], "look");
+    assert_eq!(seen["success"], false);
+    assert_eq!(seen["call_id"], records[1]["call_id"]);
+    assert_eq!(records[1]["event"], "end");
+    assert_eq!(records[1]["success"], true);
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn where_records_are_required_nothing_runs_without_them() {
+    let root = tempfile::tempdir().expect("a directory");
+    let fixture = Fixture::with(root, "/dev/full", required(), |server| server).await;
+    let login = json!({"name": "login", "arguments": {"user": "ada", "password": "hunter2"}});
+    let tea = json!({"name": "summary", "arguments": {"topic": "tea"}});
+    for (method, params) in [
+        ("tools/call", login),
+        ("tools/call", json!({"name": "native"})),
+        ("prompts/get", tea),
+        ("resources/read", json!({"uri": "wiki://start"})),
+    ] {
+        let answer = fixture.ask(method, params).await;
+        assert_eq!(answer["error"]["code"], -32603, "{answer}");
+        let message = answer["error"]["message"].as_str().expect("a text");
+        assert!(message.contains("can't be recorded"), "{message}");
+    }
+    assert!(!fixture.root.path().join("scripts/ran").exists());
+    assert!(fixture.audit.is_failing());
+    // What runs nothing is answered all the same.
+    let list = fixture.ask("tools/list", json!({})).await;
+    assert!(list["result"]["tools"].is_array(), "{list}");
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn elsewhere_what_can_not_be_recorded_is_counted() {
+    let root = tempfile::tempdir().expect("a directory");
+    let fixture = Fixture::with(root, "/dev/full", Options::default(), |server| server).await;
+    let arguments = json!({"user": "ada", "password": "hunter2"});
+    for _ in 0..3 {
+        let answer = fixture.call("login", arguments.clone()).await;
+        assert_eq!(answer["result"]["isError"], false, "{answer}");
+    }
+    let counted = async {
+        while fixture.audit.lost() < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let counted = tokio::time::timeout(PATIENCE, counted).await;
+    counted.expect("they are counted");
+    assert!(fixture.audit.is_failing());
+}
