@@ -18,6 +18,7 @@ mod run_command;
 mod serve;
 mod state;
 mod stdio;
+mod tokens;
 mod usage;
 
 use mcpd_tests::Sandbox;

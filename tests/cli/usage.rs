@@ -23,6 +23,7 @@ fn help_shows_the_commands_and_examples() {
       check     Find faults in what scripts say of themselves
       compile   Print what files describe as definitions for models and their APIs
       catalog   Show or forget what is remembered of scripts
+      token     Make tokens for clients over HTTP
       doctor    Find out what this machine can enforce
       basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)

@@ -63,6 +63,8 @@ pub(crate) enum Command {
     Compile(Compile),
     /// Show or forget what is remembered of scripts.
     Catalog(Catalog),
+    /// Make tokens for clients over HTTP.
+    Token(TokenCommand),
     /// Find out what this machine can enforce.
     Doctor(Doctor),
     /// Run a BASIC program.
@@ -606,6 +608,32 @@ pub(crate) enum CatalogAction {
         /// Forget all of them.
         #[arg(long)]
         all: bool,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct TokenCommand {
+    #[command(subcommand)]
+    pub(crate) action: TokenAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TokenAction {
+    /// Put a new token in place of the one that mcpd has made.
+    Rotate {
+        /// The file of the token [default: $XDG_STATE_HOME/mcpd/agent-token]
+        #[arg(
+            long,
+            value_name = "FILE",
+            env = "MCPD_TOKEN_FILE",
+            hide_env_values = true
+        )]
+        token_file: Option<PathBuf>,
+    },
+    /// Make a token for a client of its own, and what mcpd.toml has to say of it.
+    New {
+        /// What the client is called.
+        name: String,
     },
 }
 

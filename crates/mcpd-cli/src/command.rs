@@ -28,6 +28,7 @@ mod list;
 mod serve;
 mod state;
 mod stdio;
+mod token;
 
 /// How long the runtime may take to drop what is left; with it, it kills what still runs.
 const LEFTOVERS: Duration = Duration::from_secs(1);
@@ -48,6 +49,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Check(check) => check::run(check).await,
             Command::Compile(compile) => compile::run(compile).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
+            Command::Token(token) => token::run(&token),
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::Basic(basic) => basic::run(&basic),
         }

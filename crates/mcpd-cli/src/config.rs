@@ -3,19 +3,21 @@
 
 use std::env::{self, VarError};
 use std::fs;
+use std::iter;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
-use mcpd_server::transport::http::{Auth, Options};
-use mcpd_server::{DEFAULT_KEEP, Database, Interpreters, Policy, Server, ServerBuilder};
+use mcpd_server::transport::http::{Auth, Options, Token};
+use mcpd_server::{DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder};
 
 use self::file::File;
 use crate::args::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, kit, token};
 
+mod clients;
 mod file;
 mod interpreters;
 mod policy;
@@ -45,16 +47,36 @@ pub(crate) async fn asked<'a>(
         .executor(executor))
 }
 
-/// A server for clients, with the configuration of one of the directories `here` if no other is named.
-pub(crate) async fn serving(options: &Serving, here: &[&Path]) -> anyhow::Result<ServerBuilder> {
+/// A server for the client on the pipes of this process, and who that is.
+pub(crate) async fn stdio(options: &Serving) -> anyhow::Result<(ServerBuilder, Principal)> {
+    // The client chooses where this runs, often a directory whose content others have written: no place to take
+    // a configuration from.
+    let file = file(options.confinement.config.as_deref(), &[])?;
+    let client = clients::principal(&file, clients::LOCAL, None)?;
+    Ok((serving(&file, options).await?, client))
+}
+
+/// A server for clients over HTTP, and how they are served.
+pub(crate) async fn http(args: &Serve) -> anyhow::Result<(ServerBuilder, Http)> {
+    let file = file(args.serving.confinement.config.as_deref(), &[Path::new("")])?;
+    let http = listening(&file, args)?;
+    Ok((serving(&file, &args.serving).await?, http))
+}
+
+/// What clients over HTTP must show as it is configured now.
+pub(crate) fn auth(args: &Serve) -> anyhow::Result<Auth> {
+    let file = file(args.serving.confinement.config.as_deref(), &[Path::new("")])?;
+    Ok(authentication(&file, args)?.0)
+}
+
+async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder> {
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probes()?;
     let mut limits = limits(&options.limits);
     limits.keep = DEFAULT_KEEP;
-    let file = file(options.confinement.config.as_deref(), here)?;
-    let running = running_by(&file, &options.confinement, limits, &probes).await?;
+    let running = running_by(file, &options.confinement, limits, &probes).await?;
     let server = server(options.roots.all(), &options.scanning, running);
-    let mut server = enabled(server, &options.enabling, &file)?
+    let mut server = enabled(server, &options.enabling, file)?
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
@@ -194,26 +216,18 @@ pub(crate) struct Http {
 }
 
 /// Everything about HTTP. Makes the token, if there is none yet.
-pub(crate) fn http(args: &Serve) -> anyhow::Result<Http> {
+fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let address = address(args.listen.as_deref(), args.port, variable)?;
     let resolved = address
         .to_socket_addrs()
         .with_context(|| format!("use the address `{address}`"))?;
     let addresses: Vec<_> = resolved.collect();
-    let (auth, token_file) = if args.no_auth {
-        if !addresses.iter().all(|address| address.ip().is_loopback()) {
-            bail!(
-                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
-            );
-        }
-        (Auth::None, None)
-    } else {
-        let file = match &args.token_file {
-            Some(file) => file.clone(),
-            None => directories::state()?.join("agent-token"),
-        };
-        (Auth::Token(token::load_or_create(&file)?), Some(file))
-    };
+    if args.no_auth && !addresses.iter().all(|address| address.ip().is_loopback()) {
+        bail!(
+            "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
+        );
+    }
+    let (auth, token_file) = authentication(file, args)?;
     let mut options = Options::new(auth);
     options.allowed_hosts.clone_from(&args.allow_host);
     options.allowed_origins.clone_from(&args.allow_origin);
@@ -225,6 +239,22 @@ pub(crate) fn http(args: &Serve) -> anyhow::Result<Http> {
         token_file,
         options,
     })
+}
+
+/// What clients must show, and where the token is that mcpd has made for them.
+fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
+    if args.no_auth {
+        let anybody = clients::principal(file, clients::ANONYMOUS, None)?;
+        return Ok((Auth::anybody(anybody), None));
+    }
+    let token_file = match &args.token_file {
+        Some(file) => file.clone(),
+        None => directories::token()?,
+    };
+    let agent = clients::principal(file, clients::AGENT, None)?;
+    let token = Token::new(&token::load_or_create(&token_file)?, agent);
+    let tokens = iter::once(token).chain(clients::tokens(file)?);
+    Ok((Auth::tokens(tokens), Some(token_file)))
 }
 
 /// The first wish there is: both flags go before all variables.

@@ -14,6 +14,11 @@ pub(crate) fn state() -> anyhow::Result<PathBuf> {
         .join("mcpd"))
 }
 
+/// The token that mcpd makes for clients over HTTP.
+pub(crate) fn token() -> anyhow::Result<PathBuf> {
+    Ok(state()?.join("agent-token"))
+}
+
 /// What the user has set: the configuration. `$XDG_CONFIG_HOME/mcpd`.
 pub(crate) fn config() -> Option<PathBuf> {
     etcetera::choose_base_strategy()

@@ -1,4 +1,5 @@
-//! Being asked to end: SIGTERM by a service manager, SIGINT by Ctrl-C, SIGHUP by a terminal that closes.
+//! Being asked to end: SIGTERM by a service manager, SIGINT by Ctrl-C, SIGHUP by a terminal that closes. A daemon reads
+//! its configuration again at SIGHUP.
 
 use std::io;
 
@@ -43,6 +44,41 @@ impl Termination {
             _ = self.interrupt.recv() => {}
             Some(_) = async { self.hangup.as_mut()?.recv().await } => {}
         }
+    }
+}
+
+/// Being asked to read the configuration again: SIGHUP, which a daemon has no terminal for.
+#[derive(Debug)]
+pub(crate) struct Reload {
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
+}
+
+impl Reload {
+    /// Takes the signal over from the system, which would end the process.
+    #[cfg(unix)]
+    pub(crate) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hangup = signal(SignalKind::hangup())?;
+        Ok(Self { hangup })
+    }
+
+    /// Waits for the next request.
+    #[cfg(unix)]
+    pub(crate) async fn requested(&mut self) {
+        self.hangup.recv().await;
+    }
+
+    /// There is nothing to take over.
+    #[cfg(not(unix))]
+    pub(crate) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// Waits for ever.
+    #[cfg(not(unix))]
+    pub(crate) async fn requested(&mut self) {
+        std::future::pending().await
     }
 }
 

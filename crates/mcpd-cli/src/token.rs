@@ -1,12 +1,14 @@
-//! The token that HTTP clients must show, in a file that only its owner can read. Made once; never
-//! printed, and never replaced.
+//! The token that HTTP clients must show, in a file that only its owner can read. Made once, and replaced only when
+//! somebody asks for that.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{ErrorKind, Write as _};
+use std::io::ErrorKind;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+
+use crate::private_file;
 
 /// Random bytes of a token: 256 bits.
 const BYTES: usize = 32;
@@ -47,19 +49,10 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
     Ok(Some(token.to_owned()))
 }
 
-/// Written elsewhere and put in place complete: nobody ever reads half a token, and of two servers that
-/// start at once both use the one that was first.
+/// Of two servers that start at once both use the one that was first.
 fn create(file: &Path) -> anyhow::Result<String> {
-    let directory = match file.parent() {
-        Some(directory) if !directory.as_os_str().is_empty() => directory,
-        _ => Path::new("."),
-    };
-    create_private_directory(directory)?;
     let token = random()?;
-    // Such a file is created exclusively, and readable for its owner only.
-    let mut complete = tempfile::NamedTempFile::new_in(directory)?;
-    writeln!(complete, "{token}")?;
-    complete.as_file().sync_all()?;
+    let complete = private_file::complete(file, line(&token).as_bytes())?;
     match complete.persist_noclobber(file) {
         Ok(_) => Ok(token),
         Err(error) if error.error.kind() == ErrorKind::AlreadyExists => {
@@ -69,28 +62,32 @@ fn create(file: &Path) -> anyhow::Result<String> {
     }
 }
 
-fn random() -> anyhow::Result<String> {
+/// Puts a new token into `file`.
+///
+/// # Errors
+///
+/// It can't be written.
+pub(crate) fn replace(file: &Path) -> anyhow::Result<()> {
+    private_file::replace(file, line(&random()?).as_bytes())
+        .with_context(|| format!("write the token file `{}`", file.display()))
+}
+
+fn line(token: &str) -> String {
+    format!("{token}\n")
+}
+
+/// A token that nobody can guess.
+///
+/// # Errors
+///
+/// The system has no random bytes.
+pub(crate) fn random() -> anyhow::Result<String> {
     let mut bytes = [0; BYTES];
     getrandom::fill(&mut bytes).context("get random bytes")?;
     Ok(bytes.iter().fold(String::new(), |mut token, byte| {
         write!(token, "{byte:02x}").expect("a string takes everything");
         token
     }))
-}
-
-#[cfg(unix)]
-fn create_private_directory(directory: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::DirBuilderExt as _;
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(directory)
-}
-
-/// Elsewhere what is in a user's own directory is private.
-#[cfg(not(unix))]
-fn create_private_directory(directory: &Path) -> std::io::Result<()> {
-    fs::create_dir_all(directory)
 }
 
 #[cfg(unix)]
@@ -118,6 +115,17 @@ mod tests {
         assert!(!is_open_to_others(&file));
         assert!(!is_open_to_others(file.parent().unwrap()));
         assert_eq!(load_or_create(&file).unwrap(), token);
+    }
+
+    #[test]
+    fn a_token_is_replaced_by_another() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("mcpd/agent-token");
+        replace(&file).unwrap();
+        let token = load_or_create(&file).unwrap();
+        replace(&file).unwrap();
+        assert_ne!(load_or_create(&file).unwrap(), token);
+        assert!(!is_open_to_others(&file));
     }
 
     #[test]

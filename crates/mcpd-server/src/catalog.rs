@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use mcpd_scriptspec::ScriptPath;
 
+use crate::access::Access;
 use crate::dispatch::MethodResult;
 use crate::source::Offer;
 use crate::subscribers::Event;
@@ -28,6 +29,7 @@ mod prompt;
 mod resource;
 pub mod scan;
 mod tool;
+mod view;
 mod walk;
 mod watch;
 
@@ -40,6 +42,7 @@ pub use prompt::Prompt;
 pub(crate) use resource::Source;
 pub use resource::{Resource, Template};
 use scan::Scan;
+use view::Views;
 
 /// How many entries a page of a list holds by default.
 ///
@@ -71,6 +74,7 @@ pub struct Catalog {
     scan: Scan,
     offers: Vec<Arc<Offer>>,
     conflicts: Vec<Conflict>,
+    views: Views,
 }
 
 /// Two scripts or files that want one name or one URI.
@@ -117,6 +121,36 @@ impl Catalog {
             scan,
             offers,
             conflicts: assembly.conflicts,
+            views: Views::default(),
+        }
+    }
+
+    /// What of this somebody with `access` gets to see, under the same names.
+    pub(crate) fn view(&self, access: &Arc<Access>) -> Arc<Self> {
+        self.views.get(access, || Arc::new(self.seen_with(access)))
+    }
+
+    fn seen_with(&self, access: &Access) -> Self {
+        let tools = self.tools.filtered(|tool| access.allows(tool.path()));
+        let prompts = self.prompts.filtered(|prompt| access.allows(prompt.path()));
+        let matchers = self.matchers.iter();
+        let matchers = matchers.filter(|template| access.allows(template.path()));
+        Self {
+            tool_names: names::index(tools.entries()),
+            prompt_names: names::index(prompts.entries()),
+            tools,
+            prompts,
+            resources: self
+                .resources
+                .filtered(|resource| access.allows(resource.path())),
+            templates: self
+                .templates
+                .filtered(|template| access.allows(template.path())),
+            matchers: matchers.cloned().collect(),
+            scan: Scan::default(),
+            offers: Vec::new(),
+            conflicts: Vec::new(),
+            views: Views::default(),
         }
     }
 

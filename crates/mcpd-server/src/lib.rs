@@ -51,6 +51,7 @@
 
 #![forbid(unsafe_code)]
 
+mod access;
 mod archive;
 pub mod audit;
 mod call;
@@ -95,6 +96,7 @@ mod tool;
 pub mod transport;
 mod wire;
 
+pub use access::{Access, Calls};
 pub use audit::Audit;
 pub use catalog::{Catalog, Conflict, DEFAULT_PAGE_SIZE, Prompt, Resource, Template, ToolNames};
 pub use connection::{Connection, Reply};

@@ -3,17 +3,30 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Who calls. What is kept for somebody, such as a session or a task, is theirs alone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+use crate::access::Access;
+
+/// Who calls. What is kept for somebody, such as a session or a task, is theirs alone: two of one name are one.
+#[derive(Debug, Clone)]
 pub struct Principal {
     name: Arc<str>,
+    access: Option<Arc<Access>>,
 }
 
 impl Principal {
-    /// The one of this name.
+    /// The one of this name, who may use everything.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        Self { name: name.into() }
+        Self {
+            name: name.into(),
+            access: None,
+        }
+    }
+
+    /// The same with this access and no more.
+    #[must_use]
+    pub fn with(mut self, access: Access) -> Self {
+        self.access = Some(Arc::new(access));
+        self
     }
 
     /// Whoever has started the server and speaks to it over a channel of their own, such as a pipe.
@@ -33,7 +46,20 @@ impl Principal {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// What they may use, if not everything.
+    pub(crate) fn access(&self) -> Option<&Arc<Access>> {
+        self.access.as_ref()
+    }
 }
+
+impl PartialEq for Principal {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Principal {}
 
 impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

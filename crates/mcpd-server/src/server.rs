@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpd_exec::Executor;
-use mcpd_protocol::Implementation;
-use mcpd_protocol::Stamp;
-use mcpd_protocol::Wire;
+use mcpd_protocol::{Implementation, ProtocolVersion, ServerCapabilities, Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::archive::Archive;
@@ -16,6 +14,8 @@ use crate::audit::Audit;
 use crate::audit::trail::Auditor;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
+use crate::handler::lifecycle;
+use crate::principal::Principal;
 use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::subscribers::{Event, Subscribers};
@@ -65,6 +65,15 @@ impl Server {
         self.inner.catalog.current()
     }
 
+    /// What of that `principal` may use.
+    pub(crate) fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
+        let catalog = self.catalog();
+        match principal.access() {
+            Some(access) => catalog.view(access),
+            None => catalog,
+        }
+    }
+
     /// Waits until the roots have been scanned once.
     ///
     /// # Cancel safety
@@ -90,6 +99,12 @@ impl Server {
         self.inner
             .subscribers
             .publish(&Event::ResourceUpdated(uri.to_owned()));
+    }
+
+    /// What it can do for a client of the newest revision.
+    #[must_use]
+    pub fn capabilities(&self) -> ServerCapabilities {
+        lifecycle::capabilities(self, ProtocolVersion::LATEST)
     }
 
     /// The directories scripts are served from.

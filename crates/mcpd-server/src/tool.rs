@@ -1,6 +1,7 @@
 //! One tool: its definition and what is behind it: a script, a function of the embedding program, or a source.
 
 use std::fmt;
+use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -247,6 +248,11 @@ impl Tool {
         brought: Brought,
         context: &Context,
     ) -> Run {
+        if let Some(access) = context.principal.access()
+            && let Err(reason) = access.judge(&self.path, arguments, &self.definition.input_schema)
+        {
+            return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
+        }
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
             Body::Command(tool) => tool.call(server, arguments, context),

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_exec::Limits;
-use mcpd_server::transport::http::{self, Auth, Options};
-use mcpd_server::{DEFAULT_KEEP, Policy, Server};
+use mcpd_server::transport::http::{self, Auth, Options, Token};
+use mcpd_server::{Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -45,10 +45,23 @@ async fn listen(server: Server) -> u16 {
 }
 
 fn options() -> Options {
-    let mut options = Options::new(Auth::Token("secret".to_owned()));
+    let guest = Principal::new("guest").with(guest().expect("patterns"));
+    let mut options = Options::new(Auth::tokens([
+        Token::new("secret", Principal::new("agent")),
+        Token::new("of-guest", guest),
+    ]));
     options.max_message = 1 << 20;
     options.http_sse = true;
     options
+}
+
+/// May greet people whose names begin with an A, and read what is below `math`.
+fn guest() -> Result<Access, PatternError> {
+    let greetings = Calls::default().tool("greet")?.argument("name", "A*")?;
+    let others = Calls::default().tool("math/**")?.tool("talk")?;
+    Ok(Access::default()
+        .only([greetings, others])
+        .deny(Calls::default().tool("talk")?))
 }
 
 async fn listen_with(server: Server, options: Options) -> u16 {

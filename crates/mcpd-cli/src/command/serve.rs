@@ -1,41 +1,50 @@
 //! `mcpd serve`: many clients over HTTP.
 
-use std::future;
+use std::convert::Infallible;
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 use mcpd_server::Server;
-use mcpd_server::transport::http;
+use mcpd_server::transport::http::{self, Auth};
 use tokio::net::TcpListener;
 
 use crate::args::{LogFormat, Logging, Serve};
 use crate::config;
+use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render;
-use crate::signals::Termination;
+use crate::signals::{Reload, Termination};
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitCode> {
-    let config = config::http(args)?;
+    let (server, config) = config::http(args).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
+    let reload = Reload::listen().context("listen for signals")?;
     let listener = listen(&config.addresses).await?;
     let address = listener.local_addr().context("listen")?;
-    let server = config::serving(&args.serving, &[Path::new("")])
-        .await?
-        .start()?;
+    let server = server.start()?;
+    let auth = config.options.auth.clone();
     let mut served = pin!(http::serve(&server, listener, config.options));
     let announced = async {
         server.catalog_ready().await;
-        announce(&server, address, config.token_file.as_ref(), logging);
-        future::pending().await
+        let url = format!("http://{address}/mcp");
+        let discovery = Discovery::new(&server, url.clone(), config.token_file.as_deref());
+        let published = discovery.publish();
+        if let Err(error) = &published {
+            tracing::warn!(
+                "programs that look for a server don't find this one: failed to {error:#}"
+            );
+        }
+        announce(&server, &url, config.token_file.as_ref(), logging);
+        follow(reload, args, &auth).await
     };
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
-        () = announced => {}
+        never = announced => match never {},
         () = termination.requested() => {}
     }
     tokio::select! {
@@ -43,6 +52,20 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
         () = termination.requested() => {}
     }
     Ok(ExitCode::Success)
+}
+
+/// Reads the configuration again whenever that is asked for. One that is wrong changes nothing.
+async fn follow(mut reload: Reload, args: &Serve, auth: &Auth) -> Infallible {
+    loop {
+        reload.requested().await;
+        match config::auth(args) {
+            Ok(new) => {
+                auth.replace(&new);
+                tracing::info!("read who may come in again");
+            }
+            Err(error) => tracing::error!("who may come in stays as it is: failed to {error:#}"),
+        }
+    }
 }
 
 async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
@@ -59,8 +82,7 @@ async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
 }
 
 /// Says where clients find the server and what they find there. What is faulty is in the log.
-fn announce(server: &Server, address: SocketAddr, token_file: Option<&PathBuf>, logging: &Logging) {
-    let url = format!("http://{address}/mcp");
+fn announce(server: &Server, url: &str, token_file: Option<&PathBuf>, logging: &Logging) {
     let catalog = server.catalog();
     let tools = catalog.tools().len();
     let shortfall = render::shortfall(&catalog);

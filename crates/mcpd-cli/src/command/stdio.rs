@@ -14,10 +14,10 @@ use crate::signals::Termination;
 pub(crate) async fn run(args: Stdio) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    // The client chooses where this runs, often a directory whose content others have written: no place to take
-    // a configuration from.
-    let server = config::serving(&args.serving, &[]).await?.start()?;
+    let (server, principal) = config::stdio(&args.serving).await?;
+    let server = server.start()?;
     let mut options = Options::default();
+    options.principal = principal;
     options.max_message = args.serving.max_message;
     if let Some(names) = args.serving.tool_names {
         options.names = names.into();

@@ -32,6 +32,10 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) tool: Vec<ToolTable>,
     #[serde(default)]
+    pub(super) token: Vec<TokenTable>,
+    #[serde(default)]
+    pub(super) rule: Vec<Spanned<RuleTable>>,
+    #[serde(default)]
     pub(super) kit: KitTable,
     #[serde(default)]
     pub(super) run_command: RunCommandTable,
@@ -111,6 +115,27 @@ pub(super) struct ToolTable {
     pub(super) redact: Option<bool>,
     #[serde(default)]
     pub(super) env: BTreeMap<Spanned<String>, Spanned<Source>>,
+}
+
+/// One of `[[token]]`: a client of its own over HTTP.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TokenTable {
+    pub(super) name: Spanned<String>,
+    pub(super) sha256: Spanned<String>,
+    pub(super) tools: Option<Vec<Spanned<String>>>,
+}
+
+/// One of `[[rule]]`: which calls some clients may make, or may not.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    /// Without it, all.
+    pub(super) clients: Option<Vec<Spanned<String>>>,
+    pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    pub(super) deny: Option<Spanned<Vec<Spanned<String>>>>,
+    #[serde(default)]
+    pub(super) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
 }
 
 /// `[run_command]`: the tool of that name, if it is enabled.

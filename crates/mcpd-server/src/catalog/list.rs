@@ -65,6 +65,12 @@ impl<T: Entry> List<T> {
         }
     }
 
+    /// The list of those entries that `keep` says.
+    pub(super) fn filtered(&self, keep: impl Fn(&T) -> bool) -> Self {
+        let entries = self.entries.iter().filter(|entry| keep(entry));
+        Self::new(entries.cloned().collect(), self.page_size)
+    }
+
     pub(super) fn entries(&self) -> &[Arc<T>] {
         &self.entries
     }

@@ -13,7 +13,7 @@ use crate::dispatch::MethodResult;
 /// nothing is run.
 pub(crate) fn complete(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
     let params: CompleteRequestParams = request.parse_params()?;
-    let catalog = server.catalog();
+    let catalog = server.catalog_for(&context.principal);
     let spec = spec(&catalog, &params.reference)?;
     let option = spec
         .options

@@ -80,7 +80,7 @@ pub(crate) fn set_level(request: &Request<'_>, context: &Context) -> MethodResul
     Ok(empty())
 }
 
-fn capabilities(server: &Server, version: ProtocolVersion) -> ServerCapabilities {
+pub(crate) fn capabilities(server: &Server, version: ProtocolVersion) -> ServerCapabilities {
     let list_changed = Some(server.is_watching());
     let mut list = ListCapability::default();
     list.list_changed = list_changed;

@@ -22,5 +22,5 @@ pub(crate) fn list(
         names: context.names,
         stamp: &context.stamp,
     };
-    page(&server.catalog(), wanted)
+    page(&server.catalog_for(&context.principal), wanted)
 }

@@ -18,7 +18,7 @@ pub(crate) fn get(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: GetPromptRequestParams = request.parse_params()?;
-    let catalog = server.catalog();
+    let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         context.trail.ended_as("unknown-prompt");
         ErrorObject::invalid_params(format!(

@@ -39,7 +39,7 @@ pub(crate) fn read(
     {
         return Ok(read_output(output, params.uri, context));
     }
-    let catalog = server.catalog();
+    let catalog = server.catalog_for(&context.principal);
     if let Some(resource) = catalog.resource(&params.uri) {
         return match resource.source() {
             Source::State(script) => Ok(read_state(server, script, params.uri, context)),

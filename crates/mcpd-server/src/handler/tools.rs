@@ -17,7 +17,7 @@ pub(crate) fn call(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: CallToolRequestParams = request.parse_params()?;
-    let catalog = server.catalog();
+    let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         context.trail.ended_as("unknown-tool");
         ErrorObject::invalid_params(format!(

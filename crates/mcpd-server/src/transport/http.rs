@@ -19,6 +19,7 @@ use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
 use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
+mod auth;
 mod cors;
 mod events;
 mod guard;
@@ -30,6 +31,7 @@ mod router;
 mod sessions;
 mod sse;
 
+pub use auth::{Auth, Token};
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
 use peer::Peer;
@@ -69,26 +71,6 @@ pub struct Options {
     pub max_message: usize,
     /// How long a client may leave what is written to it unread before its connection is closed.
     pub write_timeout: Duration,
-}
-
-/// What a client must show to be served.
-#[derive(Clone)]
-#[non_exhaustive]
-pub enum Auth {
-    /// Nothing: for listeners that only trusted programs can reach.
-    None,
-    /// This bearer token.
-    Token(String),
-}
-
-/// Never the token: a `Debug` ends up in logs.
-impl std::fmt::Debug for Auth {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::None => "None",
-            Self::Token(_) => "Token(..)",
-        })
-    }
 }
 
 impl Options {
@@ -169,7 +151,7 @@ async fn connection(
     let Ok(Ok(())) = tokio::time::timeout(PREFACE, preface(&stream)).await else {
         return;
     };
-    let peer = Peer::new(stream);
+    let peer = Peer::new(stream, address.ip());
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
     let service = service_fn(move |request: hyper::Request<Incoming>| {

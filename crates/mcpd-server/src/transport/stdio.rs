@@ -16,9 +16,8 @@ use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::outbox::Closed;
-use crate::principal::Principal;
 use crate::wire::Transport;
-use crate::{Error, Server};
+use crate::{Error, Principal, Server};
 
 /// How much is read from or written to a pipe at once.
 const CHUNK: usize = 64 * 1024;
@@ -27,6 +26,8 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
+    /// Who the client is.
+    pub principal: Principal,
     /// How lists spell the names of tools.
     pub names: ToolNames,
     /// The longest line that is read, in bytes; a longer one is refused and skipped.
@@ -42,6 +43,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            principal: Principal::local(),
             names: ToolNames::Portable,
             max_message: crate::DEFAULT_MAX_MESSAGE,
             linger: Duration::from_secs(2),
@@ -68,7 +70,7 @@ pub async fn serve(
     options: Options,
 ) -> Result<(), Error> {
     let (connection, messages) =
-        Connection::open_over(Transport::Stdio, Principal::local(), server, options.names);
+        Connection::open_over(Transport::Stdio, options.principal, server, options.names);
     let connection = Arc::new(connection);
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();

@@ -2,21 +2,19 @@
 //! anything else of a request is looked at.
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
 use hyper::{Request, StatusCode};
-use subtle::ConstantTimeEq as _;
 
-use super::Auth;
+use super::auth::{Auth, Failures};
 use crate::Principal;
-
-/// Who shows the one token there is.
-const AGENT: &str = "agent";
 
 /// The rules of one listener.
 #[derive(Debug)]
 pub(super) struct Guard {
     auth: Auth,
+    failures: Failures,
     hosts: Vec<String>,
     origins: Vec<String>,
     local: IpAddr,
@@ -27,12 +25,25 @@ pub(super) struct Guard {
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) reason: &'static str,
+    /// When to try again, where waiting is what helps.
+    pub(super) wait: Option<Duration>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, reason: &'static str) -> Self {
+        Self {
+            status,
+            reason,
+            wait: None,
+        }
+    }
 }
 
 impl Guard {
     pub(super) fn new(options: &super::Options, local: IpAddr) -> Self {
         Self {
             auth: options.auth.clone(),
+            failures: Failures::default(),
             hosts: options
                 .allowed_hosts
                 .iter()
@@ -53,7 +64,7 @@ impl Guard {
     /// "Servers MUST validate the `Origin` header on all incoming connections"
     /// -- 2026-07-28/basic/transports/streamable-http#security
     pub(super) fn check_source<B>(&self, request: &Request<B>) -> Result<(), Refusal> {
-        let refused = |status, reason| Err(Refusal { status, reason });
+        let refused = |status, reason| Err(Refusal::new(status, reason));
         let Some(authority) = authority(request) else {
             return refused(StatusCode::BAD_REQUEST, "exactly one Host is needed");
         };
@@ -80,23 +91,34 @@ impl Guard {
         Ok(())
     }
 
-    /// Finds out who sends a request, by its token.
-    pub(super) fn identify(&self, headers: &HeaderMap) -> Result<Principal, Refusal> {
-        let Auth::Token(expected) = &self.auth else {
-            return Ok(Principal::anonymous());
-        };
+    /// Finds out who sends a request from `address`, by its token.
+    pub(super) fn identify(
+        &self,
+        headers: &HeaderMap,
+        address: IpAddr,
+    ) -> Result<Principal, Refusal> {
         let mut given = headers.get_all(AUTHORIZATION).iter();
         let token = given.next().and_then(bearer);
         // Two headers would let two readers see different tokens.
-        match token.filter(|_| given.next().is_none()) {
-            Some(token) if bool::from(token.ct_eq(expected.as_bytes())) => {
-                Ok(Principal::new(AGENT))
-            }
-            _ => Err(Refusal {
-                status: StatusCode::UNAUTHORIZED,
-                reason: "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
-            }),
+        let token = token.filter(|_| given.next().is_none());
+        if let Some(principal) = self.auth.principal(token) {
+            return Ok(principal);
         }
+        // A right token is never kept waiting: others may have its address, above all on this machine.
+        let wait = token.and_then(|_| self.failures.count(address));
+        Err(match wait {
+            None => Refusal::new(
+                StatusCode::UNAUTHORIZED,
+                "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
+            ),
+            wait => Refusal {
+                wait,
+                ..Refusal::new(
+                    StatusCode::TOO_MANY_REQUESTS,
+                    "too many wrong tokens; see where the server says the token is",
+                )
+            },
+        })
     }
 
     fn is_allowed_host(&self, host: &str) -> bool {
@@ -144,11 +166,14 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Options;
+    use super::super::{Options, Token};
     use super::*;
 
     fn guard() -> Guard {
-        let mut options = Options::new(Auth::Token("secret".to_owned()));
+        let mut options = Options::new(Auth::tokens([Token::new(
+            "secret",
+            Principal::new("agent"),
+        )]));
         options.allowed_hosts = vec!["Tools.example".to_owned()];
         options.allowed_origins = vec!["https://app.example".to_owned()];
         Guard::new(&options, "192.0.2.7".parse().unwrap())
@@ -248,7 +273,11 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(guard().identify(&headers).is_ok(), allowed, "{values:?}");
+            assert_eq!(
+                guard().identify(&headers, [127, 0, 0, 1].into()).is_ok(),
+                allowed,
+                "{values:?}"
+            );
         }
         check(&["Bearer secret"], true);
         check(&["bearer  secret"], true);

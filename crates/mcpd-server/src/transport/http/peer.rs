@@ -2,6 +2,7 @@
 //! gone. Hyper reads no further than the request it answers, so it does not see an end behind more.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -16,11 +17,23 @@ const LOOK: Duration = Duration::from_millis(500);
 
 /// The socket. All clones are one.
 #[derive(Debug, Clone)]
-pub(super) struct Peer(Arc<TcpStream>);
+pub(super) struct Peer {
+    stream: Arc<TcpStream>,
+    address: IpAddr,
+}
 
 impl Peer {
-    pub(super) fn new(stream: TcpStream) -> Self {
-        Self(Arc::new(stream))
+    /// The socket of a client at `address`.
+    pub(super) fn new(stream: TcpStream, address: IpAddr) -> Self {
+        Self {
+            stream: Arc::new(stream),
+            address,
+        }
+    }
+
+    /// Where the client is.
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
     }
 
     /// Waits until the client has closed its side, whatever it sent before and nobody has read.
@@ -32,7 +45,7 @@ impl Peer {
         loop {
             tokio::time::sleep(LOOK).await;
             // Unread bytes would end a wait for this at once, again and again.
-            let ready = self.0.ready(Interest::READABLE).now_or_never();
+            let ready = self.stream.ready(Interest::READABLE).now_or_never();
             if ready.is_some_and(|ready| ready.map_or(true, |ready| ready.is_read_closed())) {
                 return;
             }
@@ -45,8 +58,8 @@ impl Peer {
         mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.0.poll_write_ready(cx))?;
-            match write(&self.0) {
+            ready!(self.stream.poll_write_ready(cx))?;
+            match write(&self.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -61,8 +74,8 @@ impl AsyncRead for Peer {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buffer) {
+            ready!(self.stream.poll_read_ready(cx))?;
+            match self.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read.map(drop)),
             }

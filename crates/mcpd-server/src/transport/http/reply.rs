@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use http_body_util::{Either, Full};
-use hyper::header::{ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, WWW_AUTHENTICATE};
+use hyper::header::{
+    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+};
 use hyper::{Response, StatusCode};
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 
@@ -82,6 +84,10 @@ pub(super) fn refused(refusal: Refusal) -> Response<Body> {
         response
             .headers_mut()
             .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(wait) = refusal.wait {
+        let seconds = HeaderValue::from(wait.as_secs() + 1);
+        response.headers_mut().insert(RETRY_AFTER, seconds);
     }
     response
 }

@@ -71,7 +71,7 @@ impl Router {
         if request.uri().path() == "/health" {
             return self.health(request.method());
         }
-        let principal = match self.guard.identify(request.headers()) {
+        let principal = match self.guard.identify(request.headers(), peer.address()) {
             Ok(principal) => principal,
             Err(refusal) => return reply::refused(refusal),
         };

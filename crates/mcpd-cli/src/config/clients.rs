@@ -1,0 +1,141 @@
+//! From `[[token]]` and `[[rule]]` to who may come in, and what each of them may use.
+
+use mcpd_server::transport::http::Token;
+use mcpd_server::{Access, Calls, PatternError, Principal};
+use toml::Spanned;
+
+use super::file::{self, File, RuleTable};
+
+/// Whoever shows the token that mcpd has made.
+pub(super) const AGENT: &str = "agent";
+/// Whoever comes where no token is wanted.
+pub(super) const ANONYMOUS: &str = "anonymous";
+/// Whoever has started `mcpd stdio`.
+pub(super) const LOCAL: &str = "local";
+const RESERVED: [&str; 3] = [AGENT, ANONYMOUS, LOCAL];
+
+/// The tokens that `file` names.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
+    let tables = &file.tables.token;
+    let mut tokens = Vec::new();
+    for (place, table) in tables.iter().enumerate() {
+        let name = table.name.get_ref();
+        let wrong = |what: &str| file.error(table.name.span(), &format!("`name`: {what}"));
+        if name.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        if RESERVED.contains(&name.as_str()) {
+            return Err(wrong("others are called that; choose another name"));
+        }
+        if tables[..place]
+            .iter()
+            .any(|before| before.name.get_ref() == name)
+        {
+            return Err(wrong("another token has this name already"));
+        }
+        let owner = principal(file, name, table.tools.as_deref())?;
+        let token = Token::from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
+            let what = "`sha256`: expected 64 hexadecimal digits, as `mcpd token new` prints them";
+            file.error(table.sha256.span(), what)
+        })?;
+        tokens.push(token);
+    }
+    Ok(tokens)
+}
+
+/// The client called `name`, with what the rules let it use, and of that only `tools` if they are named.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn principal(
+    file: &File,
+    name: &str,
+    tools: Option<&[Spanned<String>]>,
+) -> anyhow::Result<Principal> {
+    let principal = Principal::new(name);
+    let (mut allowed, mut denied) = (Vec::new(), Vec::new());
+    for rule in &file.tables.rule {
+        let (is_allowed, calls) = calls(file, rule)?;
+        match (is_about(file, rule.get_ref(), name)?, is_allowed) {
+            (false, _) => {}
+            (true, true) => allowed.push(calls),
+            (true, false) => denied.push(calls),
+        }
+    }
+    if allowed.is_empty() && denied.is_empty() && tools.is_none() {
+        return Ok(principal);
+    }
+    let mut access = Access::default();
+    if !allowed.is_empty() {
+        access = access.only(allowed);
+    }
+    if let Some(tools) = tools {
+        access = access.only([self::tools(file, "tools", tools)?]);
+    }
+    Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
+}
+
+/// Whether a rule is about the client called `name`. A rule for somebody who does not exist holds for nobody, which is
+/// never what was meant.
+fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
+    let Some(clients) = &rule.clients else {
+        return Ok(true);
+    };
+    let tokens = file
+        .tables
+        .token
+        .iter()
+        .map(|token| token.name.get_ref().as_str());
+    let known: Vec<_> = RESERVED.into_iter().chain(tokens).collect();
+    for client in clients {
+        let given = client.get_ref().as_str();
+        if !known.contains(&given) {
+            let suggestion = file::suggestion(given, &known);
+            let what = format!("`clients`: there is no client `{given}`; {suggestion}");
+            return Err(file.error(client.span(), &what));
+        }
+    }
+    Ok(clients.iter().any(|client| client.get_ref() == name))
+}
+
+/// Whether a rule allows, and what.
+fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)> {
+    let wants_one = || file.error(rule.span(), "a rule has either `allow` or `deny`");
+    let table = rule.get_ref();
+    let (is_allowed, key, patterns) = match (&table.allow, &table.deny) {
+        (Some(allow), None) => (true, "allow", allow),
+        (None, Some(deny)) => (false, "deny", deny),
+        _ => return Err(wants_one()),
+    };
+    if patterns.get_ref().is_empty() {
+        let what = format!("`{key}`: expected a pattern at least");
+        return Err(file.error(patterns.span(), &what));
+    }
+    let mut calls = tools(file, key, patterns.get_ref())?;
+    for (argument, patterns) in &table.arguments {
+        for pattern in patterns {
+            let added = calls.argument(argument.get_ref(), pattern.get_ref());
+            calls = added.map_err(|error| wrong(file, "arguments", pattern, &error))?;
+        }
+    }
+    Ok((is_allowed, calls))
+}
+
+/// All calls of these tools.
+fn tools(file: &File, key: &str, patterns: &[Spanned<String>]) -> anyhow::Result<Calls> {
+    patterns
+        .iter()
+        .try_fold(Calls::default(), |calls, pattern| {
+            let added = calls.tool(pattern.get_ref());
+            added.map_err(|error| wrong(file, key, pattern, &error))
+        })
+}
+
+fn wrong(file: &File, key: &str, pattern: &Spanned<String>, error: &PatternError) -> anyhow::Error {
+    file.error(pattern.span(), &format!("`{key}`: failed to {error}"))
+}

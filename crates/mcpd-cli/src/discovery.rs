@@ -1,0 +1,106 @@
+//! Where a server is, for programs that look for one: a file with its address and the place of its token, there as long
+//! as the server is.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::process;
+
+use anyhow::Context as _;
+use mcpd_protocol::ServerCapabilities;
+use mcpd_server::Server;
+use serde::{Deserialize, Serialize};
+
+use crate::{directories, private_file};
+
+/// What the file says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Discovery {
+    pub(crate) url: String,
+    /// Where the token is; never the token itself.
+    pub(crate) token_path: Option<PathBuf>,
+    pub(crate) pid: u32,
+    pub(crate) version: String,
+    pub(crate) capabilities: ServerCapabilities,
+}
+
+impl Discovery {
+    /// What this process has to say of `server`.
+    pub(crate) fn new(server: &Server, url: String, token_path: Option<&Path>) -> Self {
+        Self {
+            url,
+            token_path: token_path.map(|path| std::path::absolute(path).unwrap_or(path.into())),
+            pid: process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            capabilities: server.capabilities(),
+        }
+    }
+
+    /// What a server has left that runs still. A file of one that was killed says nothing.
+    pub(crate) fn running() -> anyhow::Result<Option<Self>> {
+        let file = file()?;
+        let text = match fs::read(&file) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            text => text.with_context(|| format!("read `{}`", file.display()))?,
+        };
+        // A newer mcpd may say something else.
+        let found: Option<Self> = serde_json::from_slice(&text).ok();
+        Ok(found.filter(|found| is_running(found.pid)))
+    }
+
+    /// Leaves it where programs look. It goes when what this returns does.
+    ///
+    /// # Errors
+    ///
+    /// The file can't be written.
+    pub(crate) fn publish(self) -> anyhow::Result<Published> {
+        let file = file()?;
+        if let Some(other) = Self::running()? {
+            tracing::info!(
+                pid = other.pid,
+                "another server is no longer the one that is found"
+            );
+        }
+        let text = serde_json::to_string_pretty(&self).context("encode where the server is")?;
+        private_file::replace(&file, format!("{text}\n").as_bytes())
+            .with_context(|| format!("write `{}`", file.display()))?;
+        Ok(Published { file })
+    }
+}
+
+/// `$XDG_STATE_HOME/mcpd/server.json`.
+fn file() -> anyhow::Result<PathBuf> {
+    Ok(directories::state()?.join("server.json"))
+}
+
+/// The file of this process, as long as it is needed.
+#[derive(Debug)]
+pub(crate) struct Published {
+    file: PathBuf,
+}
+
+impl Drop for Published {
+    fn drop(&mut self) {
+        // Another server may have written its own meanwhile.
+        if let Ok(Some(found)) = Discovery::running()
+            && found.pid == process::id()
+        {
+            fs::remove_file(&self.file).ok();
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_running(pid: u32) -> bool {
+    let pid = i32::try_from(pid)
+        .ok()
+        .and_then(rustix::process::Pid::from_raw);
+    // Somebody else's process can't be signalled, but it runs.
+    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+}
+
+/// Nobody is asked there.
+#[cfg(not(unix))]
+fn is_running(_: u32) -> bool {
+    true
+}

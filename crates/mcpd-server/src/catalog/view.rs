@@ -1,0 +1,37 @@
+//! What some callers see of a catalog, worked out once for each kind of access.
+
+use std::sync::{Arc, Mutex};
+
+use super::Catalog;
+use crate::access::Access;
+use crate::sync::lock;
+
+/// How many are kept. Further ones are made anew for each request.
+const KEPT: usize = 64;
+
+/// The views of one catalog. They go with it.
+#[derive(Debug, Default)]
+pub(super) struct Views(Mutex<Vec<(Arc<Access>, Arc<Catalog>)>>);
+
+impl Views {
+    /// The view for `access`, which `make` makes if there is none yet.
+    pub(super) fn get(
+        &self,
+        access: &Arc<Access>,
+        make: impl FnOnce() -> Arc<Catalog>,
+    ) -> Arc<Catalog> {
+        let find = |views: &[(Arc<Access>, Arc<Catalog>)]| {
+            let found = views.iter().find(|(known, _)| Arc::ptr_eq(known, access));
+            found.map(|(_, view)| Arc::clone(view))
+        };
+        if let Some(view) = find(&lock(&self.0)) {
+            return view;
+        }
+        let made = make();
+        let mut views = lock(&self.0);
+        if views.len() < KEPT && find(&views).is_none() {
+            views.push((Arc::clone(access), Arc::clone(&made)));
+        }
+        made
+    }
+}

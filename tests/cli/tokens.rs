@@ -1,0 +1,216 @@
+//! Who comes in with which token, and what they may use: `mcpd token`, `[[token]]`, `[[rule]]`, and where servers are
+//! found.
+
+use std::fs;
+
+use insta::assert_snapshot;
+use mcpd_tests::{Client, Daemon, Sandbox, eventually};
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::sandbox;
+
+const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+
+/// The names that a client is listed, or the status without a list.
+fn names(client: &Client) -> Result<Vec<String>, u16> {
+    match client.post(LIST).unwrap() {
+        (200, body) => {
+            let answer: Value = serde_json::from_str(&body).unwrap();
+            let tools = answer["result"]["tools"].as_array().unwrap().iter();
+            Ok(tools
+                .map(|tool| tool["name"].as_str().unwrap().to_owned())
+                .collect())
+        }
+        (status, _) => Err(status),
+    }
+}
+
+/// A token of `name`, and what the configuration has to say of it.
+fn new_token(sandbox: &Sandbox, name: &str) -> (String, String) {
+    let output = sandbox.command(&["token", "new", name]).output().unwrap();
+    assert!(output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    let table = said[said.find("[[token]]").unwrap()..].to_owned();
+    (
+        String::from_utf8(output.stdout).unwrap().trim().to_owned(),
+        table,
+    )
+}
+
+#[test]
+fn each_token_opens_what_its_client_may_use() {
+    let sandbox = sandbox();
+    let (secret, table) = new_token(&sandbox, "reader");
+    let config = format!(
+        "{table}tools = [\"math/*\", \"hello\"]\n\n[[rule]]\nclients = [\"reader\"]\ndeny = [\"hello\"]\n"
+    );
+    assert!(!config.contains(&secret));
+    fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let reader = daemon.client().with_token(Some(&secret));
+    assert_eq!(names(&reader).unwrap(), ["math_calc"]);
+    assert!(
+        names(&daemon.client())
+            .unwrap()
+            .contains(&"hello".to_owned())
+    );
+    assert_eq!(names(&reader.with_token(None)), Err(401));
+}
+
+#[test]
+fn tokens_are_exchanged_while_it_serves() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let before = daemon.client();
+    assert!(names(&before).is_ok());
+    let rotated = sandbox.run(&["token", "rotate"]);
+    assert_snapshot!(rotated.replace(daemon.address(), "@@ADDRESS@@"), @"
+    exit code: 0
+    ----- stderr -----
+    There is a new token in @@ROOT@@/state/mcpd/agent-token: the server at http://@@ADDRESS@@/mcp accepts it from now on, and the old one no longer.
+    ");
+    let file = sandbox.path().join("state/mcpd/agent-token");
+    let token = fs::read_to_string(file).unwrap();
+    let after = before.with_token(Some(token.trim()));
+    eventually("the new token is accepted", || names(&after).ok());
+    assert_eq!(names(&before), Err(401));
+
+    let (secret, table) = new_token(&sandbox, "reader");
+    fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
+    daemon.signal(Signal::HUP);
+    let reader = before.with_token(Some(&secret));
+    eventually("the new client is accepted", || names(&reader).ok());
+    // A mistake changes nothing.
+    fs::write(sandbox.path().join("mcpd.toml"), "[[token]]\n").unwrap();
+    daemon.signal(Signal::HUP);
+    assert!(names(&reader).is_ok());
+}
+
+#[test]
+fn who_guesses_is_told_to_wait_and_who_knows_is_not() {
+    let daemon = Daemon::start(&sandbox(), &[]);
+    let wrong = daemon.client().with_token(Some("wrong"));
+    let statuses: Vec<_> = (0..12).map(|_| names(&wrong).unwrap_err()).collect();
+    assert_eq!((statuses[9], statuses[10], statuses[11]), (401, 429, 429));
+    assert!(names(&daemon.client()).is_ok());
+}
+
+#[test]
+fn a_server_is_found_as_long_as_it_serves() {
+    let sandbox = sandbox();
+    let file = sandbox.path().join("state/mcpd/server.json");
+    let daemon = Daemon::start(&sandbox, &[]);
+    let text = fs::read_to_string(&file).unwrap();
+    assert!(!text.contains(daemon.token().unwrap()));
+    let text = sandbox
+        .redact(&text)
+        .replace(daemon.address(), "@@ADDRESS@@");
+    assert_snapshot!(text.replace(&daemon.id().to_string(), "@@PID@@"), @r#"
+    {
+      "url": "http://@@ADDRESS@@/mcp",
+      "token_path": "@@ROOT@@/state/mcpd/agent-token",
+      "pid": @@PID@@,
+      "version": "0.1.0",
+      "capabilities": {
+        "tools": {
+          "listChanged": true
+        },
+        "resources": {
+          "subscribe": true,
+          "listChanged": true
+        },
+        "prompts": {
+          "listChanged": true
+        },
+        "completions": {},
+        "logging": {}
+      }
+    }
+    "#);
+
+    let second = Daemon::start(&sandbox, &[]);
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .contains(second.address())
+    );
+    daemon.signal(Signal::TERM);
+    daemon.wait();
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .contains(second.address()),
+        "it is another's"
+    );
+    second.signal(Signal::TERM);
+    second.wait();
+    assert!(!file.exists());
+}
+
+#[track_caller]
+fn check_refused(config: &str, expected: &str) {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
+    let output = sandbox
+        .command(&["serve", "scripts", "--port", "0"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains(expected), "{said}");
+    assert!(!output.status.success());
+}
+
+#[test]
+fn a_client_that_is_not_told_from_others_is_refused() {
+    let hash = "0".repeat(64);
+    check_refused(
+        &format!("[[token]]\nname = \"agent\"\nsha256 = \"{hash}\"\n"),
+        "mcpd.toml:2:8: in [[token]]: `name`: others are called that",
+    );
+    check_refused(
+        "[[token]]\nname = \"a\"\nsha256 = \"12\"\n",
+        "mcpd.toml:3:10: in [[token]]: `sha256`: expected 64 hexadecimal digits",
+    );
+    let table = format!("[[token]]\nname = \"a\"\nsha256 = \"{hash}\"\n");
+    check_refused(
+        &table.repeat(2),
+        "mcpd.toml:5:8: in [[token]]: `name`: another token has this name already",
+    );
+}
+
+#[test]
+fn a_rule_that_says_nothing_is_refused() {
+    check_refused(
+        "[[rule]]\n",
+        "mcpd.toml:1:1: in [[rule]]: a rule has either `allow` or `deny`",
+    );
+    check_refused(
+        "[[rule]]\nallow = []\n",
+        "mcpd.toml:2:9: in [[rule]]: `allow`: expected a pattern at least",
+    );
+    check_refused(
+        "[[rule]]\nclients = [\"agnet\"]\ndeny = [\"**\"]\n",
+        "mcpd.toml:2:12: in [[rule]]: `clients`: there is no client `agnet`; did you mean `agent`?",
+    );
+    check_refused(
+        "[[rule]]\ndeny = [\"**\"]\narguments = { a = [\"[\"] }\n",
+        "`arguments`: failed to read the pattern `[`",
+    );
+}
+
+#[test]
+fn rules_hold_on_pipes_as_well() {
+    let sandbox = sandbox();
+    let config = "[[rule]]\nallow = [\"math/calc\"]\narguments = { operation = [\"add\"] }\n";
+    fs::write(sandbox.path().join("rules.toml"), config).unwrap();
+    let call = |operation: &str| {
+        let message = format!(
+            "{{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"tools/call\", \"params\": {{\"name\": \"math_calc\", \
+             \"arguments\": {{\"operation\": \"{operation}\", \"a\": 1}}}}}}\n"
+        );
+        sandbox.run_with_stdin(&["stdio", "scripts", "--config", "rules.toml"], &message)
+    };
+    assert!(call("add").contains("\"isError\":false"));
+    assert!(call("subtract").contains("you may only give `add`"));
+}
