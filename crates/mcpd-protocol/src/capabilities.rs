@@ -1,7 +1,7 @@
 //! What each side declares it can do, and who it says it is. An absent capability may not be used.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::JsonObject;
 use crate::content::Icon;
@@ -135,6 +135,15 @@ pub struct Implementation {
 }
 
 impl ClientCapabilities {
+    /// Those of a client that knows an extension and no more.
+    #[must_use]
+    pub fn of_extension(id: &str) -> Self {
+        Self {
+            extensions: Some(JsonObject::from_iter([(id.to_owned(), json!({}))])),
+            ..Self::default()
+        }
+    }
+
     /// Whether everything in `required` is declared here.
     #[must_use]
     pub fn covers(&self, required: &Self) -> bool {

@@ -40,7 +40,8 @@
 //! | 2026-07-28 | [stateless](Wire::Stateless): every request stands alone |
 //!
 //! One set of types serves all of them. What a revision does not have is a field left `None`;
-//! [`ProtocolVersion`] says what that is. The experimental tasks of 2025-11-25 are not modelled.
+//! [`ProtocolVersion`] says what that is. Of tasks
+//! only the extension of the stateless wire is modelled, not the experiment of 2025-11-25.
 //!
 //! # What this crate refuses to know
 //!
@@ -78,25 +79,26 @@ pub use content::{
     ResourceContents, Role, TextContent,
 };
 pub use method::{
-    CallToolRequest, CallToolRequestParams, CallToolResult, CancelledNotification,
-    CancelledNotificationParams, CompleteRequest, CompleteRequestParams, CompleteResult,
-    Completion, CompletionArgument, CompletionContext, CompletionReference, DiscoverRequest,
-    DiscoverResult, EmptyResult, GetPromptRequest, GetPromptRequestParams, GetPromptResult,
-    InitializeRequest, InitializeRequestParams, InitializeResult, InitializedNotification,
-    InputMethod, InputRequest, InputRequests, InputRequiredResult, InputResponses, Interactive,
-    ListPromptsRequest, ListPromptsResult, ListResourceTemplatesRequest,
-    ListResourceTemplatesResult, ListResourcesRequest, ListResourcesResult, ListToolsRequest,
-    ListToolsResult, LoggingLevel, LoggingMessageNotification, LoggingMessageNotificationParams,
-    Method, NotificationMethod, NotificationParams, PaginatedRequestParams, PingRequest,
-    ProgressNotification, ProgressNotificationParams, Prompt, PromptArgument,
-    PromptListChangedNotification, PromptMessage, ReadResourceRequest, ReadResourceRequestParams,
-    ReadResourceResult, RequestParams, Resource, ResourceListChangedNotification,
-    ResourceRequestParams, ResourceTemplate, ResourceUpdatedNotification,
-    ResourceUpdatedNotificationParams, SetLevelRequest, SetLevelRequestParams, SubscribeRequest,
-    SubscriptionFilter, SubscriptionsAcknowledgedNotification,
-    SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequest,
-    SubscriptionsListenRequestParams, Tool, ToolAnnotations, ToolListChangedNotification,
-    UnsubscribeRequest,
+    CallToolRequest, CallToolRequestParams, CallToolResult, CancelTaskRequest,
+    CancelledNotification, CancelledNotificationParams, CompleteRequest, CompleteRequestParams,
+    CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
+    CreateTaskResult, DetailedTask, DiscoverRequest, DiscoverResult, EmptyResult, GetPromptRequest,
+    GetPromptRequestParams, GetPromptResult, GetTaskRequest, InitializeRequest,
+    InitializeRequestParams, InitializeResult, InitializedNotification, InputMethod, InputRequest,
+    InputRequests, InputRequiredResult, InputResponses, Interactive, ListPromptsRequest,
+    ListPromptsResult, ListResourceTemplatesRequest, ListResourceTemplatesResult,
+    ListResourcesRequest, ListResourcesResult, ListToolsRequest, ListToolsResult, LoggingLevel,
+    LoggingMessageNotification, LoggingMessageNotificationParams, Method, NotificationMethod,
+    NotificationParams, PaginatedRequestParams, PingRequest, ProgressNotification,
+    ProgressNotificationParams, Prompt, PromptArgument, PromptListChangedNotification,
+    PromptMessage, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult,
+    RequestParams, Resource, ResourceListChangedNotification, ResourceRequestParams,
+    ResourceTemplate, ResourceUpdatedNotification, ResourceUpdatedNotificationParams,
+    SetLevelRequest, SetLevelRequestParams, SubscribeRequest, SubscriptionFilter,
+    SubscriptionsAcknowledgedNotification, SubscriptionsAcknowledgedNotificationParams,
+    SubscriptionsListenRequest, SubscriptionsListenRequestParams, TASKS_EXTENSION, Task,
+    TaskRequestParams, TaskStatus, TaskStatusNotification, Tool, ToolAnnotations,
+    ToolListChangedNotification, UnsubscribeRequest, UpdateTaskRequest, UpdateTaskRequestParams,
 };
 pub use stamp::{CacheHint, CacheScope, ResultObject, ResultType, Stamp};
 pub use version::{ProtocolVersion, UnknownVersion, Wire};

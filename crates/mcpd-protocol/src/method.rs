@@ -13,6 +13,7 @@ mod progress;
 mod prompts;
 mod resources;
 mod subscriptions;
+mod tasks;
 mod tools;
 
 pub use cancelled::{CancelledNotification, CancelledNotificationParams};
@@ -49,6 +50,11 @@ pub use subscriptions::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequest,
     SubscriptionsListenRequestParams,
+};
+pub use tasks::{
+    CancelTaskRequest, CreateTaskResult, DetailedTask, GetTaskRequest, TASKS_EXTENSION, Task,
+    TaskRequestParams, TaskStatus, TaskStatusNotification, UpdateTaskRequest,
+    UpdateTaskRequestParams,
 };
 pub use tools::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ListToolsRequest, ListToolsResult,

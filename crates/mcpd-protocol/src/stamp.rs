@@ -59,6 +59,9 @@ impl ResultType {
     /// The client is asked for input, and tries again with it.
     pub const INPUT_REQUIRED: Self = Self(Cow::Borrowed("input_required"));
 
+    /// The request goes on as a task. For clients that declared [`TASKS_EXTENSION`](crate::TASKS_EXTENSION).
+    pub const TASK: Self = Self::extension("task");
+
     /// A value an extension defines. Only for clients that declared the extension.
     #[must_use]
     pub const fn extension(name: &'static str) -> Self {

@@ -8,6 +8,7 @@ use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
+use super::tasks::CreateTaskResult;
 use crate::JsonObject;
 use crate::capabilities::{ClientCapabilities, RootsCapability};
 use crate::content::Role;
@@ -72,7 +73,7 @@ pub struct InputRequiredResult {
 
 stamped!(InputRequiredResult);
 
-/// What a method may answer that is allowed to ask: `R`, or questions first.
+/// What a method may answer that is allowed to ask: `R`, or questions first, or `R` later.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
@@ -81,6 +82,8 @@ pub enum Interactive<R> {
     Complete(R),
     /// The client is asked, and tries again.
     InputRequired(InputRequiredResult),
+    /// The request goes on as a task. Only calls of tools do.
+    Task(CreateTaskResult),
 }
 
 impl InputMethod {
@@ -306,6 +309,7 @@ impl<R: ResultObject> ResultObject for Interactive<R> {
         match self {
             Self::Complete(result) => result.stamp(stamp),
             Self::InputRequired(result) => result.stamp(stamp),
+            Self::Task(result) => result.stamp(stamp),
         }
     }
 }
@@ -319,10 +323,10 @@ impl<'de, R: for<'a> Deserialize<'a>> Deserialize<'de> for Interactive<R> {
         }
         let raw = Box::<RawValue>::deserialize(deserializer)?;
         let kind: Kind = serde_json::from_str(raw.get()).map_err(D::Error::custom)?;
-        if kind.result_type == Some(ResultType::INPUT_REQUIRED) {
-            serde_json::from_str(raw.get()).map(Self::InputRequired)
-        } else {
-            serde_json::from_str(raw.get()).map(Self::Complete)
+        match kind.result_type.as_ref().map(ResultType::as_str) {
+            Some("input_required") => serde_json::from_str(raw.get()).map(Self::InputRequired),
+            Some("task") => serde_json::from_str(raw.get()).map(Self::Task),
+            _ => serde_json::from_str(raw.get()).map(Self::Complete),
         }
         .map_err(D::Error::custom)
     }

@@ -36,6 +36,9 @@ pub struct SubscriptionFilter {
     /// These resources, by URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
+    /// These tasks, by id. An extension.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub task_ids: Option<Vec<String>>,
 }
 
 /// A subscription.
