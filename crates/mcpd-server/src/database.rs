@@ -1,5 +1,5 @@
 //! The one file in which mcpd keeps what outlives it: an SQLite database that several processes may use at once.
-//! All that is in it can be made again, so a file that is no good is put aside, and none is better than a fault.
+//! It can be done without, so a file that is no good is put aside, and none is better than a fault.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -13,9 +13,11 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::sync;
 
 mod definitions;
+mod tasks;
 
 pub use definitions::Definition;
 pub(crate) use definitions::{Compiled, Remembered};
+pub(crate) use tasks::{StoredTask, Wish};
 
 /// How long to wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -24,7 +26,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const APPLICATION: i32 = i32::from_be_bytes(*b"mcpd");
 
 /// What leads from each version of the tables to the next.
-const MIGRATIONS: &[&str] = &[include_str!("database/1.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("database/1.sql"),
+    include_str!("database/2.sql"),
+];
 
 /// A database of mcpd's own, opened when it is needed. All clones are one.
 ///
@@ -129,7 +134,7 @@ fn connect(file: &Path) -> Result<Connection, Kind> {
         connection.pragma_update(None, "journal_mode", "WAL")?;
         migrate(&mut connection)?;
     }
-    // What the system loses in a crash can be made again; the file stays whole.
+    // What the system loses in a crash can be made again, or else says so itself; the file stays whole.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
 }

@@ -16,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::connection::Reply;
 use crate::context::Context;
 use crate::handler::lists::list;
-use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tools};
+use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
 
 /// The encoded result of a method, or the error.
@@ -72,7 +72,7 @@ fn recorded(server: &Server, request: &Request<'_>, mut context: Context) -> Han
 
 /// A handler that panics fails its own request and no other: nothing it shared is left half changed,
 /// for locks are never held across what can panic.
-fn unless_panicked<T>(
+pub(crate) fn unless_panicked<T>(
     handled: std::thread::Result<Result<T, ErrorObject>>,
 ) -> Result<T, ErrorObject> {
     // What it said is on stderr, by the panic hook.
@@ -127,6 +127,9 @@ fn handle(
         (Wire::Stateless, "subscriptions/listen") => {
             subscriptions::listen(server, request, context)
         }
+        (Wire::Stateless, "tasks/get") => tasks::get(server, request, context),
+        (Wire::Stateless, "tasks/update") => tasks::update(server, request, context),
+        (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, request, context),
         // Alone it opens a session, and does not come here.
         (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
             "`initialize` must not be part of a batch",

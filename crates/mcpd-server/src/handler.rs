@@ -7,4 +7,5 @@ pub(crate) mod lists;
 pub(crate) mod prompts;
 pub(crate) mod resources;
 pub(crate) mod subscriptions;
+pub(crate) mod tasks;
 pub(crate) mod tools;

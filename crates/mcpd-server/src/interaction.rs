@@ -123,7 +123,7 @@ fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answe
 }
 
 /// An answer has the shape of one of the three results there are. To which question, its script knows.
-fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
+pub(crate) fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
     #[derive(Default, Deserialize)]
     struct Response<'a> {
         #[serde(borrow)]

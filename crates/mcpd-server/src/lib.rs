@@ -42,7 +42,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `database` | yes | [`Database`], which outlives the server; without it the crate has no C code |
+//! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
 //!
 //! # Stability
@@ -85,6 +85,7 @@ mod questions;
 mod relay;
 mod run;
 mod run_command;
+mod runs;
 mod schema;
 mod seal;
 mod server;
@@ -92,6 +93,7 @@ mod session;
 pub mod source;
 mod subscribers;
 mod sync;
+mod tasks;
 mod tool;
 pub mod transport;
 mod wire;

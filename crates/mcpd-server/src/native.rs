@@ -17,7 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::Server;
 use crate::call::invalid_arguments;
-use crate::context::{Context, SideStream};
+use crate::context::Context;
 use crate::schema::Schema;
 use crate::tool::Run;
 
@@ -30,7 +30,7 @@ pub(crate) use resource::NativeResource;
 #[derive(Debug)]
 pub struct CallContext {
     server: Server,
-    side: SideStream,
+    request: Context,
     logger: String,
 }
 
@@ -38,7 +38,7 @@ impl CallContext {
     pub(crate) fn new(server: &Server, context: &Context, path: &ScriptPath) -> Self {
         Self {
             server: server.clone(),
-            side: context.side.clone(),
+            request: context.clone(),
             logger: path.as_str().to_owned(),
         }
     }
@@ -49,15 +49,20 @@ impl CallContext {
         &self.server
     }
 
+    /// The circumstances of the request.
+    pub(crate) fn request(&self) -> &Context {
+        &self.request
+    }
+
     /// Sends a log message to the caller, if it wants one of that level.
     pub fn log(&self, level: LoggingLevel, text: &str) {
-        self.side.log(level, &self.logger, text);
+        self.request.side.log(level, &self.logger, text);
     }
 
     /// Tells the caller how far the work is, if it wants to know. A value that is not greater than the
     /// last one is not sent.
     pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        self.side.progress(progress, total, message);
+        self.request.side.progress(progress, total, message);
     }
 }
 

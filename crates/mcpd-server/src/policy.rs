@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
 use mcpd_exec::{Limits, Sandbox};
-use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
@@ -231,6 +231,7 @@ struct Orders {
     timeout: Option<Duration>,
     concurrency: Option<NonZeroUsize>,
     redact: Option<bool>,
+    task: Option<TaskSupport>,
     variables: Vec<(String, Secret)>,
 }
 
@@ -297,6 +298,13 @@ impl Rule {
         self
     }
 
+    /// Sets whether calls of the scripts go on in the background, whatever the scripts say.
+    #[must_use]
+    pub fn task(mut self, task: TaskSupport) -> Self {
+        self.orders.task = Some(task);
+        self
+    }
+
     /// Sets a variable whose value is a secret.
     #[must_use]
     pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -317,6 +325,7 @@ impl Orders {
         self.timeout = later.timeout.or(self.timeout);
         self.concurrency = later.concurrency.or(self.concurrency);
         self.redact = later.redact.or(self.redact);
+        self.task = later.task.or(self.task);
         for (name, secret) in &later.variables {
             self.variables.retain(|(known, _)| known != name);
             self.variables.push((name.clone(), secret.clone()));

@@ -19,6 +19,7 @@ use crate::principal::Principal;
 use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::subscribers::{Event, Subscribers};
+use crate::tasks::Tasks;
 
 mod builder;
 
@@ -27,7 +28,7 @@ pub use builder::ServerBuilder;
 /// How long scripts get to end by themselves when the server stops.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// A running server. All clones are one server; it stops when the last is dropped.
+/// A running server. All clones are one server; it stops when the last is dropped, and a task that runs has one.
 #[derive(Debug, Clone)]
 pub struct Server {
     inner: Arc<Inner>,
@@ -46,6 +47,7 @@ struct Inner {
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
     seal: Seal,
+    tasks: Option<Arc<Tasks>>,
     stateful: Arc<Stamp>,
     stateless: Arc<Stamp>,
     stop: CancellationToken,
@@ -162,6 +164,11 @@ impl Server {
     /// What closes the state that clients carry for scripts.
     pub(crate) fn seal(&self) -> &Seal {
         &self.inner.seal
+    }
+
+    /// The calls that go on in the background, if there may be any.
+    pub(crate) fn tasks(&self) -> Option<&Arc<Tasks>> {
+        self.inner.tasks.as_ref()
     }
 
     /// How results of `wire` are marked.

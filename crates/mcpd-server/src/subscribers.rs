@@ -19,6 +19,8 @@ pub(crate) enum Event {
     ResourcesChanged,
     /// The content behind this URI may be another.
     ResourceUpdated(String),
+    /// The task of this id is doing otherwise.
+    TaskChanged(String),
 }
 
 /// Which events a subscriber wants.
@@ -28,6 +30,7 @@ pub(crate) struct Filter {
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
     pub(crate) uris: BTreeSet<String>,
+    pub(crate) tasks: BTreeSet<String>,
 }
 
 impl Filter {
@@ -37,6 +40,7 @@ impl Filter {
             Event::PromptsChanged => self.prompts,
             Event::ResourcesChanged => self.resources,
             Event::ResourceUpdated(uri) => self.uris.contains(uri),
+            Event::TaskChanged(id) => self.tasks.contains(id),
         }
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
-use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -203,6 +203,11 @@ impl Tool {
             Body::Remote(tool) => Some(tool.source()),
             Body::Script(_) | Body::Native(_) | Body::Command(_) => None,
         }
+    }
+
+    /// Whether calls of it go on in the background.
+    pub(crate) fn task_support(&self) -> TaskSupport {
+        self.terms().map_or(TaskSupport::Never, Terms::task)
     }
 
     pub(crate) fn script(&self) -> Option<&Arc<Script>> {

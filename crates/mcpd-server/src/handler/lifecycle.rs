@@ -11,6 +11,7 @@ use mcpd_protocol::Stamp;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::{InitializeRequestParams, InitializeResult};
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
+use mcpd_protocol::{TASKS_EXTENSION, Wire};
 
 use crate::Server;
 use crate::context::{self, Context};
@@ -93,5 +94,11 @@ pub(crate) fn capabilities(server: &Server, version: ProtocolVersion) -> ServerC
     capabilities.resources = Some(resources);
     capabilities.completions = version.has_completions_capability().then(JsonObject::new);
     capabilities.logging = Some(JsonObject::new());
+    let has_tasks = server.tasks().is_some() && version.wire() == Wire::Stateless;
+    capabilities.extensions = has_tasks.then(tasks_extension);
     capabilities
+}
+
+fn tasks_extension() -> JsonObject {
+    JsonObject::from_iter([(TASKS_EXTENSION.to_owned(), JsonObject::new().into())])
 }

@@ -1,12 +1,13 @@
 //! What a client hears of without asking each time: `subscriptions/listen` on the stateless wire,
 //! `resources/subscribe` on the stateful one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{EmptyResult, NotificationParams};
+use mcpd_protocol::{EmptyResult, NotificationParams, TaskStatusNotification};
 use mcpd_protocol::{PromptListChangedNotification, ToolListChangedNotification};
 use mcpd_protocol::{
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
@@ -21,11 +22,14 @@ use crate::Server;
 use crate::context::{Context, notification};
 use crate::dispatch::{Handled, MethodResult};
 use crate::handler::lifecycle;
+use crate::interaction;
 use crate::outbox::Outbox;
+use crate::principal::Principal;
 use crate::session::Session;
 use crate::subscribers::{Event, Filter};
+use crate::tasks;
 
-/// How many resources one client may subscribe to.
+/// How many resources one client may subscribe to, and how many tasks.
 const MAX_URIS: usize = 256;
 
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
@@ -35,13 +39,21 @@ pub(crate) fn listen(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = request.parse_params()?;
-    let filter = filter(&params.notifications, server.is_watching())?;
+    let mut filter = filter(&params.notifications, server.is_watching())?;
+    let wanted = wanted_tasks(&params.notifications, &context)?;
     let meta = Meta::new().with_subscription_id(&request.id);
-    let acknowledged =
-        SubscriptionsAcknowledgedNotificationParams::new(honoured(&filter), meta.clone());
-    // Registered before it is acknowledged, so that no change falls between the two.
-    let subscription = server.subscribers().subscribe(filter);
+    let server = server.clone();
     Ok(Handled::later(async move {
+        let watch = TaskWatch {
+            server: &server,
+            principal: &context.principal,
+        };
+        filter.tasks = watch.known(wanted).await?;
+        let acknowledged =
+            SubscriptionsAcknowledgedNotificationParams::new(honoured(&filter), meta.clone());
+        let tasks = filter.tasks.clone();
+        // Registered before it is acknowledged, so that no change falls between the two.
+        let subscription = server.subscribers().subscribe(filter);
         let outbox = &context.side.outbox;
         send(
             outbox,
@@ -49,9 +61,16 @@ pub(crate) fn listen(
         )
         .await;
         let forward = async {
+            // How they were doing by then nobody has told.
+            for id in &tasks {
+                send(outbox, watch.message(id, &meta).await).await;
+            }
             loop {
-                let event = subscription.next().await;
-                send(outbox, message(event, Some(&meta))).await;
+                let message = match subscription.next().await {
+                    Event::TaskChanged(id) => watch.message(&id, &meta).await,
+                    event => message(event, Some(&meta)),
+                };
+                send(outbox, message).await;
             }
         };
         context.closing.run_until_cancelled(forward).await;
@@ -119,7 +138,53 @@ fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorOb
         prompts: watching && wanted.prompts_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
         uris: uris.into_iter().collect(),
+        tasks: BTreeSet::new(),
     })
+}
+
+/// Which tasks a client wants to hear of. "If a client requests task status notifications but does not declare the
+/// `io.modelcontextprotocol/tasks` extension capability, the server MUST return a JSON-RPC error" -- SEP-2663
+fn wanted_tasks(
+    wanted: &SubscriptionFilter,
+    context: &Context,
+) -> Result<Vec<String>, ErrorObject> {
+    let Some(ids) = &wanted.task_ids else {
+        return Ok(Vec::new());
+    };
+    interaction::require(&context.capabilities, &tasks::capability())?;
+    if ids.len() > MAX_URIS {
+        return Err(too_many());
+    }
+    Ok(ids.clone())
+}
+
+/// The tasks of one client.
+struct TaskWatch<'a> {
+    server: &'a Server,
+    principal: &'a Principal,
+}
+
+impl TaskWatch<'_> {
+    /// Those of these ids that there are.
+    async fn known(&self, ids: Vec<String>) -> Result<BTreeSet<String>, ErrorObject> {
+        let mut known = BTreeSet::new();
+        if let Some(tasks) = self.server.tasks() {
+            for id in ids {
+                if tasks.stored(&id, self.principal).await?.is_some() {
+                    known.insert(id);
+                }
+            }
+        }
+        Ok(known)
+    }
+
+    /// How a task is doing now. Nothing if it can't be read: then the client hears of the next change, or asks.
+    async fn message(&self, id: &str, meta: &Meta) -> Option<Bytes> {
+        let tasks = self.server.tasks()?;
+        let mut task = tasks.get(id, self.principal).await.ok()??;
+        task.meta = meta.clone().into();
+        notification::<TaskStatusNotification>(&task)
+    }
 }
 
 fn honoured(filter: &Filter) -> SubscriptionFilter {
@@ -129,6 +194,7 @@ fn honoured(filter: &Filter) -> SubscriptionFilter {
     honoured.resources_list_changed = filter.resources.then_some(true);
     honoured.resource_subscriptions =
         (!filter.uris.is_empty()).then(|| filter.uris.iter().cloned().collect());
+    honoured.task_ids = (!filter.tasks.is_empty()).then(|| filter.tasks.iter().cloned().collect());
     honoured
 }
 
@@ -147,6 +213,8 @@ fn message(event: Event, meta: Option<&Meta>) -> Option<Bytes> {
             params.meta = meta.cloned();
             notification::<ResourceUpdatedNotification>(&params)
         }
+        // Only who listens for tasks hears of them, and in full.
+        Event::TaskChanged(_) => None,
     }
 }
 
@@ -159,6 +227,6 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
 
 fn too_many() -> ErrorObject {
     ErrorObject::invalid_params(format!(
-        "a client may subscribe to {MAX_URIS} resources at most"
+        "a client may subscribe to {MAX_URIS} resources and as many tasks at most"
     ))
 }

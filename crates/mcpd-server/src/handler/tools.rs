@@ -1,12 +1,16 @@
 //! `tools/call`.
 
-use mcpd_protocol::CallToolRequestParams;
+use std::sync::Arc;
+
 use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::{CallToolRequestParams, CallToolResult, Wire};
+use mcpd_scriptspec::TaskSupport;
 
 use crate::Server;
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
+use crate::tasks;
 
 /// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
 /// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
@@ -34,10 +38,46 @@ pub(crate) fn call(
         responses: params.input_responses,
         state: params.request_state,
     };
-    let run = tool.call(server, params.arguments.as_deref(), brought, &context);
+    let support = tool.task_support();
+    let knows_tasks = support != TaskSupport::Never && tasks::is_known_to(&context);
+    if support == TaskSupport::Required && !knows_tasks {
+        return needs_tasks(&context);
+    }
+    let run = match server.tasks() {
+        Some(tasks) if knows_tasks && context.version.wire() == Wire::Stateless => {
+            let call = tasks::Call {
+                tool: Arc::clone(tool),
+                arguments: params.arguments,
+                context: context.clone(),
+            };
+            let tasks = Arc::clone(tasks);
+            Box::pin(tasks.call(server.clone(), call, brought, support))
+        }
+        _ => tool.call(server, params.arguments.as_deref(), brought, &context),
+    };
     Ok(Handled::later(async move {
         let result = run.await?;
         context.trail.answers(&result);
         context.encode_content(result)
     }))
+}
+
+/// "If a server is unable to service a request to a client that does not declare this extension capability without
+/// returning `CreateTaskResult`, the server MUST return an error with the code `-32021`" -- SEP-2663
+fn needs_tasks(context: &Context) -> Result<Handled, ErrorObject> {
+    match context.version.wire() {
+        Wire::Stateless => Err(ErrorObject::missing_required_client_capability(
+            &tasks::capability(),
+        )),
+        // That wire has no such error; the model can at least try another way.
+        Wire::Stateful => {
+            let result = CallToolResult::error(
+                "The tool runs in the background only, and this client knows of no tasks. \
+                 If there is a tool `runs_start`, start it with that.",
+            );
+            let result = result.into();
+            context.trail.answers(&result);
+            Ok(Handled::Now(context.encode(result)))
+        }
+    }
 }

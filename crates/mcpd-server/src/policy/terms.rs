@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
-use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec};
+use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
 
 use super::turns::{Busy, Turn, Turns};
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
@@ -26,6 +26,7 @@ pub struct Terms {
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
     turns: Turns,
+    task: TaskSupport,
 }
 
 impl Terms {
@@ -60,6 +61,7 @@ impl Terms {
         }
         let declared = spec.and_then(|spec| spec.concurrency?.try_into().ok());
         let concurrency = orders.concurrency.or(declared).unwrap_or(CONCURRENCY);
+        let declared_task = spec.map(|spec| spec.task);
         let variables = match spec {
             Some(_) => orders.variables,
             None => Vec::new(),
@@ -78,6 +80,7 @@ impl Terms {
             redactor,
             variables,
             turns: Turns::new(concurrency),
+            task: orders.task.or(declared_task).unwrap_or_default(),
         }
     }
 
@@ -96,6 +99,12 @@ impl Terms {
     /// The names of the variables that it alone is given, in their order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Whether calls go on in the background.
+    #[must_use]
+    pub fn task(&self) -> TaskSupport {
+        self.task
     }
 
     /// The command under these terms.

@@ -28,9 +28,13 @@ use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResourc
 use crate::policy::Policy;
 use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
+use crate::runs;
 use crate::seal::Seal;
 use crate::source::{self, Source, Sources};
 use crate::subscribers::Subscribers;
+#[cfg(feature = "database")]
+use crate::tasks::Store;
+use crate::tasks::Tasks;
 use crate::tool::{Tool, raw};
 
 /// A server to be. See [`Server::builder`].
@@ -50,6 +54,7 @@ pub struct ServerBuilder {
     interpreters: Interpreters,
     #[cfg(feature = "database")]
     database: Option<Database>,
+    tasks: Option<Arc<Tasks>>,
     page_size: NonZeroUsize,
     watch: bool,
     state_secret: Option<Vec<u8>>,
@@ -87,6 +92,7 @@ impl ServerBuilder {
             interpreters: Interpreters::default(),
             #[cfg(feature = "database")]
             database: None,
+            tasks: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             state_secret: None,
@@ -176,6 +182,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Serves the tools `runs_start`, `runs_list`, `runs_status`, `runs_output` and `runs_stop`, by which clients that
+    /// know of no tasks have calls go on in the background. They need a [database](Self::tasks).
+    pub fn runs(self) -> Self {
+        runs::add(self)
+    }
+
     /// Runs scripts with this executor, as many at a time as it allows.
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = Some(executor);
@@ -205,6 +217,14 @@ impl ServerBuilder {
     #[cfg(feature = "database")]
     pub fn database(mut self, database: Database) -> Self {
         self.database = Some(database);
+        self
+    }
+
+    /// Keeps tasks in `database`: calls that go on in the background, and what came of them. Without one no call
+    /// becomes a task.
+    #[cfg(feature = "database")]
+    pub fn tasks(mut self, database: Database) -> Self {
+        self.tasks = Some(Arc::new(Tasks::new(Store::new(database))));
         self
     }
 
@@ -294,6 +314,7 @@ impl ServerBuilder {
             catalog,
             subscribers,
             seal,
+            tasks: self.tasks,
             stateful: Arc::new(Stamp::Stateful),
             _stop_on_drop: stop.clone().drop_guard(),
             stop,

@@ -95,11 +95,15 @@ fn name<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
         name: Option<Cow<'a, str>>,
         #[serde(borrow)]
         uri: Option<Cow<'a, str>>,
+        #[serde(borrow, rename = "taskId")]
+        task_id: Option<Cow<'a, str>>,
     }
     let params = || serde_json::from_str::<Params<'a>>(request.params?.get()).ok();
     match &*request.method {
         "tools/call" | "prompts/get" => params()?.name,
         "resources/read" => params()?.uri,
+        // "the client MUST set the `Mcp-Name` header to the value of `params.taskId`" -- SEP-2663
+        "tasks/get" | "tasks/update" | "tasks/cancel" => params()?.task_id,
         _ => None,
     }
 }

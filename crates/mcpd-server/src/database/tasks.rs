@@ -1,0 +1,337 @@
+//! The table of tasks: calls that run in the background, by their ids. What is written of a task that is over stays
+//! as it is until its time has come.
+
+use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
+use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::{Database, DatabaseError};
+
+/// How many tasks there may be, of one owner and of all.
+const MAX_OF_OWNER: i64 = 256;
+const MAX: i64 = 4096;
+/// How many bytes may be kept of what they came to. What runs then may still add to it.
+const MAX_BYTES: i64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
+
+/// What is left to happen to a task.
+const IS_OPEN: &str = "status IN ('working', 'input_required')";
+
+/// A task as it is stored.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredTask {
+    pub(crate) id: String,
+    /// Who may know of it.
+    pub(crate) owner: String,
+    /// The path of the tool.
+    pub(crate) tool: String,
+    /// The server that runs it.
+    pub(crate) runner: String,
+    pub(crate) status: TaskStatus,
+    /// The questions that are open, the result or the error.
+    pub(crate) detail: Option<Box<RawValue>>,
+    /// Milliseconds since 1970, and so are the next two.
+    pub(crate) created_at: i64,
+    pub(crate) updated_at: i64,
+    pub(crate) expires_at: i64,
+}
+
+/// What the owner of a task wants of it.
+#[derive(Debug)]
+pub(crate) enum Wish {
+    Cancel,
+    /// All of its questions are answered.
+    Answers(InputResponses),
+}
+
+impl Database {
+    /// Writes down a new task, unless there are too many. Forgets those whose time has come.
+    pub(crate) fn add_task(&self, task: &StoredTask) -> Result<bool, DatabaseError> {
+        self.durably(|transaction| {
+            let now = task.created_at;
+            transaction.execute("DELETE FROM tasks WHERE expires_at <= ?1", [now])?;
+            let mut statement = transaction.prepare_cached(
+                "INSERT INTO tasks (id, owner, tool, runner, status, created_at, updated_at, expires_at)
+                 SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
+                 WHERE (SELECT count(*) FROM tasks WHERE owner = ?2) < ?9
+                   AND (SELECT count(*) FROM tasks) < ?10
+                   AND (SELECT total(octet_length(detail)) FROM tasks) < ?11",
+            )?;
+            let added = statement.execute(params![
+                task.id,
+                task.owner,
+                task.tool,
+                task.runner,
+                Status(task.status),
+                task.created_at,
+                task.updated_at,
+                task.expires_at,
+                MAX_OF_OWNER,
+                MAX,
+                MAX_BYTES,
+            ])?;
+            Ok(added == 1)
+        })
+    }
+
+    /// The task `id`, if `owner` has one whose time has not come.
+    pub(crate) fn task(
+        &self,
+        id: &str,
+        owner: &str,
+        now: i64,
+    ) -> Result<Option<StoredTask>, DatabaseError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, owner, tool, runner, status, detail, created_at, updated_at, expires_at
+                 FROM tasks WHERE id = ?1 AND owner = ?2 AND expires_at > ?3",
+            )?;
+            statement
+                .query_row(params![id, owner, now], stored)
+                .optional()
+        })
+    }
+
+    /// The tasks of `owner`, the newest first, without what they came to.
+    pub(crate) fn tasks(&self, owner: &str, now: i64) -> Result<Vec<StoredTask>, DatabaseError> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(
+                "SELECT id, owner, tool, runner, status, NULL, created_at, updated_at, expires_at
+                 FROM tasks WHERE owner = ?1 AND expires_at > ?2 ORDER BY created_at DESC, id",
+            )?;
+            statement.query_map(params![owner, now], stored)?.collect()
+        })
+    }
+
+    /// Writes down what a task asks.
+    pub(crate) fn ask_in_task(
+        &self,
+        id: &str,
+        questions: &InputRequests,
+        now: i64,
+    ) -> Result<(), DatabaseError> {
+        self.durably(|transaction| {
+            update(
+                transaction,
+                id,
+                TaskStatus::InputRequired,
+                Some(json(questions)?),
+                now,
+            )
+        })
+    }
+
+    /// Writes down how a task has ended, unless it has already.
+    pub(crate) fn end_task(
+        &self,
+        id: &str,
+        status: TaskStatus,
+        detail: Option<&RawValue>,
+        now: i64,
+    ) -> Result<(), DatabaseError> {
+        self.durably(|transaction| {
+            update(
+                transaction,
+                id,
+                status,
+                detail.map(|detail| detail.get().to_owned()),
+                now,
+            )
+        })
+    }
+
+    /// Writes down answers to the questions that are open; others are nobody's. With the last of them the task goes on.
+    pub(crate) fn answer_task(
+        &self,
+        id: &str,
+        responses: &InputResponses,
+        now: i64,
+    ) -> Result<(), DatabaseError> {
+        self.durably(|transaction| {
+            let waiting =
+                "SELECT detail, answers FROM tasks WHERE id = ?1 AND status = 'input_required'";
+            let row = transaction
+                .query_row(waiting, [id], |row| {
+                    Ok((from_json(row, 0)?, from_json(row, 1)?))
+                })
+                .optional()?;
+            let Some((Some(mut open), answers)) = row else {
+                return Ok(());
+            };
+            let open: &mut InputRequests = &mut open;
+            let mut answers: InputResponses = answers.unwrap_or_default();
+            for (key, response) in responses {
+                if open.remove(key).is_some() {
+                    answers.insert(key.clone(), response.clone());
+                }
+            }
+            let answers = json(&answers)?;
+            transaction.execute(
+                "UPDATE tasks SET answers = ?2 WHERE id = ?1",
+                params![id, answers],
+            )?;
+            match open.is_empty() {
+                true => update(transaction, id, TaskStatus::Working, None, now),
+                false => update(
+                    transaction,
+                    id,
+                    TaskStatus::InputRequired,
+                    Some(json(open)?),
+                    now,
+                ),
+            }
+        })
+    }
+
+    /// Writes down that a task shall end, unless it has.
+    pub(crate) fn cancel_task(&self, id: &str) -> Result<(), DatabaseError> {
+        self.durably(|transaction| {
+            let cancel = format!("UPDATE tasks SET cancel = TRUE WHERE id = ?1 AND {IS_OPEN}");
+            transaction.execute(&cancel, [id]).map(drop)
+        })
+    }
+
+    /// What is wanted of the tasks of `runner`, by their ids. Answers are given away once.
+    pub(crate) fn wishes(&self, runner: &str) -> Result<Vec<(String, Wish)>, DatabaseError> {
+        self.with(|connection| {
+            let transaction =
+                connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+            let wishes = read_wishes(&transaction, runner)?;
+            for (id, _) in &wishes {
+                transaction.execute("UPDATE tasks SET answers = NULL WHERE id = ?1", [id])?;
+            }
+            transaction.commit()?;
+            Ok(wishes)
+        })
+    }
+
+    /// Writes down of all open tasks of `runner`, which is no more, that they have failed.
+    pub(crate) fn lose_tasks(
+        &self,
+        runner: &str,
+        error: &RawValue,
+        now: i64,
+    ) -> Result<(), DatabaseError> {
+        self.durably(|transaction| {
+            let lose = format!(
+                "UPDATE tasks SET status = 'failed', detail = ?2, answers = NULL, updated_at = ?3
+                 WHERE runner = ?1 AND {IS_OPEN}"
+            );
+            transaction
+                .execute(&lose, params![runner, error.get(), now])
+                .map(drop)
+        })
+    }
+
+    /// Changes something, and comes back when not even a loss of power could undo it.
+    fn durably<R>(
+        &self,
+        mut work: impl FnMut(&Transaction<'_>) -> rusqlite::Result<R>,
+    ) -> Result<R, DatabaseError> {
+        self.with(|connection| {
+            connection.pragma_update(None, "synchronous", "FULL")?;
+            let done = (|| {
+                let transaction =
+                    connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let done = work(&transaction)?;
+                transaction.commit()?;
+                Ok(done)
+            })();
+            connection.pragma_update(None, "synchronous", "NORMAL")?;
+            done
+        })
+    }
+}
+
+fn update(
+    connection: &Connection,
+    id: &str,
+    status: TaskStatus,
+    detail: Option<String>,
+    now: i64,
+) -> rusqlite::Result<()> {
+    let update = format!(
+        "UPDATE tasks SET status = ?2, detail = ?3, updated_at = ?4 WHERE id = ?1 AND {IS_OPEN}"
+    );
+    let mut statement = connection.prepare_cached(&update)?;
+    statement
+        .execute(params![id, Status(status), detail, now])
+        .map(drop)
+}
+
+fn read_wishes(connection: &Connection, runner: &str) -> rusqlite::Result<Vec<(String, Wish)>> {
+    let wished = format!(
+        "SELECT id, cancel, answers FROM tasks
+         WHERE runner = ?1 AND {IS_OPEN} AND (cancel OR status = 'working' AND answers IS NOT NULL)"
+    );
+    let mut statement = connection.prepare_cached(&wished)?;
+    let wishes = statement.query_map([runner], |row| {
+        let wish = match row.get(1)? {
+            true => Wish::Cancel,
+            false => Wish::Answers(from_json(row, 2)?.unwrap_or_default()),
+        };
+        Ok((row.get(0)?, wish))
+    })?;
+    wishes.collect()
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<StoredTask> {
+    let Status(status) = row.get(4)?;
+    Ok(StoredTask {
+        id: row.get(0)?,
+        owner: row.get(1)?,
+        tool: row.get(2)?,
+        runner: row.get(3)?,
+        status,
+        detail: from_json(row, 5)?,
+        created_at: row.get(6)?,
+        updated_at: row.get(7)?,
+        expires_at: row.get(8)?,
+    })
+}
+
+fn json(value: &impl Serialize) -> rusqlite::Result<String> {
+    serde_json::to_string(value)
+        .map_err(|error| rusqlite::Error::ToSqlConversionFailure(Box::new(error)))
+}
+
+fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<T>> {
+    let text: Option<String> = row.get(column)?;
+    let value = text.map(|text| serde_json::from_str(&text)).transpose();
+    value.map_err(|error| {
+        rusqlite::Error::FromSqlConversionFailure(column, Type::Text, Box::new(error))
+    })
+}
+
+/// A status in the words of MCP.
+struct Status(TaskStatus);
+
+impl ToSql for Status {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::from(match self.0 {
+            TaskStatus::Working => "working",
+            TaskStatus::InputRequired => "input_required",
+            TaskStatus::Completed => "completed",
+            TaskStatus::Failed => "failed",
+            TaskStatus::Cancelled => "cancelled",
+        }))
+    }
+}
+
+impl FromSql for Status {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        Ok(Self(match value.as_str()? {
+            "working" => TaskStatus::Working,
+            "input_required" => TaskStatus::InputRequired,
+            "completed" => TaskStatus::Completed,
+            "failed" => TaskStatus::Failed,
+            "cancelled" => TaskStatus::Cancelled,
+            _ => return Err(FromSqlError::InvalidType),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,72 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that have declared that they know tasks.
+
+use std::sync::Arc;
+
+use mcpd_protocol::EmptyResult;
+use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::{TaskRequestParams, UpdateTaskRequestParams};
+
+use crate::Server;
+use crate::context::Context;
+use crate::dispatch::Handled;
+use crate::interaction;
+use crate::tasks::{self, Tasks};
+
+/// Tells how a task is doing, and what it has come to.
+pub(crate) fn get(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let tasks = served(server, request, &context)?;
+    let params: TaskRequestParams = request.parse_params()?;
+    Ok(Handled::later(async move {
+        let task = tasks.get(&params.task_id, &context.principal).await?;
+        context.encode(task.ok_or_else(tasks::unknown)?)
+    }))
+}
+
+/// Takes answers to the questions of a task.
+pub(crate) fn update(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let tasks = served(server, request, &context)?;
+    let params: UpdateTaskRequestParams = request.parse_params()?;
+    Ok(Handled::later(async move {
+        let (id, responses) = (params.task_id, params.input_responses);
+        tasks.answer(&id, &context.principal, responses).await?;
+        context.encode(EmptyResult::default())
+    }))
+}
+
+/// Wishes a task to end.
+pub(crate) fn cancel(
+    server: &Server,
+    request: &Request<'_>,
+    context: Context,
+) -> Result<Handled, ErrorObject> {
+    let tasks = served(server, request, &context)?;
+    let params: TaskRequestParams = request.parse_params()?;
+    Ok(Handled::later(async move {
+        tasks.cancel(&params.task_id, &context.principal).await?;
+        context.encode(EmptyResult::default())
+    }))
+}
+
+/// The tasks of the server, if it has any and the client knows what they are.
+///
+/// # Errors
+///
+/// `-32601` or `-32021`.
+fn served(
+    server: &Server,
+    request: &Request<'_>,
+    context: &Context,
+) -> Result<Arc<Tasks>, ErrorObject> {
+    let tasks = server.tasks().cloned();
+    let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(&request.method))?;
+    interaction::require(&context.capabilities, &tasks::capability())?;
+    Ok(tasks)
+}

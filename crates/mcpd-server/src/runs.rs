@@ -1,0 +1,184 @@
+//! Tools by which runs in the background are begun, followed and ended, for clients that know of no tasks. They are the
+//! same tasks: whoever knows of both sees each in either.
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolResult, ClientCapabilities, DetailedTask, JsonObject, TaskStatus};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::value::to_raw_value;
+use std::sync::Arc;
+
+use crate::ServerBuilder;
+use crate::context::Context;
+use crate::native::{CallContext, Json};
+use crate::tasks::{self, StoredTask, Tasks};
+
+/// The server, with these tools.
+pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
+    server
+        .tool(
+            "runs_start",
+            "Starts a tool in the background and returns at once with the id of the run. For tools that take longer than a request may: follow the run with runs_status, and fetch its result with runs_output.",
+            start,
+        )
+        .tool(
+            "runs_list",
+            "Lists the runs in the background, the newest first, with their ids and how they are doing.",
+            list,
+        )
+        .tool(
+            "runs_status",
+            "Says how a run in the background is doing.",
+            status,
+        )
+        .tool(
+            "runs_output",
+            "Gives the result of a run in the background that is over, or what it has printed so far.",
+            output,
+        )
+        .tool("runs_stop", "Stops a run in the background.", stop)
+}
+
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Start {
+    /// The name of the tool.
+    #[serde(rename(serialize = "name"))]
+    tool: String,
+    /// The arguments of the tool.
+    #[serde(default)]
+    arguments: JsonObject,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Named {
+    /// The id of the run.
+    run: String,
+}
+
+/// A run, as models read of it.
+#[derive(Debug, Serialize)]
+struct Run {
+    run: String,
+    tool: String,
+    status: TaskStatus,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<String>,
+    started: String,
+    changed: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Runs {
+    runs: Vec<Run>,
+}
+
+impl Run {
+    fn new(stored: &StoredTask, tasks: &Tasks) -> Self {
+        let task = tasks::task(stored);
+        Self {
+            message: tasks.progress(&task.task_id),
+            run: task.task_id,
+            tool: stored.tool.clone(),
+            status: task.status,
+            started: task.created_at,
+            changed: task.last_updated_at,
+        }
+    }
+}
+
+async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> {
+    let tasks = served(&context)?;
+    let server = context.server().clone();
+    let catalog = server.catalog();
+    let tool = catalog
+        .tool(&start.tool)
+        .ok_or_else(|| format!("There is no tool `{}`.", start.tool))?;
+    // It is this call that matters to whoever reads of it, and only its tool knows what of its arguments is secret.
+    let trail = &context.request().trail;
+    trail.names(tool.path(), tool.script().map(|script| &script.spec));
+    trail.asks(to_raw_value(&start).ok().as_deref());
+    let call = tasks::Call {
+        tool: Arc::clone(tool),
+        arguments: to_raw_value(&start.arguments).ok(),
+        context: Context {
+            // Nobody waits who could be asked.
+            capabilities: Arc::new(ClientCapabilities::default()),
+            ..context.request().clone()
+        },
+    };
+    let task = tasks.start(server, call).await.map_err(told)?;
+    found(&tasks, &task.task_id, &context).await.map(Json)
+}
+
+async fn list(_: Nothing, context: CallContext) -> Result<Json<Runs>, String> {
+    let tasks = served(&context)?;
+    let all = tasks
+        .all(&context.request().principal)
+        .await
+        .map_err(told)?;
+    let runs = all.iter().map(|stored| Run::new(stored, &tasks));
+    Ok(Json(Runs {
+        runs: runs.collect(),
+    }))
+}
+
+async fn status(named: Named, context: CallContext) -> Result<Json<Run>, String> {
+    let tasks = served(&context)?;
+    found(&tasks, &named.run, &context).await.map(Json)
+}
+
+async fn output(named: Named, context: CallContext) -> Result<CallToolResult, String> {
+    let tasks = served(&context)?;
+    let principal = &context.request().principal;
+    let task = tasks.get(&named.run, principal).await.map_err(told)?;
+    let task = task.ok_or_else(|| told(tasks::unknown()))?;
+    match task.task.status {
+        TaskStatus::Completed => {
+            result(&task).ok_or_else(|| "The result can't be read.".to_owned())
+        }
+        TaskStatus::Failed => Err(task.error.map_or_else(String::new, told)),
+        TaskStatus::Cancelled => Err("The run was stopped.".to_owned()),
+        TaskStatus::Working | TaskStatus::InputRequired => {
+            let said = tasks.said(&named.run).unwrap_or_default();
+            Ok(CallToolResult::text(match said.is_empty() {
+                true => "The run is not over, and has printed nothing so far.".to_owned(),
+                false => format!("The run is not over. So far it has printed:\n{said}"),
+            }))
+        }
+    }
+}
+
+async fn stop(named: Named, context: CallContext) -> Result<&'static str, String> {
+    let tasks = served(&context)?;
+    let stopped = tasks.cancel(&named.run, &context.request().principal).await;
+    stopped.map_err(told)?;
+    Ok("The run is told to stop, if it is not over.")
+}
+
+fn result(task: &DetailedTask) -> Option<CallToolResult> {
+    serde_json::from_str(task.result.as_ref()?.get()).ok()
+}
+
+async fn found(tasks: &Tasks, id: &str, context: &CallContext) -> Result<Run, String> {
+    let stored = tasks.stored(id, &context.request().principal).await;
+    let stored = stored
+        .map_err(told)?
+        .ok_or_else(|| told(tasks::unknown()))?;
+    Ok(Run::new(&stored, tasks))
+}
+
+fn served(context: &CallContext) -> Result<Arc<Tasks>, String> {
+    let tasks = context.server().tasks().cloned();
+    tasks.ok_or_else(|| "This server has no database to keep runs in.".to_owned())
+}
+
+/// An error in words that stand alone.
+fn told(error: ErrorObject) -> String {
+    format!("It failed: {}.", error.message)
+}

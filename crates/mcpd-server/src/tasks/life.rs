@@ -1,0 +1,225 @@
+//! The life of one task, from its first line in the database to its last.
+
+use std::collections::BTreeMap;
+use std::future::pending;
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{
+    CallToolResult, InputRequests, InputRequiredResult, InputResponses, Interactive, TaskStatus,
+    Wire,
+};
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::heard::Heard;
+use super::{Live, Started, StoredTask, Tasks, unavailable};
+use crate::context;
+use crate::dispatch::unless_panicked;
+use crate::interaction::Brought;
+use crate::subscribers::Event;
+use crate::sync::lock;
+
+/// The largest result that is kept, in bytes.
+const MAX_RESULT: usize = 4 << 20;
+/// How long after it could not be written down the end of a task is tried again.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// A task that runs here.
+pub(super) struct Life {
+    tasks: Arc<Tasks>,
+    stored: StoredTask,
+    started: Started,
+    heard: Arc<Mutex<Heard>>,
+    answers: mpsc::Receiver<InputResponses>,
+    cancel: CancellationToken,
+    /// How often it has asked.
+    rounds: usize,
+}
+
+/// How a task ends.
+enum End {
+    Completed(Box<RawValue>),
+    Failed(ErrorObject),
+    Cancelled,
+}
+
+impl Life {
+    pub(super) fn new(tasks: &Arc<Tasks>, stored: StoredTask, started: Started) -> Self {
+        let (sender, answers) = mpsc::channel(1);
+        let live = Live {
+            cancel: CancellationToken::new(),
+            answers: sender,
+            heard: Arc::default(),
+        };
+        let life = Self {
+            tasks: Arc::clone(tasks),
+            started,
+            heard: Arc::clone(&live.heard),
+            answers,
+            cancel: live.cancel.clone(),
+            rounds: 0,
+            stored,
+        };
+        let id = life.stored.id.clone();
+        lock(&tasks.state).live.insert(id, live);
+        tasks.attend();
+        life
+    }
+
+    /// Writes the task down, so that it can be promised; gives back the call if that can't be.
+    pub(super) async fn add(self) -> Result<Self, Started> {
+        let reason = match self.tasks.store.add(self.stored.clone()).await {
+            Ok(true) => return Ok(self),
+            Ok(false) => "there are too many".to_owned(),
+            Err(error) => error.to_string(),
+        };
+        tracing::warn!(tool = self.stored.tool, "failed to make a task: {reason}");
+        lock(&self.tasks.state).live.remove(&self.stored.id);
+        Err(self.started)
+    }
+
+    /// Runs to the end and writes that down. A server that stops writes nothing: whoever reads of the task next finds
+    /// that nobody runs it.
+    pub(super) async fn live(mut self) {
+        let lifetime = self.stored.expires_at - self.stored.created_at;
+        let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
+        let stopping = self.started.server.stopping().clone();
+        let whole = stopping.run_until_cancelled(async {
+            let cancel = self.cancel.clone();
+            let end = cancel.run_until_cancelled(self.end()).await;
+            // What still runs shall not outlive the news of its end.
+            self.started.run = Box::pin(pending());
+            // An end that the stop has brought about is none.
+            if !stopping.is_cancelled() {
+                self.write_down(end.unwrap_or(End::Cancelled)).await;
+            }
+        });
+        // Nobody can ask for it by then.
+        tokio::time::timeout_at(expires, whole).await.ok();
+        lock(&self.tasks.state).live.remove(&self.stored.id);
+        self.changed();
+    }
+
+    /// Runs as often as it takes.
+    async fn end(&mut self) -> End {
+        loop {
+            let question = match self.ended().await {
+                Ok(Interactive::Complete(result)) => return self.completed(result),
+                Ok(Interactive::InputRequired(question)) => question,
+                Ok(_) => return End::Failed(ErrorObject::internal_error("the tool has no result")),
+                Err(error) => return End::Failed(error),
+            };
+            match self.ask(question).await {
+                Ok(brought) => self.started.again(brought),
+                Err(error) => return End::Failed(error),
+            }
+        }
+    }
+
+    /// Waits for the end of one run, and hears what it says meanwhile.
+    async fn ended(&mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
+        let mut run = AssertUnwindSafe(&mut self.started.run).catch_unwind();
+        loop {
+            tokio::select! {
+                biased;
+                Some(message) = self.started.messages.recv() => lock(&self.heard).remember(&message),
+                ended = &mut run => return unless_panicked(ended),
+            }
+        }
+    }
+
+    /// Asks, and waits for all answers.
+    ///
+    /// # Errors
+    ///
+    /// The questions can't be written down.
+    async fn ask(&mut self, question: InputRequiredResult) -> Result<Brought, ErrorObject> {
+        let mut names = BTreeMap::new();
+        let mut questions = InputRequests::new();
+        for (name, request) in question.input_requests.unwrap_or_default() {
+            // "Each request key in `inputRequests` MUST be unique over the lifetime of a single task." -- SEP-2663
+            let key = match self.rounds {
+                0 => name.clone(),
+                rounds => format!("{name}#{}", rounds + 1),
+            };
+            questions.insert(key.clone(), request);
+            names.insert(key, name);
+        }
+        self.rounds += 1;
+        let mut responses = InputResponses::new();
+        // A script may want its state back and nothing else.
+        if !questions.is_empty() {
+            let asked = self.tasks.store.ask(&self.stored.id, questions).await;
+            asked.map_err(|error| unavailable(&error))?;
+            self.changed();
+            let answers = self.answers.recv().await.unwrap_or_default();
+            self.changed();
+            let named = |(key, answer)| Some((names.remove(&key)?, answer));
+            responses = answers.into_iter().filter_map(named).collect();
+        }
+        Ok(Brought {
+            responses: Some(responses),
+            state: question.request_state,
+        })
+    }
+
+    /// What the request would have been answered with.
+    fn completed(&self, result: CallToolResult) -> End {
+        let result = Interactive::from(result);
+        self.started.call.context.trail.answers(&result);
+        let stamp = self.started.server.stamp(Wire::Stateless);
+        let encode = |result: Interactive<CallToolResult>| {
+            let encoded = context::encode(stamp, result)?;
+            let text = String::from_utf8(encoded.into()).map_err(|_| not_encoded())?;
+            RawValue::from_string(text).map_err(|_| not_encoded())
+        };
+        let kept = encode(result).and_then(|result| match result.get().len() {
+            0..=MAX_RESULT => Ok(result),
+            size => encode(CallToolResult::error(format!(
+                "The call is over, but its result has {size} bytes: in the background {MAX_RESULT} are kept at most."
+            )).into()),
+        });
+        kept.map_or_else(End::Failed, End::Completed)
+    }
+
+    /// Writes down how it has ended, however often that must be tried.
+    async fn write_down(&mut self, end: End) {
+        let trail = &self.started.call.context.trail;
+        let (status, detail) = match end {
+            End::Completed(result) => (TaskStatus::Completed, Some(result)),
+            End::Failed(error) => {
+                let detail = to_raw_value(&error).ok();
+                trail.answered(&Err(error));
+                (TaskStatus::Failed, detail)
+            }
+            End::Cancelled => {
+                trail.answered(&Err(ErrorObject::internal_error("it was cancelled")));
+                trail.ended_as("cancelled");
+                (TaskStatus::Cancelled, None)
+            }
+        };
+        let id = &self.stored.id;
+        while let Err(error) = self.tasks.store.end(id, status, detail.clone()).await {
+            tracing::error!(
+                task = id,
+                "failed to write down the end of a task, and try again: {error}"
+            );
+            tokio::time::sleep(RETRY).await;
+        }
+    }
+
+    fn changed(&self) {
+        let event = Event::TaskChanged(self.stored.id.clone());
+        self.started.server.subscribers().publish(&event);
+    }
+}
+
+fn not_encoded() -> ErrorObject {
+    ErrorObject::internal_error("the result could not be encoded")
+}

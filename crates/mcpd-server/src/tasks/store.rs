@@ -1,0 +1,221 @@
+//! Tasks in the database, away from the async workers, and what becomes of those whose server is no more.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
+use serde_json::value::{RawValue, to_raw_value};
+
+use super::runner::{Runner, Runners};
+use crate::database::Database;
+pub(crate) use crate::database::{StoredTask, Wish};
+use crate::{id, sync};
+
+/// Where tasks are kept. All clones are one.
+#[derive(Debug, Clone)]
+pub(crate) struct Store {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    database: Database,
+    runners: Runners,
+    /// This server, once it has had a task.
+    runner: Mutex<Option<Runner>>,
+    /// Its name.
+    name: String,
+}
+
+/// Why tasks could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct StoreError(String);
+
+impl StoreError {
+    fn new(error: impl std::fmt::Display) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Store {
+    pub(crate) fn new(database: Database) -> Self {
+        let mut directory = database.file().as_os_str().to_owned();
+        directory.push("-runners");
+        Self {
+            inner: Arc::new(Inner {
+                database,
+                runners: Runners::new(directory.into()),
+                runner: Mutex::default(),
+                name: id::random(),
+            }),
+        }
+    }
+
+    /// A task that begins now and is not written down yet.
+    pub(super) fn new_task(&self, owner: &str, tool: &str, lifetime: Duration) -> StoredTask {
+        let now = now();
+        let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
+        StoredTask {
+            id: id::random(),
+            owner: owner.to_owned(),
+            tool: tool.to_owned(),
+            runner: self.inner.name.clone(),
+            status: TaskStatus::Working,
+            detail: None,
+            created_at: now,
+            updated_at: now,
+            expires_at: now.saturating_add(lifetime),
+        }
+    }
+
+    /// Writes a task down; `false` if there are too many.
+    pub(super) async fn add(&self, task: StoredTask) -> Result<bool, StoreError> {
+        self.blocking(move |inner| {
+            inner.announce()?;
+            inner.database.add_task(&task).map_err(StoreError::new)
+        })
+        .await
+    }
+
+    /// The task `id` of `owner`.
+    pub(super) async fn task(
+        &self,
+        id: &str,
+        owner: &str,
+    ) -> Result<Option<StoredTask>, StoreError> {
+        let (id, owner) = (id.to_owned(), owner.to_owned());
+        self.blocking(move |inner| {
+            let read = || inner.database.task(&id, &owner, now());
+            let task = read().map_err(StoreError::new)?;
+            match task {
+                Some(task) if inner.is_lost(&task)? => read().map_err(StoreError::new),
+                task => Ok(task),
+            }
+        })
+        .await
+    }
+
+    /// All tasks of `owner`, the newest first, without what they came to.
+    pub(super) async fn tasks(&self, owner: &str) -> Result<Vec<StoredTask>, StoreError> {
+        let owner = owner.to_owned();
+        self.blocking(move |inner| {
+            let read = || inner.database.tasks(&owner, now()).map_err(StoreError::new);
+            let tasks = read()?;
+            for task in &tasks {
+                if inner.is_lost(task)? {
+                    return read();
+                }
+            }
+            Ok(tasks)
+        })
+        .await
+    }
+
+    /// Writes down what a task asks.
+    pub(super) async fn ask(&self, id: &str, questions: InputRequests) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.blocking(move |inner| {
+            let asked = inner.database.ask_in_task(&id, &questions, now());
+            asked.map_err(StoreError::new)
+        })
+        .await
+    }
+
+    /// Writes down answers to what a task has asked.
+    pub(super) async fn answer(
+        &self,
+        id: &str,
+        responses: InputResponses,
+    ) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.blocking(move |inner| {
+            let answered = inner.database.answer_task(&id, &responses, now());
+            answered.map_err(StoreError::new)
+        })
+        .await
+    }
+
+    /// Writes down that a task shall end.
+    pub(super) async fn cancel(&self, id: &str) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.blocking(move |inner| inner.database.cancel_task(&id).map_err(StoreError::new))
+            .await
+    }
+
+    /// Writes down how a task has ended.
+    pub(super) async fn end(
+        &self,
+        id: &str,
+        status: TaskStatus,
+        detail: Option<Box<RawValue>>,
+    ) -> Result<(), StoreError> {
+        let id = id.to_owned();
+        self.blocking(move |inner| {
+            let ended = inner
+                .database
+                .end_task(&id, status, detail.as_deref(), now());
+            ended.map_err(StoreError::new)
+        })
+        .await
+    }
+
+    /// What is wanted of the tasks of this server.
+    pub(super) async fn wishes(&self) -> Result<Vec<(String, Wish)>, StoreError> {
+        self.blocking(|inner| inner.database.wishes(&inner.name).map_err(StoreError::new))
+            .await
+    }
+
+    async fn blocking<R: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Inner) -> Result<R, StoreError> + Send + 'static,
+    ) -> Result<R, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let work = tokio::task::spawn_blocking(move || work(&inner));
+        work.await.map_err(StoreError::new)?
+    }
+}
+
+impl Inner {
+    /// Lets other servers see that this one is there, before they read of a task of its. The first time it also writes
+    /// down which tasks were lost with servers before it.
+    fn announce(&self) -> Result<(), StoreError> {
+        let mut runner = sync::lock(&self.runner);
+        if runner.is_none() {
+            *runner = Some(self.runners.announce(&self.name).map_err(StoreError::new)?);
+            for gone in self.runners.gone() {
+                self.lose(&gone)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a task was running on a server that is no more. Then that is written down.
+    fn is_lost(&self, task: &StoredTask) -> Result<bool, StoreError> {
+        let is_lost = !task.status.is_terminal()
+            && task.runner != self.name
+            && !self.runners.is_there(&task.runner);
+        if is_lost {
+            self.lose(&task.runner)?;
+        }
+        Ok(is_lost)
+    }
+
+    fn lose(&self, runner: &str) -> Result<(), StoreError> {
+        let error = ErrorObject::internal_error("the server stopped before the run was over");
+        let error = to_raw_value(&error).map_err(StoreError::new)?;
+        let lost = self.database.lose_tasks(runner, &error, now());
+        lost.map_err(StoreError::new)?;
+        self.runners.forget(runner);
+        Ok(())
+    }
+}
+
+/// Milliseconds since 1970.
+fn now() -> i64 {
+    let now = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    i64::try_from(now.as_millis()).unwrap_or(i64::MAX)
+}

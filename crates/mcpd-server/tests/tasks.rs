@@ -1,0 +1,527 @@
+//! Calls that go on in the background: as tasks for clients that know them, and as runs for models of those that don't.
+
+#![cfg(all(unix, feature = "database"))]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpd_server::{Connection, Database, Principal, Reply, Server, ToolNames};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::mpsc;
+use tokio::time::{sleep, timeout};
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A place with a database, and a gate that scripts wait for.
+struct Place(TempDir);
+
+impl Place {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn database(&self) -> PathBuf {
+        self.0.path().join("mcpd.db")
+    }
+
+    fn gate(&self) -> Value {
+        json!({"gate": self.0.path().join("gate")})
+    }
+
+    fn open_gate(&self) {
+        fs::write(self.0.path().join("gate"), "").unwrap();
+    }
+
+    /// A server with tasks.
+    async fn serve(&self) -> Client {
+        let server = scripts().tasks(Database::new(self.database())).runs();
+        Client::of(&server.start().unwrap()).await
+    }
+}
+
+fn scripts() -> mcpd_server::ServerBuilder {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts-tasks");
+    Server::builder().scripts(scripts).watch(false)
+}
+
+/// A client that knows tasks.
+struct Client {
+    server: Server,
+    connection: Connection,
+    messages: mpsc::Receiver<Bytes>,
+}
+
+impl Client {
+    async fn of(server: &Server) -> Self {
+        server.catalog_ready().await;
+        let (connection, messages) = Connection::open(server, ToolNames::Portable);
+        Self {
+            server: server.clone(),
+            connection,
+            messages,
+        }
+    }
+
+    /// The answer to a request of a client with these capabilities.
+    async fn ask_as(&self, capabilities: Value, method: &str, mut params: Value) -> Value {
+        params["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+        });
+        self.ask(json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}))
+            .await
+    }
+
+    async fn ask(&self, message: Value) -> Value {
+        let answer = match self.connection.receive(message.to_string().as_bytes()) {
+            Reply::Ready(answer) => Some(answer),
+            Reply::Pending(answer) => timeout(PATIENCE, answer).await.expect("an answer"),
+            Reply::Nothing => None,
+        };
+        serde_json::from_slice(&answer.expect("an answer")).unwrap()
+    }
+
+    #[track_caller]
+    fn result(answer: Value) -> Value {
+        assert!(answer["error"].is_null(), "{answer}");
+        answer["result"].clone()
+    }
+
+    async fn request(&self, method: &str, params: Value) -> Value {
+        Self::result(self.ask_as(knows_tasks(), method, params).await)
+    }
+
+    async fn refused(&self, method: &str, params: Value) -> i64 {
+        let answer = self.ask_as(knows_tasks(), method, params).await;
+        answer["error"]["code"].as_i64().unwrap_or_default()
+    }
+
+    async fn call(&self, tool: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
+    }
+
+    /// The id of the task that a call becomes.
+    async fn begin(&self, tool: &str, arguments: Value) -> String {
+        let created = self.call(tool, arguments).await;
+        assert_eq!(created["resultType"], "task", "{created}");
+        created["taskId"].as_str().unwrap().to_owned()
+    }
+
+    async fn get(&self, task: &str) -> Value {
+        self.request("tasks/get", json!({"taskId": task})).await
+    }
+
+    /// The task as soon as it has this status.
+    async fn until(&self, task: &str, status: &str) -> Value {
+        let reached = async {
+            loop {
+                let task = self.get(task).await;
+                if task["status"] == status {
+                    return task;
+                }
+                sleep(Duration::from_millis(10)).await;
+            }
+        };
+        match timeout(PATIENCE, reached).await {
+            Ok(task) => task,
+            Err(_) => panic!("not {status}: {}", self.get(task).await),
+        }
+    }
+
+    /// The text of the result of a tool, called in the words of 2025-06-18.
+    async fn old_call(&self, tool: &str, arguments: Value) -> String {
+        let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
+        let answer = self.ask(call).await;
+        let text = &Self::result(answer)["content"][0]["text"];
+        text.as_str().unwrap().to_owned()
+    }
+
+    async fn old_json(&self, tool: &str, arguments: Value) -> Value {
+        serde_json::from_str(&self.old_call(tool, arguments).await).unwrap()
+    }
+}
+
+fn knows_tasks() -> Value {
+    json!({"elicitation": {}, "extensions": {"io.modelcontextprotocol/tasks": {}}})
+}
+
+#[tokio::test]
+async fn a_call_goes_on_as_a_task_and_ends_with_its_result() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let created = client.call("gated", place.gate()).await;
+    assert_eq!(created["status"], "working");
+    assert_eq!(created["pollIntervalMs"], 1000);
+    assert_eq!(created["ttlMs"], 3_660_000);
+    for absent in ["result", "error", "inputRequests", "requestState", "task"] {
+        assert!(created[absent].is_null(), "{created}");
+    }
+    let id = created["taskId"].as_str().unwrap();
+    let task = client.get(id).await;
+    assert_eq!(task["resultType"], "complete");
+    assert_eq!(task["createdAt"], created["createdAt"]);
+    assert!(task["result"].is_null(), "{task}");
+
+    place.open_gate();
+    let task = client.until(id, "completed").await;
+    let result = &task["result"];
+    assert_eq!(result["resultType"], "complete");
+    assert_eq!(result["isError"], false);
+    let text = result["content"][0]["text"].as_str().unwrap();
+    assert!(text.ends_with("\nThe gate is open."), "{text}");
+}
+
+#[tokio::test]
+async fn a_call_that_is_over_soon_becomes_no_task() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let result = client.call("quick", json!({})).await;
+    assert_eq!(result["content"][0]["text"], "Hello!");
+    // Another takes its time.
+    let id = client.begin("patient", place.gate()).await;
+    place.open_gate();
+    client.until(&id, "completed").await;
+}
+
+#[tokio::test]
+async fn a_client_that_knows_no_tasks_waits_or_is_refused() {
+    let place = Place::new();
+    let client = place.serve().await;
+    place.open_gate();
+    let call = |tool: &str| json!({"name": tool, "arguments": place.gate()});
+    let answer = client
+        .ask_as(json!({}), "tools/call", call("patient"))
+        .await;
+    assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    let required = json!({"extensions": {"io.modelcontextprotocol/tasks": {}}});
+    let refused = client.ask_as(json!({}), "tools/call", call("gated")).await;
+    assert_eq!(refused["error"]["code"], -32021);
+    assert_eq!(refused["error"]["data"]["requiredCapabilities"], required);
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let params = json!({"taskId": "x", "inputResponses": {}});
+        let refused = client.ask_as(json!({}), method, params).await;
+        assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    }
+    let listen = json!({"notifications": {"taskIds": ["x"]}});
+    let refused = client
+        .ask_as(json!({}), "subscriptions/listen", listen)
+        .await;
+    assert_eq!(refused["error"]["code"], -32021, "{refused}");
+    // The older revisions have no such error, and no such methods.
+    let told = client.old_call("gated", place.gate()).await;
+    assert!(told.contains("runs_start"), "{told}");
+    let get = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "x"}});
+    assert_eq!(client.ask(get).await["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn without_a_database_nothing_is_promised() {
+    let place = Place::new();
+    let client = Client::of(&scripts().start().unwrap()).await;
+    place.open_gate();
+    let discovered = client.request("server/discover", json!({})).await;
+    assert!(discovered["capabilities"]["extensions"].is_null());
+    let result = client.call("gated", place.gate()).await;
+    assert_eq!(result["resultType"], "complete", "{result}");
+    assert_eq!(
+        client.refused("tasks/get", json!({"taskId": "x"})).await,
+        -32601
+    );
+}
+
+#[tokio::test]
+async fn where_a_task_can_not_be_written_down_the_caller_waits() {
+    let place = Place::new();
+    fs::create_dir(place.database()).unwrap();
+    let client = place.serve().await;
+    place.open_gate();
+    let result = client.call("gated", place.gate()).await;
+    assert_eq!(result["resultType"], "complete", "{result}");
+}
+
+#[tokio::test]
+async fn questions_are_asked_and_answered_through_the_task() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let id = client.begin("asking", json!({})).await;
+    let answer = |key: &str| json!({key: {"action": "accept", "content": {"x": key}}});
+    let update = |responses: Value| json!({"taskId": id, "inputResponses": responses});
+    let keys = |task: &Value| {
+        let questions = task["inputRequests"].as_object().unwrap();
+        questions.keys().cloned().collect::<Vec<_>>()
+    };
+    let task = client.until(&id, "input_required").await;
+    assert_eq!(keys(&task), ["a", "b"]);
+
+    let malformed = update(json!({"a": {"x": 1}}));
+    assert_eq!(client.refused("tasks/update", malformed).await, -32602);
+    let stranger = update(json!({"c": {"x": 1}}));
+    assert_eq!(
+        client.request("tasks/update", stranger).await["resultType"],
+        "complete"
+    );
+    client.request("tasks/update", update(answer("a"))).await;
+    let task = client.get(&id).await;
+    assert_eq!(task["status"], "input_required");
+    assert_eq!(keys(&task), ["b"]);
+    client.request("tasks/update", update(answer("b"))).await;
+
+    // No key is ever used twice.
+    let again = async {
+        loop {
+            let task = client.until(&id, "input_required").await;
+            if keys(&task) == ["a#2"] {
+                return;
+            }
+        }
+    };
+    timeout(PATIENCE, again).await.expect("the second question");
+    client.request("tasks/update", update(answer("a#2"))).await;
+    let task = client.until(&id, "completed").await;
+    let text = task["result"]["content"][0]["text"].as_str().unwrap();
+    assert_eq!(text, "a:action:accept,content:x:a#2");
+}
+
+#[tokio::test]
+async fn what_is_asked_at_once_is_asked_before_there_is_a_task() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let asked = client.call("early", place.gate()).await;
+    assert_eq!(asked["resultType"], "input_required", "{asked}");
+    let answered = json!({
+        "name": "early",
+        "arguments": place.gate(),
+        "inputResponses": {"name": {"action": "accept", "content": {"x": "y"}}},
+    });
+    let created = client.request("tools/call", answered).await;
+    assert_eq!(created["resultType"], "task", "{created}");
+    place.open_gate();
+    let id = created["taskId"].as_str().unwrap();
+    client.until(id, "completed").await;
+}
+
+#[tokio::test]
+async fn a_task_that_is_cancelled_ends_and_stays_so() {
+    let place = Place::new();
+    let client = place.serve().await;
+    for (tool, arguments, status) in [
+        ("gated", place.gate(), "working"),
+        ("asking", json!({}), "input_required"),
+    ] {
+        let id = client.begin(tool, arguments).await;
+        client.until(&id, status).await;
+        for _ in 0..2 {
+            let acknowledged = client.request("tasks/cancel", json!({"taskId": id})).await;
+            assert_eq!(acknowledged["resultType"], "complete");
+            assert!(acknowledged["status"].is_null());
+            client.until(&id, "cancelled").await;
+        }
+    }
+    // Nothing runs any more.
+    timeout(PATIENCE, client.server.shutdown()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failure_of_the_tool_is_a_result_and_an_error_of_the_protocol_is_none() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let id = client.begin("failing", json!({})).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(task["result"]["isError"], true, "{task}");
+    let id = client.begin("refused", json!({})).await;
+    let task = client.until(&id, "failed").await;
+    assert_eq!(task["error"], json!({"code": 7, "message": "not today"}));
+    assert_eq!(task["statusMessage"], "not today");
+    assert!(task["result"].is_null(), "{task}");
+}
+
+#[tokio::test]
+async fn a_result_that_is_too_large_to_keep_is_told_as_such() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let id = client.begin("huge", json!({})).await;
+    let task = client.until(&id, "completed").await;
+    assert_eq!(task["result"]["isError"], true);
+    let text = task["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("4194304 are kept at most"), "{text}");
+}
+
+#[tokio::test]
+async fn a_task_is_for_who_has_begun_it() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let id = client.begin("gated", place.gate()).await;
+    let (connection, messages) =
+        Connection::open_for(Principal::new("other"), &client.server, ToolNames::Portable);
+    let other = Client {
+        server: client.server.clone(),
+        connection,
+        messages,
+    };
+    for (method, id) in [
+        ("tasks/get", &*id),
+        ("tasks/update", &*id),
+        ("tasks/cancel", &*id),
+    ] {
+        let params = json!({"taskId": id, "inputResponses": {}});
+        assert_eq!(other.refused(method, params.clone()).await, -32602);
+        let params = json!({"taskId": "nobody's", "inputResponses": {}});
+        assert_eq!(client.refused(method, params).await, -32602);
+    }
+    assert_eq!(
+        other.old_json("runs_list", json!({})).await["runs"],
+        json!([])
+    );
+    assert_eq!(client.get(&id).await["status"], "working");
+}
+
+#[tokio::test]
+async fn a_restart_keeps_what_is_over_and_says_what_is_lost() {
+    let place = Place::new();
+    let first = place.serve().await;
+    let over = first.begin("failing", json!({})).await;
+    first.until(&over, "completed").await;
+    let lost = first.begin("gated", place.gate()).await;
+    let server = first.server.clone();
+    server.shutdown().await;
+    drop((first, server));
+
+    let second = place.serve().await;
+    assert_eq!(second.get(&over).await["status"], "completed");
+    let task = second.until(&lost, "failed").await;
+    assert_eq!(task["error"]["code"], -32603);
+    let message = "the server stopped before the run was over";
+    assert_eq!(task["error"]["message"], message);
+}
+
+#[tokio::test]
+async fn servers_that_share_a_database_leave_each_others_tasks_alone() {
+    let place = Place::new();
+    let (first, second) = (place.serve().await, place.serve().await);
+    let id = first.begin("asking", json!({})).await;
+    second.begin("gated", place.gate()).await;
+    second.until(&id, "input_required").await;
+    // What is wanted of a task may be said to either.
+    let responses = json!({
+        "a": {"action": "decline"},
+        "b": {"action": "decline"},
+    });
+    let update = json!({"taskId": id, "inputResponses": responses});
+    second.request("tasks/update", update).await;
+    let again = async {
+        while second.get(&id).await["inputRequests"]["a#2"].is_null() {
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    timeout(PATIENCE, again).await.expect("it goes on");
+    second.request("tasks/cancel", json!({"taskId": id})).await;
+    first.until(&id, "cancelled").await;
+}
+
+#[tokio::test]
+async fn a_listener_hears_of_its_tasks_alone() {
+    let place = Place::new();
+    let mut client = place.serve().await;
+    let id = client.begin("gated", place.gate()).await;
+    let other = client.begin("gated", place.gate()).await;
+    let params = json!({
+        "notifications": {"taskIds": [id, "nobody's"]},
+        "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": knows_tasks(),
+        },
+    });
+    let listen =
+        json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": params});
+    let Reply::Pending(listening) = client.connection.receive(listen.to_string().as_bytes()) else {
+        panic!("it goes on");
+    };
+    let listening = tokio::spawn(listening);
+    let mut heard = async || -> Value {
+        let message = timeout(PATIENCE, client.messages.recv()).await;
+        serde_json::from_slice(&message.expect("in time").expect("open")).unwrap()
+    };
+    let acknowledged = heard().await;
+    assert_eq!(
+        acknowledged["params"]["notifications"]["taskIds"],
+        json!([id])
+    );
+    let begun = heard().await;
+    assert_eq!(begun["method"], "notifications/tasks");
+    assert_eq!(begun["params"]["taskId"], *id);
+    assert_eq!(begun["params"]["status"], "working");
+    assert_eq!(
+        begun["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+        "l"
+    );
+    place.open_gate();
+    let ended = heard().await;
+    assert_eq!(ended["params"]["taskId"], *id);
+    assert_eq!(ended["params"]["status"], "completed");
+    assert_eq!(ended["params"]["result"]["isError"], false);
+    assert!(ended["params"]["resultType"].is_null(), "{ended}");
+    listening.abort();
+    client.until(&other, "completed").await;
+}
+
+#[tokio::test]
+async fn a_client_that_knows_no_tasks_has_tools_for_the_same() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let start = json!({"tool": "gated", "arguments": place.gate()});
+    let started = client.old_json("runs_start", start).await;
+    assert_eq!(started["tool"], "gated");
+    let run = json!({"run": started["run"]});
+    let printed = async {
+        loop {
+            let output = client.old_call("runs_output", run.clone()).await;
+            if output.contains("run of") {
+                return output;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let printed = timeout(PATIENCE, printed)
+        .await
+        .expect("what it has printed");
+    assert!(printed.starts_with("The run is not over."), "{printed}");
+    let status = client.old_json("runs_status", run.clone()).await;
+    assert_eq!(status["status"], "working");
+    assert_eq!(status["message"], "waiting");
+
+    place.open_gate();
+    let id = started["run"].as_str().unwrap();
+    client.until(id, "completed").await;
+    let output = client.old_call("runs_output", run.clone()).await;
+    assert!(output.ends_with("\nThe gate is open."), "{output}");
+    let listed = client.old_json("runs_list", json!({})).await;
+    assert_eq!(listed["runs"][0]["run"], started["run"]);
+    client.old_call("runs_stop", run).await;
+
+    let unknown = client.old_call("runs_status", json!({"run": "x"})).await;
+    assert!(unknown.contains("no such task"), "{unknown}");
+    let unknown = client.old_call("runs_start", json!({"tool": "x"})).await;
+    assert_eq!(unknown, "There is no tool `x`.");
+}
+
+#[tokio::test]
+async fn a_run_that_asks_has_nobody_to_answer() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let started = client
+        .old_json("runs_start", json!({"tool": "asking"}))
+        .await;
+    client
+        .until(started["run"].as_str().unwrap(), "failed")
+        .await;
+    let output = client
+        .old_call("runs_output", json!({"run": started["run"]}))
+        .await;
+    assert!(output.contains("client capability"), "{output}");
+}
