@@ -152,6 +152,8 @@ pub(crate) enum BuiltIn {
     /// Any command of a shell, written by a model; confined unless the configuration says otherwise
     #[value(name = "run_command")]
     RunCommand,
+    /// Five tools by which calls go on in the background, for clients that know of no tasks: runs_start, runs_list, runs_status, runs_output and runs_stop
+    Runs,
 }
 
 /// How scripts are found.

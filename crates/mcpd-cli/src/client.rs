@@ -5,7 +5,9 @@ use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Message, Notification, RequestId};
-use mcpd_protocol::{Interactive, LoggingLevel, Method, ProtocolVersion, meta};
+use mcpd_protocol::{
+    ClientCapabilities, Interactive, LoggingLevel, Method, ProtocolVersion, TASKS_EXTENSION, meta,
+};
 use mcpd_server::{Connection, Reply, Server, ToolNames};
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -71,7 +73,8 @@ where
 pub(crate) fn envelope(level: LoggingLevel) -> Box<RawValue> {
     let meta = json!({
         meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
-        meta::CLIENT_CAPABILITIES: {},
+        // It waits for whatever it has called, and a server that is asked once has no tasks.
+        meta::CLIENT_CAPABILITIES: ClientCapabilities::of_extension(TASKS_EXTENSION),
         meta::CLIENT_INFO: {"name": "mcpd", "version": env!("CARGO_PKG_VERSION")},
         meta::LOG_LEVEL: level,
         meta::PROGRESS_TOKEN: 1,

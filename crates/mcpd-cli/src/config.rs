@@ -75,7 +75,7 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
     let mut limits = limits(&options.limits);
     limits.keep = DEFAULT_KEEP;
     let running = running_by(file, &options.confinement, limits, &probes).await?;
-    let server = server(options.roots.all(), &options.scanning, running);
+    let server = with_tasks(server(options.roots.all(), &options.scanning, running));
     let mut server = enabled(server, &options.enabling, file)?
         .watch(!options.no_watch)
         .page_size(options.page_size)
@@ -106,13 +106,28 @@ fn server<'a>(
     }
 }
 
+/// The same with calls that go on in the background, and outlive this process as far as they are over.
+fn with_tasks(server: ServerBuilder) -> ServerBuilder {
+    match directories::database() {
+        // On a connection of its own, which no scan keeps busy.
+        Ok(file) => server.tasks(Database::new(file)),
+        Err(_) => server,
+    }
+}
+
 /// The same with the tools that are wanted of those that mcpd brings along.
 fn enabled(
     server: ServerBuilder,
     enabling: &Enabling,
     file: &File,
 ) -> anyhow::Result<ServerBuilder> {
-    if !enabling.enable.contains(&BuiltIn::RunCommand) {
+    let is_wanted = |tool| enabling.enable.contains(&tool);
+    let server = if is_wanted(BuiltIn::Runs) {
+        server.runs()
+    } else {
+        server
+    };
+    if !is_wanted(BuiltIn::RunCommand) {
         return Ok(server);
     }
     Ok(server.run_command(run_command::run_command(file, enabling)?))

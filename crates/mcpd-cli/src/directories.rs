@@ -26,7 +26,7 @@ pub(crate) fn config() -> Option<PathBuf> {
         .map(|base| base.config_dir().join("mcpd"))
 }
 
-/// What can be made again: the database. Without a home directory nothing is remembered.
+/// What can be done without: the database. Without a home directory nothing is remembered.
 pub(crate) fn database() -> anyhow::Result<PathBuf> {
     Ok(state()?.join("mcpd.db"))
 }

@@ -95,7 +95,7 @@ impl Run {
 async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> {
     let tasks = served(&context)?;
     let server = context.server().clone();
-    let catalog = server.catalog();
+    let catalog = server.catalog_for(&context.request().principal);
     let tool = catalog
         .tool(&start.tool)
         .ok_or_else(|| format!("There is no tool `{}`.", start.tool))?;

@@ -103,6 +103,14 @@ pub(super) enum Missing {
     Refuse,
 }
 
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Task {
+    Never,
+    Auto,
+    Required,
+}
+
 /// One of `[[tool]]`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -113,6 +121,7 @@ pub(super) struct ToolTable {
     pub(super) timeout: Option<Seconds>,
     pub(super) concurrency: Option<NonZeroUsize>,
     pub(super) redact: Option<bool>,
+    pub(super) task: Option<Task>,
     #[serde(default)]
     pub(super) env: BTreeMap<Spanned<String>, Spanned<Source>>,
 }

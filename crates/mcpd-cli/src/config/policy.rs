@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Executor, Limits, Sandbox};
+use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
 use toml::Spanned;
 
@@ -216,6 +217,13 @@ async fn rule(
     }
     if let Some(redact) = table.redact {
         rule = rule.redact(redact);
+    }
+    if let Some(task) = table.task {
+        rule = rule.task(match task {
+            file::Task::Never => TaskSupport::Never,
+            file::Task::Auto => TaskSupport::Auto,
+            file::Task::Required => TaskSupport::Required,
+        });
     }
     for (name, source) in &table.env {
         check_name(file, name, false)?;
