@@ -24,6 +24,7 @@ fn help_shows_the_commands_and_examples() {
       compile   Print what files describe as definitions for models and their APIs
       catalog   Show or forget what is remembered of scripts
       token     Make tokens for clients over HTTP
+      audit     Read the audit log
       doctor    Find out what this machine can enforce
       basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)
@@ -50,7 +51,7 @@ fn help_shows_the_commands_and_examples() {
 
     Exit codes:
       0    all went well
-      1    wrong usage, a command that could not be carried out, or `check` found errors
+      1    wrong usage, a command that could not be carried out, or `check` or `audit` found faults
       5    the tool failed, or there is no such tool
       130  a call was interrupted
     ");

@@ -30,7 +30,7 @@ Examples:
 
 Exit codes:
   0    all went well
-  1    wrong usage, a command that could not be carried out, or `check` found errors
+  1    wrong usage, a command that could not be carried out, or `check` or `audit` found faults
   5    the tool failed, or there is no such tool
   130  a call was interrupted"
 )]
@@ -65,6 +65,8 @@ pub(crate) enum Command {
     Catalog(Catalog),
     /// Make tokens for clients over HTTP.
     Token(TokenCommand),
+    /// Read the audit log.
+    Audit(Audit),
     /// Find out what this machine can enforce.
     Doctor(Doctor),
     /// Run a BASIC program.
@@ -637,6 +639,84 @@ pub(crate) enum TokenAction {
         /// What the client is called.
         name: String,
     },
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Examples:
+  mcpd audit verify
+  mcpd audit tail --follow
+  mcpd audit grep --tool math/add --outcome time-limit --since 2h")]
+pub(crate) struct Audit {
+    #[command(subcommand)]
+    pub(crate) action: AuditAction,
+    /// The log [default: that of the configuration]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// The configuration, mcpd.toml
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "MCPD_CONFIG",
+        hide_env_values = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum AuditAction {
+    /// Find out whether records were changed, removed or moved; then the exit code is 1.
+    Verify {
+        /// Also look for the record with this hash, as an earlier `verify` has told it: without it the end of the log
+        /// is gone, or all of it was written anew.
+        #[arg(long)]
+        hash: Option<String>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show the last records.
+    Tail(AuditTail),
+    /// Find records; the exit code is 1 if there are none.
+    Grep(AuditGrep),
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AuditTail {
+    /// How many.
+    #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 10)]
+    pub(crate) lines: usize,
+    /// Go on with those that are written.
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// Print the records as they are in the log.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct AuditGrep {
+    /// Only records with this text somewhere.
+    pub(crate) text: Option<String>,
+    /// Only those of this tool, prompt or resource: its path, or what a call has named.
+    #[arg(long)]
+    pub(crate) tool: Option<String>,
+    /// Only those of this caller.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) principal: Option<String>,
+    /// Only those that ended so, such as `success`, `time-limit` or `denied`.
+    #[arg(long)]
+    pub(crate) outcome: Option<String>,
+    /// Only those from this time on, such as `2026-11-22`, `2026-11-22T10:30` or, two hours ago, `2h`.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+    /// Only those before this time.
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+    /// Print the records as they are in the log.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -16,6 +16,7 @@ use crate::output;
 use crate::signals::Termination;
 use crate::suggest;
 
+mod audit;
 mod basic;
 mod call;
 mod catalog;
@@ -50,6 +51,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Compile(compile) => compile::run(compile).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Token(token) => token::run(&token),
+            Command::Audit(audit) => audit::run(audit),
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::Basic(basic) => basic::run(&basic),
         }

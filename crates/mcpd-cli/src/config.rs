@@ -11,12 +11,15 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Options, Token};
-use mcpd_server::{DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder};
+use mcpd_server::{
+    Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder,
+};
 
 use self::file::File;
 use crate::args::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, kit, token};
 
+mod audit;
 mod clients;
 mod file;
 mod interpreters;
@@ -81,6 +84,9 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
         .page_size(options.page_size)
         .probes(probes)
         .executor(executor);
+    if let Some(audit) = audit::audit(file)? {
+        server = server.audit(audit);
+    }
     if options.kit {
         server = kit::add(server, file.kit()?);
     }
@@ -186,6 +192,16 @@ async fn running_by(
         policy: policy::policy(file, flags, limits, executor).await?,
         interpreters: interpreters::interpreters(file)?,
     })
+}
+
+/// The audit log of commands that answer others and end.
+pub(crate) fn audit(config: Option<&Path>) -> anyhow::Result<Option<Audit>> {
+    audit::audit(&file(config, &[Path::new("")])?)
+}
+
+/// Where the audit log is.
+pub(crate) fn audit_log(config: Option<&Path>) -> anyhow::Result<PathBuf> {
+    audit::path(&file(config, &[Path::new("")])?)
 }
 
 /// What runs the scripts that are no programs, as the configuration says that is found without flags.

@@ -10,7 +10,7 @@ use std::process;
 pub(crate) enum ExitCode {
     /// The command did what it was asked to.
     Success = 0,
-    /// The command line is wrong, mcpd could not do its job, or `check` found errors.
+    /// The command line is wrong, mcpd could not do its job, or `check` or `audit` found faults.
     Failure = 1,
     /// The parameters of a BASIC program are none; as scripts say it.
     BadRequest = 2,

@@ -149,6 +149,12 @@ impl Audit {
         self.inner.state.is_failing.load(Ordering::Relaxed)
     }
 
+    /// Whether calls are refused at the moment, because they can't be recorded.
+    #[must_use]
+    pub fn is_refusing(&self) -> bool {
+        self.is_failing() && self.options().mode == Mode::Require
+    }
+
     /// A place in the queue, if there is one left.
     fn reserve(&self) -> Option<mpsc::OwnedPermit<Entry>> {
         self.inner.queue.clone().try_reserve_owned().ok()

@@ -5,19 +5,24 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, ClientCapabilities, DetailedTask, JsonObject, TaskStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::value::to_raw_value;
+use serde_json::value::{RawValue, to_raw_value};
 use std::sync::Arc;
 
 use crate::ServerBuilder;
+use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::native::{CallContext, Json};
 use crate::tasks::{self, StoredTask, Tasks};
+use crate::tool::Tool;
+
+/// The name of the tool that starts others.
+const START: &str = "runs_start";
 
 /// The server, with these tools.
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .tool(
-            "runs_start",
+            START,
             "Starts a tool in the background and returns at once with the id of the run. For tools that take longer than a request may: follow the run with runs_status, and fetch its result with runs_output.",
             start,
         )
@@ -48,6 +53,21 @@ struct Start {
     /// The arguments of the tool.
     #[serde(default)]
     arguments: JsonObject,
+}
+
+/// The tool that a call of `tool` starts, if that is what this one is for.
+pub(crate) fn started<'a>(
+    tool: &Tool,
+    arguments: Option<&RawValue>,
+    catalog: &'a Catalog,
+) -> Option<&'a Arc<Tool>> {
+    #[derive(Deserialize)]
+    struct Named {
+        tool: String,
+    }
+    let arguments = arguments.filter(|_| tool.file().is_none() && tool.path().as_str() == START)?;
+    let named: Named = serde_json::from_str(arguments.get()).ok()?;
+    catalog.tool(&named.tool)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

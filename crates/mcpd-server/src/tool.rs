@@ -256,6 +256,7 @@ impl Tool {
         if let Some(access) = context.principal.access()
             && let Err(reason) = access.judge(&self.path, arguments, &self.definition.input_schema)
         {
+            context.trail.ended_as("denied");
             return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
         }
         match &self.body {

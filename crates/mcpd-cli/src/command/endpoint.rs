@@ -35,7 +35,7 @@ fn request() -> Result<Request, Fault> {
 
 async fn serve(args: Endpoint, logging: &Logging, request: Request) -> anyhow::Result<ExitCode> {
     let limits = config::limits(&args.limits);
-    let server = config::asked(
+    let mut server = config::asked(
         args.roots.all(),
         &Enabling::default(),
         &args.scanning,
@@ -43,6 +43,9 @@ async fn serve(args: Endpoint, logging: &Logging, request: Request) -> anyhow::R
         limits,
     )
     .await?;
+    if let Some(audit) = config::audit(args.confinement.config.as_deref())? {
+        server = server.audit(audit);
+    }
     with_server(server, async |server| {
         print(answer(server, logging, request).await)
     })

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -39,6 +39,8 @@ pub(super) struct Tables {
     pub(super) kit: KitTable,
     #[serde(default)]
     pub(super) run_command: RunCommandTable,
+    #[serde(default)]
+    pub(super) audit: AuditTable,
 }
 
 /// `[kit]`: the window of a Script Kit.
@@ -158,6 +160,36 @@ pub(super) struct RunCommandTable {
     pub(super) shell: Option<Vec<String>>,
     pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
     pub(super) deny: Option<Vec<Spanned<String>>>,
+}
+
+/// `[audit]`: the log of what was called.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AuditTable {
+    pub(super) mode: AuditMode,
+    pub(super) args: AuditArguments,
+    pub(super) path: Option<PathBuf>,
+    pub(super) max_size: Option<Amount>,
+    pub(super) keep: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AuditMode {
+    Require,
+    #[default]
+    BestEffort,
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AuditArguments {
+    None,
+    Names,
+    Hash,
+    #[default]
+    Full,
 }
 
 /// The file, with what it takes to point into it.
@@ -284,6 +316,7 @@ fn words(message: &str) -> String {
             .replace('\n', "; ")
             .replace("a sequence", "an array")
             .replace("a nonzero usize", "a whole number above 0")
+            .replace("a nonzero u32", "a whole number above 0")
             .replace("u64", "a whole number");
     }
     let mut names = message.split('`').skip(1).step_by(2);

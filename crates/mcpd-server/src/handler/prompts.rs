@@ -20,7 +20,10 @@ pub(crate) fn get(
     let params: GetPromptRequestParams = request.parse_params()?;
     let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
-        context.trail.ended_as("unknown-prompt");
+        let is_there = server.catalog().prompt(&params.name).is_some();
+        context
+            .trail
+            .ended_as(if is_there { "denied" } else { "unknown-prompt" });
         ErrorObject::invalid_params(format!(
             "unknown prompt `{}`; prompts/list has the names",
             params.name

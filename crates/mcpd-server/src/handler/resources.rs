@@ -14,7 +14,7 @@ use crate::Server;
 use crate::archive::Output;
 use crate::audit::trail::Trail;
 use crate::call::{self, Call};
-use crate::catalog::{ReadError, Source, StaticFile};
+use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
@@ -52,11 +52,25 @@ pub(crate) fn read(
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
+        if let Some(script) = script_of(&server.catalog(), &params.uri) {
+            context.trail.names(&script.path, Some(&script.spec));
+            context.trail.ended_as("denied");
+        }
         let wire = context.version.wire();
         return Err(ErrorObject::resource_not_found(&params.uri, wire));
     };
     let arguments = call::arguments(values);
     run(server, template.script(), Some(&arguments), params, context)
+}
+
+/// The script that makes the resource at `uri`, if one does.
+fn script_of(catalog: &Catalog, uri: &str) -> Option<Arc<Script>> {
+    let script = match catalog.resource(uri).map(|resource| resource.source()) {
+        Some(Source::State(script) | Source::Script(script)) => script,
+        Some(Source::File(_) | Source::Native(..)) => return None,
+        None => catalog.template_of(uri)?.0.script(),
+    };
+    Some(Arc::clone(script))
 }
 
 /// Runs the script that a resource is. One whose variables are not what the script wants is refused in so

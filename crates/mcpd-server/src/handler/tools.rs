@@ -10,7 +10,7 @@ use crate::Server;
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
-use crate::tasks;
+use crate::{runs, tasks};
 
 /// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
 /// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
@@ -23,13 +23,19 @@ pub(crate) fn call(
     let params: CallToolRequestParams = request.parse_params()?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
-        context.trail.ended_as("unknown-tool");
+        // The caller can't tell the one from the other.
+        let is_there = server.catalog().tool(&params.name).is_some();
+        context
+            .trail
+            .ended_as(if is_there { "denied" } else { "unknown-tool" });
         ErrorObject::invalid_params(format!(
             "unknown tool `{}`; tools/list has the names",
             params.name
         ))
     })?;
-    let spec = tool.script().map(|script| &script.spec);
+    // What `runs_start` is given may be a secret of the tool that it starts.
+    let started = runs::started(tool, params.arguments.as_deref(), &catalog);
+    let spec = started.unwrap_or(tool).script().map(|script| &script.spec);
     context.trail.names(tool.path(), spec);
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;

@@ -16,6 +16,7 @@ use super::reply::{self, Body};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use crate::Server;
+use crate::audit::Audit;
 use crate::catalog::ToolNames;
 use crate::principal::Principal;
 
@@ -133,8 +134,14 @@ impl Router {
             return reply::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
         }
         let catalog = self.server.catalog();
-        let body = json!({
-            "status": "ok",
+        let audit = self.server.audit();
+        let (status, word) = if audit.is_some_and(Audit::is_refusing) {
+            (StatusCode::SERVICE_UNAVAILABLE, "refusing calls")
+        } else {
+            (StatusCode::OK, "ok")
+        };
+        let mut body = json!({
+            "status": word,
             "tools": catalog.tools().len(),
             "prompts": catalog.prompts().len(),
             "resources": catalog.resources().len(),
@@ -142,6 +149,9 @@ impl Router {
             "unusable": catalog.scan().unusable.len(),
             "conflicts": catalog.conflicts().len(),
         });
-        reply::json(StatusCode::OK, body.to_string())
+        if let Some(audit) = audit {
+            body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost()});
+        }
+        reply::json(status, body.to_string())
     }
 }

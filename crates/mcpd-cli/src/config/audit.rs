@@ -1,0 +1,55 @@
+//! The audit log that `mcpd.toml` wants: there is one unless it says otherwise.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use mcpd_server::Audit;
+use mcpd_server::audit::{Arguments, Mode, Options};
+
+use super::file::{self, File};
+use crate::directories;
+
+/// The log for whoever serves others, if there is to be one.
+///
+/// # Errors
+///
+/// There is no place for it, but there must be, or the system refuses a thread.
+pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
+    let table = &file.tables.audit;
+    let mut options = Options::default();
+    options.arguments = match table.args {
+        file::AuditArguments::None => Arguments::None,
+        file::AuditArguments::Names => Arguments::Names,
+        file::AuditArguments::Hash => Arguments::Hash,
+        file::AuditArguments::Full => Arguments::Full,
+    };
+    options.max_size = table.max_size.map_or(options.max_size, |amount| amount.0);
+    options.keep = table.keep.unwrap_or(options.keep);
+    options.mode = match table.mode {
+        file::AuditMode::Require => Mode::Require,
+        file::AuditMode::BestEffort => Mode::BestEffort,
+        file::AuditMode::Off => return Ok(None),
+    };
+    let path = match path(file) {
+        Err(error) if options.mode == Mode::BestEffort => {
+            tracing::warn!("there is no audit log: failed to {error:#}");
+            return Ok(None);
+        }
+        path => path?,
+    };
+    Audit::new(path, options)
+        .map(Some)
+        .context("start the thread of the audit log")
+}
+
+/// Where the log is.
+///
+/// # Errors
+///
+/// Nobody has said, and there is no home directory.
+pub(super) fn path(file: &File) -> anyhow::Result<PathBuf> {
+    match &file.tables.audit.path {
+        Some(path) => Ok(file.absolute(path)),
+        None => Ok(directories::state()?.join("logs/mcp-audit.jsonl")),
+    }
+}
