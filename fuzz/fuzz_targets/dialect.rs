@@ -39,7 +39,7 @@ fuzz_target!(|input: (u8, &str)| {
         }
         assert_eq!(described.parsed.spec.is_none(), has_errors);
         if let Some(spec) = described.parsed.spec {
-            spec.input_schema();
+            let _ = spec.input_schema();
             let _ = spec.invocation(None);
         }
     }

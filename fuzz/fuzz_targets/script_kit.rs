@@ -16,7 +16,7 @@ fuzz_target!(|text: &[u8]| {
                 assert!(span.start <= span.end && span.end <= text.len(), "{diagnostic:?}");
             }
             if let Some(spec) = described.parsed.spec {
-                spec.input_schema();
+                let _ = spec.input_schema();
             }
         }
     }
