@@ -465,15 +465,17 @@ async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
         .expect("starts");
     let port = listen(server.clone()).await;
     let health = async || exchange(port, &complete("GET /health")).await;
+    let ready = async || exchange(port, &complete("GET /ready")).await;
     let starting = health().await;
-    assert!(starting.starts_with("HTTP/1.1 503"), "{starting}");
+    assert!(starting.starts_with("HTTP/1.1 200"), "{starting}");
+    assert!(ready().await.starts_with("HTTP/1.1 503"));
     assert!(starting.ends_with(r#"{"status":"starting"}"#), "{starting}");
     std::fs::write(scripts.path().join(".go"), "").expect("written");
     server.catalog_ready().await;
-    let ready = health().await;
-    assert!(ready.starts_with("HTTP/1.1 200"), "{ready}");
+    assert!(ready().await.starts_with("HTTP/1.1 200"));
+    let health = health().await;
     let counts = r#""tools":1,"prompts":0,"resources":0,"faulty":0,"unusable":1,"conflicts":0"#;
-    assert!(ready.contains(counts), "{ready}");
+    assert!(health.contains(counts), "{health}");
 }
 
 /// What comes after its request can't hide that a client is gone.

@@ -21,6 +21,7 @@ use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
 mod auth;
 mod cors;
+mod event_stream;
 mod events;
 mod guard;
 mod headers;

@@ -21,10 +21,14 @@ pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 /// The stream of one response.
 pub(super) struct Events {
     first: Option<Frame<Bytes>>,
+    write: Write,
     notifications: mpsc::Receiver<Bytes>,
     answer: State,
     keep_alive: Interval,
 }
+
+/// How a message is written, if it is.
+type Write = fn(&[u8]) -> Option<Bytes>;
 
 enum State {
     Pending(Answer),
@@ -40,27 +44,39 @@ impl Events {
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        Self::with_first(first.as_deref().map(event), notifications, answer)
+        let first = first.as_deref().and_then(event);
+        Self::with_first(first, event, notifications, answer)
+    }
+
+    /// A stream of what `write` makes of `notifications`, then of `answer`.
+    pub(super) fn written_by(
+        write: Write,
+        notifications: mpsc::Receiver<Bytes>,
+        answer: Answer,
+    ) -> Self {
+        Self::with_first(None, write, notifications, answer)
     }
 
     /// The same after an event that is written already.
     pub(super) fn starting_with(
-        event: Bytes,
+        first: Bytes,
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        Self::with_first(Some(Frame::data(event)), notifications, answer)
+        Self::with_first(Some(first), event, notifications, answer)
     }
 
     fn with_first(
-        first: Option<Frame<Bytes>>,
+        first: Option<Bytes>,
+        write: Write,
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
         let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            first,
+            first: first.map(Frame::data),
+            write,
             notifications,
             answer: State::Pending(answer),
             keep_alive,
@@ -86,11 +102,14 @@ impl Body for Events {
         {
             this.answer = State::Known(known);
         }
-        if let Poll::Ready(Some(notification)) = this.notifications.poll_recv(cx) {
-            return Poll::Ready(Some(Ok(event(&notification))));
+        while let Poll::Ready(Some(notification)) = this.notifications.poll_recv(cx) {
+            if let Some(written) = (this.write)(&notification) {
+                return Poll::Ready(Some(Ok(Frame::data(written))));
+            }
         }
         if let State::Known(answer) = &mut this.answer {
-            return Poll::Ready(answer.take().map(|answer| Ok(event(&answer))));
+            let written = answer.take().and_then(|answer| (this.write)(&answer));
+            return Poll::Ready(written.map(|written| Ok(Frame::data(written))));
         }
         ready!(this.keep_alive.poll_tick(cx));
         Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\r\n\r\n")))))
@@ -98,12 +117,9 @@ impl Body for Events {
 }
 
 /// One message as one event.
-fn event(message: &[u8]) -> Frame<Bytes> {
-    Frame::data(
-        [b"event: message\ndata: ", message, b"\n\n"]
-            .concat()
-            .into(),
-    )
+fn event(message: &[u8]) -> Option<Bytes> {
+    let written = [b"event: message\ndata: ", message, b"\n\n"].concat();
+    Some(written.into())
 }
 
 impl fmt::Debug for Events {

@@ -157,7 +157,7 @@ impl Router {
                 reply::json(status, body)
             }
             Handled::Later(result) => {
-                let answer = async move { stateless_answer(&id, result.await) };
+                let answer = async move { Some(stateless_answer(&id, result.await)) };
                 respond(head, notifications, attached(answer, head.client.peer)).await
             }
         }
@@ -418,15 +418,15 @@ async fn respond(
 
 /// The answer of a request that ends when its client hangs up. A task of its own all the same: a run
 /// must meet its limits whether or not its client reads.
-fn attached(
-    answer: impl Future<Output = (StatusCode, Bytes)> + Send + 'static,
+pub(super) fn attached<T: Send + 'static>(
+    answer: impl Future<Output = Option<T>> + Send + 'static,
     peer: &Peer,
-) -> AnswerWithStatus {
+) -> Pin<Box<dyn Future<Output = Option<T>> + Send>> {
     let running = AbortOnDropHandle::new(tokio::spawn(answer));
     let peer = peer.clone();
     Box::pin(async move {
         tokio::select! {
-            answer = running => answer.ok(),
+            answer = running => answer.ok().flatten(),
             () = peer.hung_up() => None,
         }
     })

@@ -9,12 +9,12 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::Options;
-use super::cors;
 use super::guard::Guard;
 use super::peer::Peer;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
 use super::sse::{self, Streams};
+use super::{cors, event_stream};
 use crate::Server;
 use crate::audit::Audit;
 use crate::catalog::ToolNames;
@@ -69,8 +69,10 @@ impl Router {
     }
 
     async fn admitted(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
-        if request.uri().path() == "/health" {
-            return self.health(request.method());
+        match request.uri().path() {
+            "/health" => return self.health(request.method()),
+            "/ready" => return self.ready(request.method()),
+            _ => {}
         }
         let principal = match self.guard.identify(request.headers(), peer.address()) {
             Ok(principal) => principal,
@@ -81,6 +83,9 @@ impl Router {
             "/mcp" => self.endpoint(request, ToolNames::Portable, &client).await,
             // The names these two list are promised to their users as paths.
             "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, &client).await,
+            path if path.starts_with(event_stream::PREFIX) => {
+                self.event_stream(request, &client).await
+            }
             path => match &self.streams {
                 Some(streams) if path == sse::STREAM => {
                     self.open_stream(streams, request.method(), client.principal)
@@ -123,15 +128,31 @@ impl Router {
         streams.open(&self.server, names, principal)
     }
 
-    /// Whether there is something to serve yet, and how much is not as it should be. No names: this
-    /// answer is for everybody.
+    /// Whether requests are answered at once: there is something to serve, and the server does not end.
+    fn ready(&self, method: &Method) -> Response<Body> {
+        if *method != Method::GET {
+            return reply::not_allowed("GET");
+        }
+        if self.server.stopping().is_cancelled() {
+            reply::text(StatusCode::SERVICE_UNAVAILABLE, "the server ends")
+        } else if self.server.catalog_is_ready() {
+            reply::text(StatusCode::OK, "ready")
+        } else {
+            reply::text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "the scripts are being asked",
+            )
+        }
+    }
+
+    /// That the server is alive, and how much is not as it should be. No names: this answer is for everybody.
     fn health(&self, method: &Method) -> Response<Body> {
         if *method != Method::GET {
             return reply::not_allowed("GET");
         }
         if !self.server.catalog_is_ready() {
             let body = json!({"status": "starting"});
-            return reply::json(StatusCode::SERVICE_UNAVAILABLE, body.to_string());
+            return reply::json(StatusCode::OK, body.to_string());
         }
         let catalog = self.server.catalog();
         let audit = self.server.audit();

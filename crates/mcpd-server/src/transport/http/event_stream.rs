@@ -1,0 +1,272 @@
+//! One call as a stream of events, `POST /events/TOOL`, for clients that know no MCP: `progress`, `output`, `error` and
+//! `complete`, each with one JSON object.
+
+use bytes::Bytes;
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use mcpd_protocol::jsonrpc::{self, Message, Notification, RequestId};
+use mcpd_protocol::{LoggingLevel, ProtocolVersion, meta};
+use percent_encoding::percent_decode_str;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::events::Events;
+use super::post;
+use super::reply::{self, Body};
+use super::router::{Client, Router};
+use crate::catalog::ToolNames;
+use crate::connection::{Connection, Reply};
+use crate::wire::Transport;
+
+/// What the paths begin with.
+pub(super) const PREFIX: &str = "/events/";
+
+impl Router {
+    /// Calls the tool that `request` names with the arguments that are its body.
+    pub(super) async fn event_stream(
+        &self,
+        request: Request<Incoming>,
+        client: &Client<'_>,
+    ) -> Response<Body> {
+        if *request.method() != Method::POST {
+            return reply::not_allowed("POST");
+        }
+        let path = request.uri().path();
+        let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
+        let name = name.decode_utf8_lossy().into_owned();
+        let body = match post::body(request, self.max_message).await {
+            Ok((_, body)) => body,
+            Err(response) => return *response,
+        };
+        let Some(message) = call(&name, &body) else {
+            let reason = "the body must be a JSON object, the arguments of the tool";
+            return reply::text(StatusCode::BAD_REQUEST, reason);
+        };
+        self.server.catalog_ready().await;
+        let catalog = self.server.catalog_for(&client.principal);
+        if catalog.tool(&name).is_none() {
+            return reply::text(StatusCode::NOT_FOUND, "there is no such tool");
+        }
+        let (connection, messages) = Connection::open_over(
+            Transport::Http,
+            client.principal.clone(),
+            &self.server,
+            ToolNames::Path,
+        );
+        let answer = async move {
+            // It keeps the way open that the messages take.
+            let connection = connection;
+            match connection.receive(&message) {
+                Reply::Ready(answer) => Some(answer),
+                Reply::Pending(answer) => answer.await,
+                Reply::Nothing => None,
+            }
+        };
+        let answer = post::attached(answer, client.peer);
+        reply::events(Events::written_by(write, messages, answer))
+    }
+}
+
+/// The request of MCP that asks for the same, if `body` is an object.
+fn call(name: &str, body: &[u8]) -> Option<Vec<u8>> {
+    let body = match body.trim_ascii() {
+        [] => b"{}",
+        body => body,
+    };
+    let arguments: &RawValue = serde_json::from_slice(body).ok()?;
+    if !arguments.get().starts_with('{') {
+        return None;
+    }
+    let params = Params {
+        name,
+        arguments,
+        meta: json!({
+            meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
+            meta::CLIENT_CAPABILITIES: {},
+            meta::LOG_LEVEL: LoggingLevel::Debug,
+            meta::PROGRESS_TOKEN: 1,
+        }),
+    };
+    jsonrpc::request(&RequestId::from(1), "tools/call", &params).ok()
+}
+
+#[derive(serde::Serialize)]
+struct Params<'a> {
+    name: &'a str,
+    arguments: &'a RawValue,
+    #[serde(rename = "_meta")]
+    meta: Value,
+}
+
+/// A message of MCP as events; nothing of what another message says, too.
+fn write(message: &[u8]) -> Option<Bytes> {
+    match Message::decode(message).ok()? {
+        Message::Notification(notification) => notified(&notification),
+        Message::Response(response) => Some(match response.outcome {
+            Ok(result) => completed(result),
+            Err(error) => {
+                let failed = json!({"message": error.message, "code": error.code});
+                [
+                    event("error", &failed),
+                    event("complete", &json!({"success": false})),
+                ]
+                .concat()
+            }
+        }),
+        Message::Request(_) => None,
+    }
+    .map(Bytes::from)
+}
+
+fn completed(result: &RawValue) -> Vec<u8> {
+    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
+    let failed = result["isError"] == true;
+    let complete = event("complete", &json!({"success": !failed, "result": result}));
+    if !failed {
+        return complete;
+    }
+    let blocks = result["content"].as_array().into_iter().flatten();
+    let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    let failed = json!({"message": texts.join("\n")});
+    [event("error", &failed), complete].concat()
+}
+
+#[derive(Deserialize)]
+struct Progress {
+    progress: f64,
+    total: Option<f64>,
+    message: Option<String>,
+    #[serde(default, rename = "_meta")]
+    meta: Value,
+}
+
+#[derive(Deserialize)]
+struct Logged {
+    level: Value,
+    data: Value,
+    #[serde(default, rename = "_meta")]
+    meta: Value,
+}
+
+fn notified(notification: &Notification<'_>) -> Option<Vec<u8>> {
+    let params = notification.params?.get();
+    match &*notification.method {
+        "notifications/progress" => {
+            let Progress {
+                progress,
+                total,
+                message,
+                meta,
+            } = serde_json::from_str(params).ok()?;
+            // A line that was printed is an output.
+            if meta.get("mcpd/stream").is_some() {
+                return None;
+            }
+            let mut data = json!({"message": message.unwrap_or_default()});
+            if meta.get("mcpd/heartbeat").is_none() {
+                data["progress"] = number(match total {
+                    Some(total) if total > 0.0 => (progress / total * 100.0).round(),
+                    _ => progress,
+                });
+            }
+            Some(event("progress", &data))
+        }
+        "notifications/message" => {
+            let Logged { level, data, meta } = serde_json::from_str(params).ok()?;
+            let data = match meta.get("mcpd/stream") {
+                Some(stream) => json!({"text": data, "stream": stream}),
+                None => json!({"text": data, "level": level}),
+            };
+            Some(event("output", &data))
+        }
+        _ => None,
+    }
+}
+
+/// Whole numbers without a point.
+fn number(value: f64) -> Value {
+    if value.fract() == 0.0 && value.abs() < 9e15 {
+        json!(value as i64)
+    } else {
+        json!(value)
+    }
+}
+
+fn event(name: &str, data: &Value) -> Vec<u8> {
+    format!("event: {name}\ndata: {data}\n\n").into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(message: &Value, expected: &str) {
+        let written = write(message.to_string().as_bytes()).unwrap_or_default();
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+    }
+
+    fn notification(method: &str, params: &Value) -> Value {
+        json!({"jsonrpc": "2.0", "method": method, "params": params})
+    }
+
+    #[test]
+    fn progress_is_a_percentage_where_the_whole_is_known() {
+        let progress = |params| notification("notifications/progress", &params);
+        check(
+            &progress(json!({"progressToken": 1, "progress": 3, "total": 6, "message": "working"})),
+            "event: progress\ndata: {\"message\":\"working\",\"progress\":50}\n\n",
+        );
+        check(
+            &progress(json!({"progressToken": 1, "progress": 2.5})),
+            "event: progress\ndata: {\"message\":\"\",\"progress\":2.5}\n\n",
+        );
+        let alive = json!({"progressToken": 1, "progress": 1e-6, "message": "m", "_meta": {"mcpd/heartbeat": true}});
+        check(
+            &progress(alive),
+            "event: progress\ndata: {\"message\":\"m\"}\n\n",
+        );
+        let printed = json!({"progressToken": 1, "progress": 1, "message": "m", "_meta": {"mcpd/stream": "stdout"}});
+        check(&progress(printed), "");
+    }
+
+    #[test]
+    fn what_is_printed_and_logged_is_output() {
+        let log = |params| notification("notifications/message", &params);
+        check(
+            &log(json!({"level": "warning", "data": "hot"})),
+            "event: output\ndata: {\"text\":\"hot\",\"level\":\"warning\"}\n\n",
+        );
+        check(
+            &log(json!({"level": "info", "data": "line", "_meta": {"mcpd/stream": "stdout"}})),
+            "event: output\ndata: {\"text\":\"line\",\"stream\":\"stdout\"}\n\n",
+        );
+    }
+
+    #[test]
+    fn every_ending_is_complete() {
+        let result =
+            |failed: bool| json!({"content": [{"type": "text", "text": "t"}], "isError": failed});
+        check(
+            &json!({"jsonrpc": "2.0", "id": 1, "result": result(false)}),
+            "event: complete\ndata: {\"success\":true,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"t\"}],\"isError\":false}}\n\n",
+        );
+        check(
+            &json!({"jsonrpc": "2.0", "id": 1, "result": result(true)}),
+            "event: error\ndata: {\"message\":\"t\"}\n\nevent: complete\ndata: {\"success\":false,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"t\"}],\"isError\":true}}\n\n",
+        );
+        check(
+            &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}),
+            "event: error\ndata: {\"message\":\"no\",\"code\":-32603}\n\nevent: complete\ndata: {\"success\":false}\n\n",
+        );
+    }
+
+    #[test]
+    fn arguments_are_an_object_and_sent_as_they_are() {
+        assert!(call("a", b"[]").is_none() && call("a", b"{").is_none());
+        let sent = call("a", b" {\"n\": 1.50} ").unwrap();
+        assert!(String::from_utf8_lossy(&sent).contains("\"arguments\":{\"n\": 1.50}"));
+        assert!(String::from_utf8_lossy(&call("a", b"").unwrap()).contains("\"arguments\":{}"));
+    }
+}
