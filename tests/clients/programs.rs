@@ -96,11 +96,13 @@ fn run(program: &Program, transport: Transport) {
                 .arg("stdio")
                 .arg(binary())
                 .arg("stdio")
-                .args(roots());
+                .args(arguments());
             output_within(PATIENCE, command, b"")
         }
         Transport::Http => {
-            let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
+            let arguments = arguments();
+            let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+            let daemon = Daemon::start(&sandbox, &arguments);
             command.args([
                 "http",
                 &daemon.url(),
@@ -113,6 +115,12 @@ fn run(program: &Program, transport: Transport) {
     let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
     assert_eq!(seen["revision"], program.revision);
     assert_eq!(seen["cannot"], cannot(&seen["client"]));
+}
+
+/// What mcpd serves them.
+fn arguments() -> Vec<String> {
+    let enabled = ["--enable", "runs"].map(str::to_owned);
+    roots().into_iter().chain(enabled).collect()
 }
 
 /// What a client has no means for: when a newer version does, it is to be tested.

@@ -9,6 +9,7 @@ mod faulty;
 mod hostile;
 mod malformed;
 mod policies;
+mod tasks;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};

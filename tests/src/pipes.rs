@@ -86,6 +86,22 @@ impl Pipes {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
+    /// Kills it, and gives what it had said by then and nobody has received.
+    ///
+    /// # Panics
+    ///
+    /// When it has ended already.
+    #[must_use]
+    pub fn kill(mut self) -> Vec<Value> {
+        self.child.kill().expect("mcpd is running");
+        self.child.wait().expect("it is ours");
+        // The last line may be a part of one.
+        let lines = self.output.iter();
+        lines
+            .filter_map(|line| serde_json::from_str(&line).ok())
+            .collect()
+    }
+
     /// The number of its process.
     #[must_use]
     pub fn id(&self) -> u32 {

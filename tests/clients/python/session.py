@@ -18,6 +18,7 @@ from mcp import types
 HOSTILE_NAME = "O'Brien \"x\" $(id) \\ `id` \u00e9\u2028 \n"
 MISSING_FILE = "/nonexistent/file"
 DEADLINE = 60  # seconds, for everything
+LIMIT = 2  # seconds, for a request of an impatient client
 GRACE = 5  # seconds, for a script to end whose call was cancelled
 NOTES = "mcpd://notes/add/state"
 
@@ -115,6 +116,7 @@ async def see(client, revision, logs, updated):
     booked = plain(await client.call_tool("book", {}))
     expect("the answer of the person", text_of(booked) == "Booked for Ada.", booked)
     await prompt(client)
+    await outlast(client)
     change = client.call_tool("notes_add", {"text": "another"})
     update = await updated(NOTES, change)
     expect("an update", update == NOTES, update)
@@ -147,6 +149,20 @@ async def work(client, logs):
     expect("all progress", progress.seen == [[1, 2, "begun"], [2, 2, "done"]], progress.seen)
     await logs.first(lambda log: log == ["warning", "it takes two steps"])
     return progress.seen
+
+
+async def outlast(client):
+    """Has a tool run for longer than any request may take."""
+
+    async def call(tool, arguments):
+        return text_of(plain(await asyncio.wait_for(client.call_tool(tool, arguments), LIMIT)))
+
+    run = {"run": json.loads(await call("runs_start", {"tool": "slow"}))["run"]}
+    while (status := json.loads(await call("runs_status", run))["status"]) == "working":
+        await asyncio.sleep(0.2)
+    expect("the end of the run", status == "completed", status)
+    output = await call("runs_output", run)
+    expect("the output of the run", output == "Took its time.", output)
 
 
 async def prompt(client):

@@ -12,6 +12,7 @@ const HOSTILE_NAME = "O'Brien \"x\" $(id) \\ `id` \u00e9\u2028 \n";
 export const MISSING_FILE = "/nonexistent/file";
 export const NOTES = "mcpd://notes/add/state";
 const DEADLINE_MS = 180_000; // for everything; some start a process for each request
+const LIMIT_MS = 2_000; // for a request of an impatient client
 const GRACE_MS = 5_000; // for a script to end whose call was cancelled
 
 export function expect(what, condition, got) {
@@ -90,6 +91,7 @@ export async function see(client, { logs, updates, subscribe, meta, schemas = []
   const booked = await call("book", {});
   expect("the answer of the person", textOf(booked) === "Booked for Ada.", booked);
   await prompt(client);
+  await outlast(call);
 
   await subscribe(NOTES);
   await call("notes_add", { text: "another" });
@@ -121,6 +123,20 @@ async function work(call, logs, silent) {
   expect("all progress", isDeepStrictEqual(progress.seen, silent ? [] : all), progress.seen);
   await logs.first((log) => isDeepStrictEqual(log, ["warning", "it takes two steps"]));
   return progress.seen;
+}
+
+/** Has a tool run for longer than any request may take. */
+async function outlast(call) {
+  const textFrom = async (tool, args) => textOf(await call(tool, args, { timeout: LIMIT_MS }));
+  const { run } = JSON.parse(await textFrom("runs_start", { tool: "slow" }));
+  const status = async () => JSON.parse(await textFrom("runs_status", { run })).status;
+  let last;
+  while ((last = await status()) === "working") {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+  }
+  expect("the end of the run", last === "completed", last);
+  const output = await textFrom("runs_output", { run });
+  expect("the output of the run", output === "Took its time.", output);
 }
 
 /** Lists a prompt, completes its argument and gets it. */
