@@ -335,8 +335,8 @@ impl Call {
 
     /// How long its task is kept.
     fn lifetime(&self) -> Duration {
-        let limit = self.tool.terms().map(|terms| terms.limits().wall);
-        limit.unwrap_or(LONGEST).saturating_add(KEPT)
+        let longest = self.tool.longest_run().unwrap_or(LONGEST);
+        longest.saturating_add(KEPT)
     }
 }
 

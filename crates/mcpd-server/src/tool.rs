@@ -5,6 +5,7 @@ use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -202,6 +203,15 @@ impl Tool {
         match &self.body {
             Body::Remote(tool) => Some(tool.source()),
             Body::Script(_) | Body::Native(_) | Body::Command(_) => None,
+        }
+    }
+
+    /// How long a run of it may take, if anything limits that.
+    pub(crate) fn longest_run(&self) -> Option<Duration> {
+        match &self.body {
+            Body::Script(script) => Some(script.terms.limits().wall),
+            Body::Command(tool) => Some(tool.longest()),
+            Body::Native(_) | Body::Remote(_) => None,
         }
     }
 

@@ -162,6 +162,10 @@ impl Trail {
 
     /// What a tool answers.
     pub(crate) fn answers(&self, result: &Interactive<CallToolResult>) {
+        // What a task comes to is noted when it is over.
+        if matches!(result, Interactive::Task(_)) {
+            return;
+        }
         self.note(|notes| {
             notes.answer = Some(match result {
                 Interactive::Complete(result) if result.is_error == Some(true) => Err(text(result)),

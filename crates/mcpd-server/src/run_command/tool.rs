@@ -36,6 +36,8 @@ pub(crate) struct CommandTool {
     /// Its arguments, as if it were a script.
     spec: ScriptSpec,
     terms: Arc<Terms>,
+    /// The longest time that a call may ask for.
+    longest: Duration,
     shell: Vec<String>,
     rules: Rules,
     directory: PathBuf,
@@ -74,7 +76,8 @@ impl CommandTool {
             |spec: &ScriptSpec| policy.terms_at_least(&profile, timeout, &path, &directory, spec);
         // Who sets a longer time-out allows it.
         let limit = terms_for(&ScriptSpec::default()).limits().wall;
-        let spec = spec(max_timeout.max(limit));
+        let longest = max_timeout.max(limit);
+        let spec = spec(longest);
         let terms = terms_for(&spec);
         if temporary.is_some() {
             run::give(&directory, terms.sandbox().run_as)
@@ -84,6 +87,7 @@ impl CommandTool {
             path,
             spec,
             terms: Arc::new(terms),
+            longest,
             shell,
             rules,
             directory,
@@ -114,6 +118,11 @@ impl CommandTool {
 
     pub(crate) fn terms(&self) -> &Arc<Terms> {
         &self.terms
+    }
+
+    /// How long a command may run at most.
+    pub(crate) fn longest(&self) -> Duration {
+        self.longest
     }
 
     /// Starts a call. Whatever is wrong with it is a result: the model that wrote it shall read it.

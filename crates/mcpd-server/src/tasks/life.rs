@@ -102,6 +102,9 @@ impl Life {
         });
         // Nobody can ask for it by then.
         tokio::time::timeout_at(expires, whole).await.ok();
+        if stopping.is_cancelled() {
+            self.record_end("the server stopped");
+        }
         lock(&self.tasks.state).live.remove(&self.stored.id);
         self.changed();
     }
@@ -190,17 +193,15 @@ impl Life {
 
     /// Writes down how it has ended, however often that must be tried.
     async fn write_down(&mut self, end: End) {
-        let trail = &self.started.call.context.trail;
         let (status, detail) = match end {
             End::Completed(result) => (TaskStatus::Completed, Some(result)),
             End::Failed(error) => {
                 let detail = to_raw_value(&error).ok();
-                trail.answered(&Err(error));
+                self.started.call.context.trail.answered(&Err(error));
                 (TaskStatus::Failed, detail)
             }
             End::Cancelled => {
-                trail.answered(&Err(ErrorObject::internal_error("it was cancelled")));
-                trail.ended_as("cancelled");
+                self.record_end("it was cancelled");
                 (TaskStatus::Cancelled, None)
             }
         };
@@ -212,6 +213,13 @@ impl Life {
             );
             tokio::time::sleep(RETRY).await;
         }
+    }
+
+    /// Tells the audit log of an end that is not the tool's doing.
+    fn record_end(&self, reason: &'static str) {
+        let trail = &self.started.call.context.trail;
+        trail.answered(&Err(ErrorObject::internal_error(reason)));
+        trail.ended_as("cancelled");
     }
 
     fn changed(&self) {
