@@ -124,7 +124,10 @@ fn a_server_is_found_as_long_as_it_serves() {
           "listChanged": true
         },
         "completions": {},
-        "logging": {}
+        "logging": {},
+        "extensions": {
+          "io.modelcontextprotocol/tasks": {}
+        }
       }
     }
     "#);

@@ -76,7 +76,7 @@ fn a_command_explains_itself() {
           --no-cache           Ask every script for its description, even if nothing has changed since
                                last time
           --enable <TOOL>      Serve a tool that mcpd brings along; no directory is needed then
-                               [possible values: run_command]
+                               [possible values: run_command, runs]
           --workdir <DIR>      Where `run_command` works [default: a directory of this server's own,
                                deleted with it]
           --json <OBJECT>      All arguments as one JSON object; `-` reads it from stdin [alias:
