@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use mcpd_tests::{Pipes, Sandbox, eventually, output};
 use serde_json::{Value, json};
 
-use crate::{EXIT, HELLO};
+use crate::{EXIT, HELLO, check_page};
 
 /// Where the log is without another wish.
 const LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
@@ -197,6 +197,22 @@ fn what_is_done_to_it_shows() {
 }
 
 #[test]
+fn a_torn_record_is_removed_by_whoever_writes_next() {
+    let sandbox = sandbox();
+    make_calls(&sandbox, "");
+    let log = sandbox.path().join(LOG);
+    let text = fs::read_to_string(&log).unwrap();
+    let first = text.find('\n').unwrap() + 1;
+    fs::write(&log, &text[..first + 100]).unwrap();
+    make_calls(&sandbox, "");
+    let verified = sandbox.run(&["audit", "verify"]);
+    assert!(verified.contains("4 records, 1 to 4"), "{verified}");
+    let note = &records(&sandbox)[1];
+    assert_eq!(note["method"], "audit/recovered");
+    assert_eq!(note["params"], json!({"bytes": 100}));
+}
+
+#[test]
 fn a_log_that_is_not_there_is_told() {
     assert_snapshot!(Sandbox::new().run(&["audit", "tail"]), @"
     exit code: 1
@@ -359,4 +375,9 @@ fn several_servers_write_one_log_and_take_turns_with_its_files() {
     let verified = sandbox.run(&["audit", "verify"]);
     assert!(verified.contains("60 records, 1 to 60"), "{verified}");
     assert!(sandbox.path().join(format!("{LOG}.2")).exists());
+}
+
+#[test]
+fn the_page_about_it_is_right() {
+    check_page("audit.md", 2, stable);
 }

@@ -4,9 +4,9 @@
 use std::fs;
 
 use insta::assert_snapshot;
-use mcpd_tests::{Sandbox, output, repository};
+use mcpd_tests::{Sandbox, output};
 
-use crate::HELLO;
+use crate::{HELLO, check_page};
 
 /// Prints two variables.
 const PRINTER: &str = r#"#!/bin/sh
@@ -261,37 +261,7 @@ fn a_flag_that_confines_nothing_is_refused() {
     ");
 }
 
-/// The commands of the page, one after the other in an empty directory, print what it says.
 #[test]
 fn the_page_about_it_is_right() {
-    let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();
-    let sandbox = Sandbox::new();
-    let blocks: Vec<_> = page.split("\n```").collect();
-    let mut commands = 0;
-    for (place, block) in blocks.iter().enumerate() {
-        if let Some(configuration) = block.strip_prefix("toml\n") {
-            fs::write(sandbox.path().join("token"), "a token").unwrap();
-            fs::write(sandbox.path().join("whole.toml"), configuration).unwrap();
-            sandbox.stdout(&["list", "scripts", "--config", "whole.toml"]);
-        }
-        let Some(script) = block.strip_prefix("sh\n") else {
-            continue;
-        };
-        let expected = blocks[place + 2].strip_prefix("text\n").unwrap();
-        let mut shell = sandbox.program("sh");
-        let binary = mcpd_tests::binary().parent().unwrap();
-        let path = std::env::var("PATH").unwrap();
-        shell.args(["-ec", script]);
-        shell.env("PATH", format!("{}:{path}", binary.display()));
-        let output = output(shell, b"");
-        let printed = String::from_utf8(output.stdout.clone()).unwrap();
-        assert_eq!(
-            printed.trim_end(),
-            expected,
-            "{}",
-            sandbox.transcript(&output)
-        );
-        commands += 1;
-    }
-    assert_eq!(commands, 3);
+    check_page("configuration.md", 3, str::to_owned);
 }

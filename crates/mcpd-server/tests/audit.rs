@@ -1,7 +1,7 @@
 //! What the audit log is told of requests: what they asked for, what came of them, and that nothing runs untold where
 //! records are required.
 
-#![cfg(unix)]
+#![cfg(all(unix, feature = "database", feature = "http"))]
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,12 +9,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpd_server::audit::{self, Arguments, Mode, Options};
+use mcpd_server::transport::http;
 use mcpd_server::{
-    Audit, CallContext, Connection, Policy, Reply, Rule, RunCommand, Server, ServerBuilder,
-    ToolNames,
+    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Reply, Rule,
+    RunCommand, Server, ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::net::{TcpListener, TcpStream};
 
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -227,6 +229,110 @@ async fn what_becomes_of_requests_is_recorded() {
     }
     let records: Vec<_> = fixture.records().await.iter().map(stable).collect();
     insta::assert_snapshot!(records.join("\n"));
+}
+
+#[tokio::test]
+async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
+    let mut fixture = Fixture::new(Options::default()).await;
+    let hello = Calls::default().tool("login").expect("a pattern");
+    let hello = hello.argument("user", "grace").expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().only([hello]));
+    (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
+    fixture
+        .call("login", json!({"user": "ada", "password": "hunter2"}))
+        .await;
+    fixture.call("count", json!({})).await;
+    fixture.call("logout", json!({})).await;
+    for (method, params) in [
+        ("prompts/get", json!({"name": "summary"})),
+        ("resources/read", json!({"uri": "wiki://start"})),
+        ("resources/read", json!({"uri": "mcpd://count/state"})),
+    ] {
+        fixture.ask(method, params).await;
+    }
+    let records = fixture.records().await;
+    let outcomes: Vec<_> = records.iter().map(|record| &record["outcome"]).collect();
+    let denied = "denied";
+    assert_eq!(
+        outcomes,
+        [denied, denied, "unknown-tool", denied, denied, denied]
+    );
+    assert!(records.iter().all(|record| record["principal"] == "ada"));
+    assert!(records.iter().all(|record| record["success"] == false));
+}
+
+#[tokio::test]
+async fn a_call_in_the_background_has_one_record_without_its_secrets() {
+    let root = tempfile::tempdir().expect("a directory");
+    let log = root.path().join("audit.jsonl");
+    let database = Database::new(root.path().join("tasks.db"));
+    let fixture = Fixture::with(root, log, required(), |server| {
+        server.tasks(database).runs()
+    })
+    .await;
+    let arguments = json!({"user": "ada", "password": "hunter2", "code": 4});
+    let start = json!({"tool": "login", "arguments": arguments});
+    fixture.call("runs_start", start).await;
+    let is_recorded = async {
+        while !fs::read_to_string(&fixture.log).is_ok_and(|text| text.contains("not-found")) {
+            tokio::task::yield_now().await;
+        }
+    };
+    let is_recorded = tokio::time::timeout(PATIENCE, is_recorded).await;
+    is_recorded.expect("it ends");
+    let records = fixture.records().await;
+    assert!(!Value::from(records.clone()).to_string().contains("hunter2"));
+    let ended: Vec<_> = records
+        .iter()
+        .filter(|record| record["tool"] == "login" && record["event"] == "end")
+        .collect();
+    assert_eq!(ended.len(), 1);
+    assert_eq!(ended[0]["outcome"], "not-found");
+    assert_eq!(ended[0]["params"]["arguments"]["user"], "ada");
+}
+
+#[tokio::test]
+#[cfg(target_os = "linux")]
+async fn health_tells_whether_calls_are_recorded() {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+    for (options, status, expected) in [
+        (Options::default(), 200, r#""status":"ok""#),
+        (required(), 503, r#""status":"refusing calls""#),
+    ] {
+        let root = tempfile::tempdir().expect("a directory");
+        let fixture = Fixture::with(root, "/dev/full", options, |server| server).await;
+        fixture.call("native", json!({})).await;
+        let failing = async {
+            while !fixture.audit.is_failing() {
+                tokio::task::yield_now().await;
+            }
+        };
+        let failing = tokio::time::timeout(PATIENCE, failing).await;
+        failing.expect("it can't be recorded");
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (server, options) = (
+            fixture.server.clone(),
+            http::Options::new(http::Auth::anybody(Principal::anonymous())),
+        );
+        tokio::spawn(async move { http::serve(&server, listener, options).await });
+        let mut client = TcpStream::connect(address).await.expect("connected");
+        let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        client.write_all(request.as_bytes()).await.expect("sent");
+        let mut answer = String::new();
+        let read = tokio::time::timeout(PATIENCE, client.read_to_string(&mut answer)).await;
+        read.expect("in time").expect("an answer");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")),
+            "{answer}"
+        );
+        assert!(answer.contains(expected), "{answer}");
+        assert!(
+            answer.contains(r#""audit":{"failing":true,"lost":"#),
+            "{answer}"
+        );
+    }
 }
 
 #[tokio::test]

@@ -213,7 +213,7 @@ fn print(line: &Line, json: bool) -> io::Result<()> {
 /// A record on one line: when, who, what, how it ended, how long it took, and what went wrong.
 fn shown(line: &Line) -> String {
     let record = parsed(line);
-    let text = |value: &Value| value.as_str().map(|text| excerpt(text, SHOWN));
+    let text = |value: &Value| Some(excerpt(&value.as_str()?.replace('\n', "; "), SHOWN));
     let Some(timestamp) = text(&record["timestamp"]) else {
         return excerpt(&line.text, SHOWN);
     };

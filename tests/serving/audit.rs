@@ -1,0 +1,86 @@
+//! The audit log of a server that is killed: what it has answered for is there, and nothing else is lost.
+
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use mcpd_tests::{Daemon, Sandbox, eventually, output};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{Server as _, call, scripts};
+
+/// Where the log is without another wish.
+const LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
+
+fn start(sandbox: &Sandbox) -> Daemon {
+    fs::write(
+        sandbox.path().join("mcpd.toml"),
+        "[audit]\nmode = \"require\"\nmax_size = \"8 KiB\"\nkeep = 999\n",
+    )
+    .unwrap();
+    Daemon::start(sandbox, &[&scripts("ok")])
+}
+
+/// The records that begin calls, in all files.
+fn begun(sandbox: &Sandbox) -> usize {
+    let arguments = ["audit", "grep", r#""event":"begin""#, "--json"];
+    let found = output(sandbox.command(&arguments), b"").stdout;
+    String::from_utf8(found).unwrap().lines().count()
+}
+
+fn verified(sandbox: &Sandbox) -> Value {
+    let arguments = ["audit", "verify", "--json"];
+    let report = output(sandbox.command(&arguments), b"").stdout;
+    serde_json::from_slice(&report).unwrap()
+}
+
+#[test]
+fn over_http_a_caller_has_the_name_of_its_token() {
+    let sandbox = Sandbox::new();
+    let mut daemon = start(&sandbox);
+    daemon.call("echo", json!({"value": "a"}));
+    let record = eventually("the end of the call", || {
+        let log = fs::read_to_string(sandbox.path().join(LOG)).unwrap();
+        let line = log.lines().find(|line| line.contains(r#""event":"end""#))?;
+        Some(serde_json::from_str::<Value>(line).unwrap())
+    });
+    assert_eq!(record["principal"], "agent");
+    assert_eq!(record["transport"], "http");
+}
+
+#[test]
+fn a_call_that_was_answered_is_in_the_log_of_a_server_that_is_killed() {
+    let sandbox = Sandbox::new();
+    let answered = AtomicUsize::new(0);
+    for round in 1..=4 {
+        let daemon = start(&sandbox);
+        let client = daemon.client();
+        let message = call("echo", json!({"value": "a"})).to_string();
+        thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    while client.post(&message).is_ok_and(|(status, _)| status == 200) {
+                        answered.fetch_add(1, Ordering::SeqCst);
+                    }
+                });
+            }
+            eventually("some calls", || {
+                (answered.load(Ordering::SeqCst) >= round * 20).then_some(())
+            });
+            daemon.signal(Signal::KILL);
+        });
+        drop(daemon);
+        let faults = verified(&sandbox)["faults"].take();
+        let faults = faults.as_array().unwrap();
+        let is_torn = |fault: &Value| fault["fault"].to_string().contains("torn");
+        assert!(
+            faults.len() <= 1 && faults.iter().all(is_torn),
+            "{faults:?}"
+        );
+        assert!(begun(&sandbox) >= answered.load(Ordering::SeqCst));
+    }
+    // The next server has mended what was torn, if anything was.
+    start(&sandbox).call("echo", json!({"value": "a"}));
+    assert_eq!(verified(&sandbox)["faults"], json!([]));
+}
