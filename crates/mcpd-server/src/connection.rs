@@ -169,6 +169,7 @@ impl Connection {
     }
 
     /// Who is on the other side.
+    #[cfg(feature = "http")]
     pub(crate) fn principal(&self) -> &Principal {
         &self.face.principal
     }

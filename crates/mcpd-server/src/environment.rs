@@ -95,15 +95,30 @@ impl Environment {
         self
     }
 
+    /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
+    #[must_use]
+    pub fn variables(&self) -> BTreeMap<OsString, OsString> {
+        let names = self.names.iter();
+        let inherited = names.filter(|name| self.passes_on(name, Level::None));
+        let mut variables: BTreeMap<_, _> = inherited
+            .filter_map(|name| Some((name.clone(), std::env::var_os(name)?)))
+            .collect();
+        let set = self.set.iter();
+        variables.extend(set.map(|(name, value)| (name.into(), value.into())));
+        variables
+    }
+
+    fn passes_on(&self, name: &OsString, level: Level) -> bool {
+        let by_default = match level {
+            Level::None => !matches_any(OURS, name),
+            _ => matches_any(ORDINARY, name),
+        };
+        (by_default || matches_any(&self.passed, name)) && !matches_any(&self.dropped, name)
+    }
+
     /// What a script that is confined so far starts from.
     pub(crate) fn at(&self, level: Level) -> Inherited {
-        let is_inherited = |name: &&OsString| {
-            let by_default = match level {
-                Level::None => !matches_any(OURS, name),
-                _ => matches_any(ORDINARY, name),
-            };
-            (by_default || matches_any(&self.passed, name)) && !matches_any(&self.dropped, name)
-        };
+        let is_inherited = |name: &&OsString| self.passes_on(name, level);
         let mut set = self.set.clone();
         if level == Level::None {
             let hidden = self.names.iter().filter(|name| !is_inherited(name));
@@ -175,6 +190,15 @@ mod tests {
     fn who_is_not_confined_inherits_all_but_what_is_ours() {
         let all = ["PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B"];
         check(&environment(), Level::None, &all);
+    }
+
+    #[test]
+    fn any_program_can_be_given_what_an_unconfined_script_starts_from() {
+        let environment = Environment::of_this_process().drop("PATH").set("A", "b");
+        let variables = environment.variables();
+        let has = |name: &str| variables.contains_key(&OsString::from(name));
+        assert!(has("CARGO_MANIFEST_DIR") && !has("PATH"));
+        assert_eq!(variables[&OsString::from("A")], "b");
     }
 
     #[test]

@@ -54,6 +54,12 @@ impl CallContext {
         &self.request
     }
 
+    /// The least level the caller wants to see, if it wants to see any messages.
+    #[must_use]
+    pub fn log_level(&self) -> Option<LoggingLevel> {
+        self.request.side.log_level()
+    }
+
     /// Sends a log message to the caller, if it wants one of that level.
     pub fn log(&self, level: LoggingLevel, text: &str) {
         self.request.side.log(level, &self.logger, text);

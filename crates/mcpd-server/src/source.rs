@@ -43,9 +43,11 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 mod offer;
+mod remote;
 mod tool;
 
-pub use offer::Offer;
+pub use offer::{MAX_ENTRIES, Offer};
+pub(crate) use remote::{Behind, RemotePrompt, RemoteResource};
 pub(crate) use tool::RemoteTool;
 
 /// How long the first list waits for sources. What comes later is announced as a change.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use mcpd_scriptspec::{Role, UriTemplate};
+use mcpd_scriptspec::Role;
 
 use super::names::{self, Claims};
 use super::prompt::Prompt;
@@ -22,6 +22,8 @@ pub(super) struct Assembly {
     pub(super) templates: Vec<Arc<Template>>,
     pub(super) conflicts: Vec<Conflict>,
     paths: Claims,
+    /// A source may have a tool and a prompt of one name.
+    prompt_paths: Claims,
     uris: Claims,
 }
 
@@ -36,6 +38,7 @@ impl Assembly {
             templates: Vec::new(),
             conflicts: Vec::new(),
             paths: Claims::of("name"),
+            prompt_paths: Claims::of("name"),
             uris: Claims::of("URI"),
         };
         for tool in &built_in.tools {
@@ -54,8 +57,8 @@ impl Assembly {
         for script in scripts {
             assembly.script(script);
         }
-        for tool in offers.iter().flat_map(|offer| offer.tools()) {
-            assembly.tool(tool);
+        for offer in offers {
+            assembly.offer(offer);
         }
         assembly.tools = names::assign(assembly.tools, &mut assembly.conflicts);
         assembly.prompts = names::assign(assembly.prompts, &mut assembly.conflicts);
@@ -88,10 +91,33 @@ impl Assembly {
         }
     }
 
+    fn prompt(&mut self, prompt: &Arc<Prompt>) {
+        let path = prompt.path();
+        match self.prompt_paths.claim(path.as_str(), path, prompt) {
+            Ok(()) => self.prompts.push(Arc::clone(prompt)),
+            Err(conflict) => self.conflicts.push(conflict),
+        }
+    }
+
+    fn offer(&mut self, offer: &Offer) {
+        for tool in offer.tools() {
+            self.tool(tool);
+        }
+        for prompt in offer.prompts() {
+            self.prompt(prompt);
+        }
+        for resource in offer.resources() {
+            self.resource(Arc::clone(resource));
+        }
+        for template in offer.templates() {
+            self.template(Arc::clone(template));
+        }
+    }
+
     fn script(&mut self, script: Arc<Script>) {
         let spec = Arc::clone(&script.spec);
         match &spec.role {
-            Role::Prompt => self.prompts.push(Arc::new(Prompt::new(script))),
+            Role::Prompt => self.prompt(&Arc::new(Prompt::new(script))),
             Role::Resource {
                 uri,
                 is_template,
@@ -99,7 +125,10 @@ impl Assembly {
                 ..
             } => {
                 if *is_template {
-                    self.template(script, uri, mime_type.as_deref());
+                    let template = uri.parse();
+                    let template = template.expect("a spec has only templates that parse");
+                    let template = Template::new(script, template, mime_type.as_deref());
+                    self.template(Arc::new(template));
                 } else {
                     let resource = Resource::script(script, uri, mime_type.as_deref());
                     self.resource(Arc::new(resource));
@@ -117,13 +146,10 @@ impl Assembly {
         }
     }
 
-    fn template(&mut self, script: Arc<Script>, uri: &str, mime_type: Option<&str>) {
-        let template: UriTemplate = uri.parse().expect("a spec has only templates that parse");
-        match self.uris.claim(uri, &script.path, &script) {
-            Ok(()) => {
-                let template = Template::new(script, template, mime_type);
-                self.templates.push(Arc::new(template));
-            }
+    fn template(&mut self, template: Arc<Template>) {
+        let uri = template.uri().as_str();
+        match self.uris.claim(uri, template.path(), &template) {
+            Ok(()) => self.templates.push(template),
             Err(conflict) => self.conflicts.push(conflict),
         }
     }

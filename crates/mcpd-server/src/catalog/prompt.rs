@@ -1,15 +1,18 @@
-//! One prompt: its definition and the script behind it.
+//! One prompt: its definition and what is behind it, a script or a source.
 
 use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{self as protocol, ListPromptsResult, PromptArgument};
+use mcpd_protocol::{
+    self as protocol, GetPromptResult, JsonObject, ListPromptsResult, PromptArgument,
+};
 use mcpd_scriptspec::{ScriptOption, ScriptPath, ScriptSpec};
 
 use super::ToolNames;
 use super::list::Entry;
 use super::names::Named;
+use crate::source::{Behind, RemotePrompt};
 use crate::tool::{Script, definition};
 
 /// A prompt of the catalog.
@@ -17,7 +20,7 @@ use crate::tool::{Script, definition};
 pub struct Prompt {
     portable_name: String,
     definition: protocol::Prompt,
-    script: Arc<Script>,
+    behind: Behind<JsonObject, GetPromptResult>,
 }
 
 impl Prompt {
@@ -32,14 +35,28 @@ impl Prompt {
         Self {
             portable_name: script.path.portable().into_owned(),
             definition: listed,
-            script,
+            behind: Behind::Script(script),
+        }
+    }
+
+    /// A prompt that is elsewhere, under its path.
+    pub(crate) fn remote(mut definition: protocol::Prompt, remote: Arc<RemotePrompt>) -> Self {
+        let path = remote.path();
+        path.as_str().clone_into(&mut definition.name);
+        definition.title.get_or_insert_with(|| path.to_string());
+        let meta = definition.meta.unwrap_or_default();
+        definition.meta = Some(definition::meta(path, meta));
+        Self {
+            portable_name: path.portable().into_owned(),
+            definition,
+            behind: Behind::Remote(remote),
         }
     }
 
     /// Its identity: the path below its root.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
-        &self.script.path
+        self.behind.path()
     }
 
     /// The name that every client accepts.
@@ -54,14 +71,14 @@ impl Prompt {
         &self.definition
     }
 
-    /// What the script said of itself.
+    /// What the script said of itself, if it is one.
     #[must_use]
-    pub fn spec(&self) -> &ScriptSpec {
-        &self.script.spec
+    pub fn spec(&self) -> Option<&ScriptSpec> {
+        self.behind.spec().map(|spec| &**spec)
     }
 
-    pub(crate) fn script(&self) -> &Arc<Script> {
-        &self.script
+    pub(crate) fn behind(&self) -> &Behind<JsonObject, GetPromptResult> {
+        &self.behind
     }
 }
 
@@ -131,6 +148,6 @@ impl Entry for Prompt {
 
 impl fmt::Display for Prompt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.script.fmt(f)
+        self.behind.fmt(f)
     }
 }

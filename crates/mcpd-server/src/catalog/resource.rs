@@ -4,13 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::ProtocolVersion;
-use mcpd_protocol::{self as protocol, ListResourceTemplatesResult, ListResourcesResult};
+use mcpd_protocol::{
+    self as protocol, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult,
+};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, UriTemplate};
 
 use super::ToolNames;
 use super::file::StaticFile;
 use super::list::Entry;
 use crate::native::NativeResource;
+use crate::source::{Behind, RemoteResource};
 use crate::tool::{Script, definition};
 
 /// A resource of the catalog.
@@ -31,6 +34,8 @@ pub(crate) enum Source {
     File(Arc<StaticFile>),
     /// A function of the embedding program.
     Native(ScriptPath, Arc<NativeResource>),
+    /// A source, asked.
+    Remote(Arc<RemoteResource>),
 }
 
 impl Resource {
@@ -88,18 +93,27 @@ impl Resource {
         }
     }
 
+    /// A resource that is elsewhere.
+    pub(crate) fn remote(definition: protocol::Resource, remote: Arc<RemoteResource>) -> Self {
+        Self {
+            definition,
+            source: Source::Remote(remote),
+        }
+    }
+
     /// What a list shows of it, in the newest revision.
     #[must_use]
     pub fn definition(&self) -> &protocol::Resource {
         &self.definition
     }
 
-    /// The path of the script or file behind it, or the name it was built in under.
+    /// The path of the script or file behind it, or the name it was built in or offered under.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         match &self.source {
             Source::State(script) | Source::Script(script) => &script.path,
             Source::Native(path, _) => path,
+            Source::Remote(remote) => remote.path(),
             Source::File(file) => file.path(),
         }
     }
@@ -163,16 +177,17 @@ impl fmt::Display for Resource {
             Source::Script(script) => script.fmt(f),
             Source::File(file) => file.fmt(f),
             Source::Native(path, _) => write!(f, "`{path}` (built in)"),
+            Source::Remote(remote) => remote.fmt(f),
         }
     }
 }
 
-/// A template of the catalog: a script that answers for every URI of one form.
+/// A template of the catalog: a script, or a source, that answers for every URI of one form.
 #[derive(Debug)]
 pub struct Template {
     definition: protocol::ResourceTemplate,
     uri: UriTemplate,
-    script: Arc<Script>,
+    behind: Behind<String, ReadResourceResult>,
 }
 
 impl Template {
@@ -189,7 +204,20 @@ impl Template {
         Self {
             definition: listed,
             uri,
-            script,
+            behind: Behind::Script(script),
+        }
+    }
+
+    /// A template whose resources are elsewhere.
+    pub(crate) fn remote(
+        definition: protocol::ResourceTemplate,
+        uri: UriTemplate,
+        remote: Arc<RemoteResource>,
+    ) -> Self {
+        Self {
+            definition,
+            uri,
+            behind: Behind::Remote(remote),
         }
     }
 
@@ -199,24 +227,24 @@ impl Template {
         &self.definition
     }
 
-    /// The path of the script behind it.
+    /// The path of the script behind it, or the name it was offered under.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
-        &self.script.path
+        self.behind.path()
     }
 
-    /// What the script said of itself.
+    /// What the script said of itself, if it is one.
     #[must_use]
-    pub fn spec(&self) -> &ScriptSpec {
-        &self.script.spec
+    pub fn spec(&self) -> Option<&ScriptSpec> {
+        self.behind.spec().map(|spec| &**spec)
     }
 
     pub(crate) fn uri(&self) -> &UriTemplate {
         &self.uri
     }
 
-    pub(crate) fn script(&self) -> &Arc<Script> {
-        &self.script
+    pub(crate) fn behind(&self) -> &Behind<String, ReadResourceResult> {
+        &self.behind
     }
 }
 
@@ -253,5 +281,11 @@ impl Entry for Template {
 
     fn is_listed_like(&self, other: &Self) -> bool {
         self.definition == other.definition
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.behind.fmt(f)
     }
 }

@@ -9,12 +9,14 @@ use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::MethodResult;
 
-/// The values an argument can have that begin with what was typed. Only enums and booleans are known;
-/// nothing is run.
+/// The values an argument can have that begin with what was typed. Only enums and booleans of scripts are known;
+/// nothing is run, and nobody else is asked.
 pub(crate) fn complete(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
     let params: CompleteRequestParams = request.parse_params()?;
     let catalog = server.catalog_for(&context.principal);
-    let spec = spec(&catalog, &params.reference)?;
+    let Some(spec) = spec(&catalog, &params.reference)? else {
+        return context.encode(CompleteResult::new(Vec::new()));
+    };
     let option = spec
         .options
         .iter()
@@ -26,10 +28,11 @@ pub(crate) fn complete(server: &Server, request: &Request<'_>, context: &Context
     context.encode(CompleteResult::new(values))
 }
 
+/// What is known of it, if it is a script.
 fn spec<'a>(
     catalog: &'a Catalog,
     reference: &CompletionReference,
-) -> Result<&'a ScriptSpec, ErrorObject> {
+) -> Result<Option<&'a ScriptSpec>, ErrorObject> {
     match reference {
         CompletionReference::Prompt { name, .. } => catalog
             .prompt(name)

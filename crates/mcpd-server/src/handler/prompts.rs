@@ -8,9 +8,11 @@ use crate::call::{self, Call};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
+use crate::native::CallContext;
 use crate::output;
+use crate::source::Behind;
 
-/// Runs the script behind a prompt. "Servers SHOULD validate prompt arguments before processing": what is
+/// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments before processing": what is
 /// wrong with them is an error, for a person is there to read it.
 pub(crate) fn get(
     server: &Server,
@@ -29,11 +31,22 @@ pub(crate) fn get(
             params.name
         ))
     })?;
-    let spec = &prompt.script().spec;
-    context.trail.names(prompt.path(), Some(spec));
+    context.trail.names(prompt.path(), prompt.behind().spec());
+    let given = params.arguments.unwrap_or_default();
+    let script = match prompt.behind() {
+        Behind::Script(script) => script,
+        Behind::Remote(remote) => {
+            let arguments = given.into_iter().map(|(name, text)| (name, text.into()));
+            let call = CallContext::new(server, &context, remote.path());
+            let result = remote.ask(arguments.collect(), call);
+            return Ok(Handled::later(async move {
+                context.encode_content(result.await?)
+            }));
+        }
+    };
     let named = ("prompts/get", prompt.path().as_str());
-    let arguments = call::arguments(params.arguments.unwrap_or_default());
-    let call = Call::new(server, prompt.script(), named, Some(&arguments), &context)
+    let arguments = call::arguments(given);
+    let call = Call::new(server, script, named, Some(&arguments), &context)
         .map_err(|refusal| refusal.into_error(context.version.wire()))?;
     let brought = Brought {
         responses: params.input_responses,

@@ -1,13 +1,15 @@
-//! `resources/read`: the state of a script, what a script prints or has printed, a file, or what is built in.
+//! `resources/read`: the state of a script, what a script prints or has printed, a file, what is built in, or what a
+//! source has.
 
 use std::io;
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Request};
 use mcpd_protocol::{Interactive, ReadResourceRequestParams, ReadResourceResult};
 use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -18,9 +20,10 @@ use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
-use crate::native::NativeResource;
+use crate::native::{CallContext, NativeResource};
 use crate::output::{self, Exit};
 use crate::run::execute;
+use crate::source::{Behind, RemoteResource};
 use crate::tool::Script;
 
 /// The largest state that is read, in bytes: half of one would be another state.
@@ -49,28 +52,42 @@ pub(crate) fn read(
                 Ok(read_file(Arc::clone(file), mime_type, params.uri, context))
             }
             Source::Native(_, native) => Ok(read_native(server, native, params.uri, context)),
+            Source::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
-        if let Some(script) = script_of(&server.catalog(), &params.uri) {
-            context.trail.names(&script.path, Some(&script.spec));
+        if let Some((path, spec)) = maker_of(&server.catalog(), &params.uri) {
+            context.trail.names(path, spec);
             context.trail.ended_as("denied");
         }
         let wire = context.version.wire();
         return Err(ErrorObject::resource_not_found(&params.uri, wire));
     };
-    let arguments = call::arguments(values);
-    run(server, template.script(), Some(&arguments), params, context)
+    match template.behind() {
+        Behind::Script(script) => {
+            let arguments = call::arguments(values);
+            run(server, script, Some(&arguments), params, context)
+        }
+        Behind::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
+    }
 }
 
-/// The script that makes the resource at `uri`, if one does.
-fn script_of(catalog: &Catalog, uri: &str) -> Option<Arc<Script>> {
-    let script = match catalog.resource(uri).map(|resource| resource.source()) {
-        Some(Source::State(script) | Source::Script(script)) => script,
-        Some(Source::File(_) | Source::Native(..)) => return None,
-        None => catalog.template_of(uri)?.0.script(),
-    };
-    Some(Arc::clone(script))
+/// Whoever makes the resource at `uri`, unless it is just there: a script, with what it says of itself, or a source.
+fn maker_of<'a>(
+    catalog: &'a Catalog,
+    uri: &str,
+) -> Option<(&'a ScriptPath, Option<&'a Arc<ScriptSpec>>)> {
+    match catalog.resource(uri).map(|resource| resource.source()) {
+        Some(Source::State(script) | Source::Script(script)) => {
+            Some((&script.path, Some(&script.spec)))
+        }
+        Some(Source::Remote(remote)) => Some((remote.path(), None)),
+        Some(Source::File(_) | Source::Native(..)) => None,
+        None => {
+            let behind = catalog.template_of(uri)?.0.behind();
+            Some((behind.path(), behind.spec()))
+        }
+    }
 }
 
 /// Runs the script that a resource is. One whose variables are not what the script wants is refused in so
@@ -213,6 +230,25 @@ fn read_native(
     Handled::later(async move {
         let contents = native.read(&server, &uri).await?;
         context.encode_content(ReadResourceResult::new(vec![contents]))
+    })
+}
+
+/// Asks the source.
+fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
+    context.trail.names(remote.path(), None);
+    let result = remote.ask(
+        uri.clone(),
+        CallContext::new(server, &context, remote.path()),
+    );
+    Handled::later(async move {
+        let result = result.await.map_err(|error| match error.code {
+            // The code depends on who asks.
+            ErrorCode::RESOURCE_NOT_FOUND => {
+                ErrorObject::resource_not_found(&uri, context.version.wire())
+            }
+            _ => error,
+        });
+        context.encode_content(result?)
     })
 }
 

@@ -3,18 +3,19 @@
 use std::sync::Arc;
 
 use mcpd_protocol as protocol;
-use mcpd_protocol::CallToolResult;
 use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
 use mcpd_scriptspec::{PathError, ScriptPath};
 use serde_json::value::RawValue;
 
-use super::RemoteTool;
+use super::{RemotePrompt, RemoteResource, RemoteTool};
+use crate::catalog::{Prompt, Resource, Template};
 use crate::native::CallContext;
 use crate::schema;
 use crate::tool::Tool;
 
-/// How many tools of one source are served.
-const MAX_TOOLS: usize = 1000;
+/// How many tools of one source are served, and how many of everything else.
+pub const MAX_ENTRIES: usize = 1000;
 /// How many faults of one source are told.
 const MAX_FAULTS: usize = 20;
 /// What is said of a source that has said nothing.
@@ -25,6 +26,9 @@ const SILENT: &str = "has not said yet what it has";
 pub struct Offer {
     source: Arc<str>,
     tools: Vec<Arc<Tool>>,
+    resources: Vec<Arc<Resource>>,
+    templates: Vec<Arc<Template>>,
+    prompts: Vec<Arc<Prompt>>,
     faults: Vec<String>,
     is_pending: bool,
 }
@@ -33,18 +37,24 @@ impl Offer {
     /// That of a source that has said nothing yet.
     pub(super) fn pending(source: &str) -> Self {
         Self {
-            source: source.into(),
-            tools: Vec::new(),
             faults: vec![SILENT.to_owned()],
             is_pending: true,
+            ..Self::empty(source.into())
         }
     }
 
     /// Another one of the same source.
     pub(super) fn of(before: &Self) -> Self {
+        Self::empty(Arc::clone(&before.source))
+    }
+
+    fn empty(source: Arc<str>) -> Self {
         Self {
-            source: Arc::clone(&before.source),
+            source,
             tools: Vec::new(),
+            resources: Vec::new(),
+            templates: Vec::new(),
+            prompts: Vec::new(),
             faults: Vec::new(),
             is_pending: false,
         }
@@ -54,41 +64,116 @@ impl Offer {
     pub(super) fn failed(&self, fault: String) -> Option<Self> {
         let is_known = self.faults.len() == 1 && self.faults[0] == fault;
         (!is_known).then(|| Self {
-            tools: self.tools.clone(),
             faults: vec![fault],
-            ..Self::of(self)
+            is_pending: false,
+            ..self.clone()
         })
     }
 
     /// Adds the tool at `path`, such as `notes/find`, which clients know by that name alone. `call` is what runs: it is
     /// given an object, which nobody has checked against the schema, and is dropped when the call is cancelled.
     ///
-    /// A tool that can't be served is a [fault](Self::fault).
+    /// A tool that can't be served is a [fault](Self::fault), and so is everything else that can't be.
     pub fn tool<F, R>(&mut self, path: &str, definition: protocol::Tool, call: F)
     where
         F: Fn(Box<RawValue>, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<CallToolResult, ErrorObject>> + Send + 'static,
     {
-        if self.tools.len() == MAX_TOOLS {
-            let more = format!("has more than {MAX_TOOLS} tools: the others are not served");
+        if !self.has_room(self.tools.len(), "tools") {
+            return;
+        }
+        if !schema::is_of_objects(&definition.input_schema) {
+            let reason = "its input schema does not say `\"type\": \"object\"`";
+            return self.unservable("tool", path, reason);
+        }
+        if let Some(path) = self.path("tool", path) {
+            let body = RemoteTool::new(Arc::clone(&self.source), call);
+            self.tools
+                .push(Arc::new(Tool::remote(path, definition, body)));
+        }
+    }
+
+    /// Adds the resource at the URI of its definition; people know it by `path`, such as `notes/today`. `read` is given the
+    /// URI, and is dropped when the request is cancelled.
+    pub fn resource<F, R>(&mut self, path: &str, definition: protocol::Resource, read: F)
+    where
+        F: Fn(String, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
+    {
+        if !self.has_room(self.resources.len(), "resources") {
+            return;
+        }
+        if let Some(path) = self.path("resource", path) {
+            let remote = Arc::new(RemoteResource::new(Arc::clone(&self.source), path, read));
+            self.resources
+                .push(Arc::new(Resource::remote(definition, remote)));
+        }
+    }
+
+    /// Adds a template; people know it by `path`. `read` is given a URI made from it.
+    pub fn template<F, R>(&mut self, path: &str, definition: protocol::ResourceTemplate, read: F)
+    where
+        F: Fn(String, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
+    {
+        if !self.has_room(self.templates.len(), "resource templates") {
+            return;
+        }
+        let uri = match definition.uri_template.parse() {
+            Ok(uri) => uri,
+            Err(error) => {
+                let reason = format!("its URI template: {error}");
+                return self.unservable("resource template", path, &reason);
+            }
+        };
+        if let Some(path) = self.path("resource template", path) {
+            let remote = Arc::new(RemoteResource::new(Arc::clone(&self.source), path, read));
+            self.templates
+                .push(Arc::new(Template::remote(definition, uri, remote)));
+        }
+    }
+
+    /// Adds the prompt at `path`, which clients know by that name alone. `get` is given its arguments.
+    pub fn prompt<F, R>(&mut self, path: &str, definition: protocol::Prompt, get: F)
+    where
+        F: Fn(JsonObject, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<GetPromptResult, ErrorObject>> + Send + 'static,
+    {
+        if !self.has_room(self.prompts.len(), "prompts") {
+            return;
+        }
+        if let Some(path) = self.path("prompt", path) {
+            let remote = Arc::new(RemotePrompt::new(Arc::clone(&self.source), path, get));
+            self.prompts
+                .push(Arc::new(Prompt::remote(definition, remote)));
+        }
+    }
+
+    /// Whether one more is served when there are so many.
+    fn has_room(&mut self, count: usize, what: &str) -> bool {
+        let has_room = count < MAX_ENTRIES;
+        if !has_room {
+            let more = format!("has more than {MAX_ENTRIES} {what}: the others are not served");
             if !self.faults.contains(&more) {
                 self.fault(more);
             }
-            return;
         }
-        match servable(path, &definition) {
-            Ok(path) => {
-                let body = RemoteTool::new(Arc::clone(&self.source), call);
-                self.tools
-                    .push(Arc::new(Tool::remote(path, definition, body)));
-            }
-            Err(reason) => {
-                let path = path.escape_debug();
-                self.fault(format!(
-                    "has the tool `{path}`, which can't be served: {reason}"
-                ));
-            }
-        }
+        has_room
+    }
+
+    /// The path that something can be served under.
+    fn path(&mut self, what: &str, path: &str) -> Option<ScriptPath> {
+        let parsed: Result<ScriptPath, PathError> = path.parse();
+        parsed
+            .inspect_err(|error| self.unservable(what, path, &error.to_string()))
+            .ok()
+    }
+
+    fn unservable(&mut self, what: &str, path: &str, reason: &str) {
+        let path = path.escape_debug();
+        self.fault(format!(
+            "has the {what} `{path}`, which can't be served: {reason}"
+        ));
     }
 
     /// Adds something that is wrong, in words that fit after the name of the source.
@@ -114,16 +199,20 @@ impl Offer {
         &self.tools
     }
 
+    pub(crate) fn resources(&self) -> &[Arc<Resource>] {
+        &self.resources
+    }
+
+    pub(crate) fn templates(&self) -> &[Arc<Template>] {
+        &self.templates
+    }
+
+    pub(crate) fn prompts(&self) -> &[Arc<Prompt>] {
+        &self.prompts
+    }
+
     /// Whether the source has said nothing yet.
     pub(super) fn is_pending(&self) -> bool {
         self.is_pending
     }
-}
-
-/// The path of a tool that clients can make use of.
-fn servable(path: &str, definition: &protocol::Tool) -> Result<ScriptPath, String> {
-    if !schema::is_of_objects(&definition.input_schema) {
-        return Err("its input schema does not say `\"type\": \"object\"`".to_owned());
-    }
-    path.parse().map_err(|error: PathError| error.to_string())
 }

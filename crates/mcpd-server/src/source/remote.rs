@@ -1,0 +1,109 @@
+//! What is behind resources, templates and prompts of a source: a function that is asked, and where it is.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+
+use crate::native::CallContext;
+use crate::tool::Script;
+
+/// The future of one answer; dropping it cancels the request.
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
+
+/// Somewhere else that is asked with an `A`, and answers with a `T`.
+pub(crate) struct Remote<A, T> {
+    source: Arc<str>,
+    path: ScriptPath,
+    ask: Box<dyn Fn(A, CallContext) -> Answer<T> + Send + Sync>,
+}
+
+/// What reads a resource by its URI.
+pub(crate) type RemoteResource = Remote<String, ReadResourceResult>;
+/// What gets a prompt with its arguments.
+pub(crate) type RemotePrompt = Remote<JsonObject, GetPromptResult>;
+
+impl<A, T> Remote<A, T> {
+    pub(super) fn new<F, R>(source: Arc<str>, path: ScriptPath, ask: F) -> Self
+    where
+        F: Fn(A, CallContext) -> R + Send + Sync + 'static,
+        R: Future<Output = Result<T, ErrorObject>> + Send + 'static,
+    {
+        Self {
+            source,
+            path,
+            ask: Box::new(move |asked, context| Box::pin(ask(asked, context))),
+        }
+    }
+
+    pub(crate) fn path(&self) -> &ScriptPath {
+        &self.path
+    }
+
+    pub(crate) fn ask(&self, asked: A, context: CallContext) -> Answer<T> {
+        (self.ask)(asked, context)
+    }
+}
+
+impl<A, T> fmt::Display for Remote<A, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.source)
+    }
+}
+
+impl<A, T> fmt::Debug for Remote<A, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Remote")
+            .field("source", &self.source)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What is behind a prompt or a template.
+#[derive(Debug)]
+pub(crate) enum Behind<A, T> {
+    /// A script, run.
+    Script(Arc<Script>),
+    /// A source, asked.
+    Remote(Arc<Remote<A, T>>),
+}
+
+impl<A, T> Behind<A, T> {
+    pub(crate) fn path(&self) -> &ScriptPath {
+        match self {
+            Self::Script(script) => &script.path,
+            Self::Remote(remote) => &remote.path,
+        }
+    }
+
+    /// What a script said of itself.
+    pub(crate) fn spec(&self) -> Option<&Arc<ScriptSpec>> {
+        match self {
+            Self::Script(script) => Some(&script.spec),
+            Self::Remote(_) => None,
+        }
+    }
+}
+
+// Derived, it would ask the same of `A` and `T`.
+impl<A, T> Clone for Behind<A, T> {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Script(script) => Self::Script(Arc::clone(script)),
+            Self::Remote(remote) => Self::Remote(Arc::clone(remote)),
+        }
+    }
+}
+
+impl<A, T> fmt::Display for Behind<A, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Script(script) => script.fmt(f),
+            Self::Remote(remote) => remote.fmt(f),
+        }
+    }
+}
