@@ -1,0 +1,90 @@
+//! A server that runs elsewhere, and is spoken to over Streamable HTTP: where, and what it is shown, as plain data.
+
+use std::fmt;
+
+use reqwest::Url;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+/// Why an [`Address`] can't be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AddressError {
+    /// Not a URL, or none of `http` or `https`.
+    Url(String),
+    /// Not the name of a header.
+    HeaderName(String),
+    /// A value that no header can have; it may be a secret, so only its header is told.
+    HeaderValue(String),
+}
+
+impl fmt::Display for AddressError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url) => write!(f, "use the URL `{url}`: expected one of `http` or `https`"),
+            Self::HeaderName(name) => write!(f, "use the header `{name}`: that is no name of one"),
+            Self::HeaderValue(name) => {
+                write!(f, "use the header `{name}`: no header can have its value")
+            }
+        }
+    }
+}
+
+impl std::error::Error for AddressError {}
+
+/// Where an MCP server is reached over Streamable HTTP, and what each request carries.
+#[derive(Clone)]
+#[must_use]
+pub struct Address {
+    pub(crate) url: Url,
+    pub(crate) headers: HeaderMap,
+    pub(crate) token: Option<String>,
+}
+
+impl Address {
+    /// A server that wants no credentials.
+    ///
+    /// # Errors
+    ///
+    /// When `url` is none of `http` or `https`.
+    pub fn new(url: &str) -> Result<Self, AddressError> {
+        let parsed = Url::parse(url).ok();
+        let parsed = parsed.filter(|url| matches!(url.scheme(), "http" | "https"));
+        Ok(Self {
+            url: parsed.ok_or_else(|| AddressError::Url(url.to_owned()))?,
+            headers: HeaderMap::new(),
+            token: None,
+        })
+    }
+
+    /// Sends a header with every request.
+    ///
+    /// # Errors
+    ///
+    /// When there can be no such header.
+    pub fn header(mut self, name: &str, value: &str) -> Result<Self, AddressError> {
+        let wrong = |_| AddressError::HeaderName(name.to_owned());
+        let header: HeaderName = name.parse().map_err(wrong)?;
+        let wrong = |_| AddressError::HeaderValue(name.to_owned());
+        let mut value: HeaderValue = value.parse().map_err(wrong)?;
+        value.set_sensitive(true);
+        self.headers.insert(header, value);
+        Ok(self)
+    }
+
+    /// Sends a token with every request, as `Authorization: Bearer …`.
+    pub fn token(mut self, token: impl Into<String>) -> Self {
+        self.token = Some(token.into());
+        self
+    }
+}
+
+/// Shows no value and no query: they may be secrets, and a `Debug` ends up in logs.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Address")
+            .field("origin", &self.url.origin().ascii_serialization())
+            .field("headers", &self.headers.keys().collect::<Vec<_>>())
+            .field("token", &self.token.is_some())
+            .finish()
+    }
+}

@@ -1,0 +1,169 @@
+//! From how a server is reached to a connection with it, opened in whatever revision both know.
+
+use std::io;
+use std::time::Duration;
+
+use rmcp::model::ProtocolVersion;
+use rmcp::service::{ClientInitializeError, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::{IntoTransport, Transport};
+use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
+
+use crate::listener::Listener;
+use crate::upstream::{Reach, Upstream};
+use crate::words;
+
+mod http;
+mod last_words;
+mod stdio;
+
+pub(crate) use last_words::LastWords;
+
+/// How long a server may take to start and to introduce itself. Some are installed when they are started.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// What servers are greeted in that expect a handshake.
+pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;
+/// The largest message a server may send, in bytes, as for clients.
+const MAX_MESSAGE: usize = mcpd_server::DEFAULT_MAX_MESSAGE;
+
+/// An open connection. Dropping it closes it.
+pub(crate) type Connection = RunningService<RoleClient, Listener>;
+
+/// Connects: in the newest revision with a server that knows it, and with any other as that expects. What it says on
+/// stderr is noted in `last_words`.
+///
+/// # Errors
+///
+/// Why that failed, in words that fit after the name of the server.
+///
+/// # Cancel safety
+///
+/// Dropping the future ends the program that was started.
+pub(crate) async fn connect(
+    upstream: &Upstream,
+    listener: &Listener,
+    last_words: &LastWords,
+) -> Result<Connection, String> {
+    let newest = ClientLifecycleMode::Auto {
+        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+        legacy_version: None,
+    };
+    let connected = async {
+        match try_connect(upstream, listener, last_words, newest).await {
+            // It knows of the newest revision, but not how to speak it.
+            Err(Fault::Older) => {
+                let greeting = ClientLifecycleMode::Initialize;
+                try_connect(upstream, listener, last_words, greeting).await
+            }
+            connected => connected,
+        }
+    };
+    match tokio::time::timeout(PATIENCE, connected).await {
+        Ok(Ok(connection)) => Ok(connection),
+        Ok(Err(Fault::Older)) => Err("speaks no revision that is known here".to_owned()),
+        Ok(Err(Fault::Other(fault))) => Err(fault),
+        Err(_) => Err(format!("has not answered within {PATIENCE:?}")),
+    }
+}
+
+/// Why there is no connection.
+#[derive(Debug)]
+enum Fault {
+    /// The server speaks other revisions than were asked for.
+    Older,
+    /// In words that fit after the name of the server.
+    Other(String),
+}
+
+/// Reaches the server, and opens a connection as `lifecycle` says.
+async fn try_connect(
+    upstream: &Upstream,
+    listener: &Listener,
+    last_words: &LastWords,
+    lifecycle: ClientLifecycleMode,
+) -> Result<Connection, Fault> {
+    match &upstream.reach {
+        Reach::Program(program) => {
+            let server = stdio::start(&upstream.name, program, last_words);
+            open(listener, lifecycle, server.map_err(Fault::Other)?).await
+        }
+        Reach::Address(address) => {
+            let server = http::transport(address);
+            open(listener, lifecycle, server.map_err(Fault::Other)?).await
+        }
+        #[cfg(test)]
+        Reach::Memory(server) => open(listener, lifecycle, server.connect()).await,
+    }
+}
+
+/// Opens a connection over `transport`.
+async fn open<T, E, A>(
+    listener: &Listener,
+    lifecycle: ClientLifecycleMode,
+    transport: T,
+) -> Result<Connection, Fault>
+where
+    T: IntoTransport<RoleClient, E, A>,
+    E: std::error::Error + Send + Sync + 'static,
+{
+    let transport = Tapped {
+        transport: transport.into_transport(),
+        listener: listener.clone(),
+    };
+    let opened = listener.clone().serve_with_lifecycle(transport, lifecycle);
+    opened.await.map_err(Fault::from)
+}
+
+impl From<ClientInitializeError> for Fault {
+    fn from(error: ClientInitializeError) -> Self {
+        let ended = || Self::Other("ended before it had introduced itself".to_owned());
+        match error {
+            ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Older,
+            ClientInitializeError::ConnectionClosed(_) => ended(),
+            ClientInitializeError::LegacyFallbackFailed { fallback, .. } => (*fallback).into(),
+            ClientInitializeError::TransportError { error, .. } => {
+                let pipe = error.error.downcast_ref::<io::Error>();
+                if pipe.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+                    return ended();
+                }
+                let why = words::chain(&*error.error);
+                Self::Other(format!("can't be reached: {why}"))
+            }
+            error => Self::Other(format!("could not be greeted: {}", words::chain(&error))),
+        }
+    }
+}
+
+/// A transport that lets the listener hear everything first: in the order it came, so that no progress is told after the
+/// result, and without a task for each message of a server that has much to say.
+struct Tapped<T> {
+    transport: T,
+    listener: Listener,
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
+    type Error = T::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
+        self.transport.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let Some(message) = self.transport.receive().await else {
+                self.listener.closed.cancel();
+                return None;
+            };
+            let left = self.listener.hear(message);
+            if left.is_some() {
+                return left;
+            }
+        }
+    }
+
+    async fn close(&mut self) -> Result<(), T::Error> {
+        self.transport.close().await
+    }
+}

@@ -1,0 +1,40 @@
+//! Servers over Streamable HTTP. Credentials go where they were meant to go, and to no place that one redirects to.
+
+use std::time::Duration;
+
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+
+use super::MAX_MESSAGE;
+use crate::address::Address;
+use crate::link;
+use crate::words;
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(10);
+
+pub(super) fn transport(
+    address: &Address,
+) -> Result<StreamableHttpClientTransport<Client>, String> {
+    // Whoever embeds this may have chosen another already, and that is as good.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
+    let client = Client::builder()
+        .default_headers(address.headers.clone())
+        .connect_timeout(CONNECT)
+        .redirect(Policy::none())
+        // A server that is started anew has closed what it had, and a request that finds out can't be made again.
+        .pool_max_idle_per_host(0)
+        .build()
+        .map_err(|error| format!("can't be connected with: {}", words::chain(&error)))?;
+    let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
+        .max_concurrent_requests(link::MOST_AT_A_TIME)
+        .max_sse_event_size(MAX_MESSAGE);
+    if let Some(token) = &address.token {
+        config = config.auth_header(token);
+    }
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}

@@ -1,0 +1,165 @@
+//! Servers that are started here. Each leads a process group, which ends with its connection: first its input is closed,
+//! as the protocol has it, then the group is killed.
+
+use std::io;
+use std::process::Stdio;
+use std::time::Duration;
+
+use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+
+use super::MAX_MESSAGE;
+use super::last_words::{LastWords, Speaking};
+use crate::program::Program;
+
+/// How long a server may take to end once its input has.
+const GRACE: Duration = Duration::from_secs(2);
+/// How much of a line of stderr is told, in bytes.
+const LINE: u64 = 1024;
+
+/// A server and the pipes to it.
+pub(super) struct Server {
+    wire: AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>,
+    group: Group,
+}
+
+/// A process and those it has started, until they have been ended.
+struct Group(Option<Box<dyn ChildWrapper>>);
+
+/// Starts `program`. What it prints on stderr goes to the log.
+///
+/// # Errors
+///
+/// Why it was not started, in words that fit after the name of the server.
+pub(super) fn start(
+    name: &str,
+    program: &Program,
+    last_words: &LastWords,
+) -> Result<Server, String> {
+    let failed = |error: io::Error| {
+        format!(
+            "can't be started as `{}`: {error}",
+            program.program.display()
+        )
+    };
+    let mut group = Group(Some(command(program).spawn().map_err(failed)?));
+    let (stdin, stdout, stderr) = group
+        .pipes()
+        .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
+    tokio::spawn(relay(name.to_owned(), stderr, last_words.speaking()));
+    let wire = AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE);
+    Ok(Server { wire, group })
+}
+
+fn command(program: &Program) -> CommandWrap {
+    let mut command = CommandWrap::with_new(&program.program, |command| {
+        command
+            .args(&program.arguments)
+            .env_clear()
+            .envs(program.environment.variables())
+            .envs(&program.variables)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        if let Some(directory) = &program.directory {
+            command.current_dir(directory);
+        }
+    });
+    command.wrap(KillOnDrop);
+    #[cfg(unix)]
+    command.wrap(process_wrap::tokio::ProcessGroup::leader());
+    #[cfg(windows)]
+    command.wrap(process_wrap::tokio::JobObject);
+    command
+}
+
+impl Group {
+    fn pipes(&mut self) -> Option<(ChildStdin, ChildStdout, ChildStderr)> {
+        let leader = self.0.as_mut()?;
+        Some((
+            leader.stdin().take()?,
+            leader.stdout().take()?,
+            leader.stderr().take()?,
+        ))
+    }
+
+    /// Waits for the leader, but not for long, and kills what is left.
+    async fn end(&mut self) {
+        let Some(group) = &mut self.0 else { return };
+        // Of the leader alone. An error would be another way of not having ended.
+        let leader = group.inner_mut();
+        tokio::time::timeout(GRACE, leader.wait()).await.ok();
+        // What the leader has left behind. Nobody else can have been given the group's number in so short a time.
+        group.start_kill().ok();
+        tokio::time::timeout(GRACE, group.wait()).await.ok();
+        self.0 = None;
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        if let Some(group) = &mut self.0 {
+            // It may be over already.
+            group.start_kill().ok();
+        }
+    }
+}
+
+impl Transport<RoleClient> for Server {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        self.wire.send(message)
+    }
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.wire.receive().await
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.wire.close().await?;
+        self.group.end().await;
+        Ok(())
+    }
+}
+
+/// Logs what a server prints on stderr, line by line, and of a long line the beginning.
+async fn relay(name: String, stderr: ChildStderr, last_words: Speaking) {
+    let mut stderr = BufReader::new(stderr);
+    let mut line = Vec::new();
+    // An error ends it as the end does.
+    while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
+        // Terminals obey control characters.
+        let text = String::from_utf8_lossy(&line).replace(char::is_control, " ");
+        let text = text.trim().to_owned();
+        if !text.is_empty() {
+            tracing::debug!(upstream = name, "{text}");
+            last_words.say(text);
+        }
+        if !line.ends_with(b"\n") && skip_line(&mut stderr).await.is_err() {
+            return;
+        }
+        line.clear();
+    }
+}
+
+/// Reads on to the end of the line, and keeps nothing.
+async fn skip_line(stderr: &mut BufReader<ChildStderr>) -> io::Result<()> {
+    loop {
+        let buffer = stderr.fill_buf().await?;
+        let end = buffer.iter().position(|byte| *byte == b'\n');
+        let length = end.map_or(buffer.len(), |end| end + 1);
+        stderr.consume(length);
+        if end.is_some() || length == 0 {
+            return Ok(());
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What tools, resources and prompts of a server hold on to: the connection there is at the moment, and the way of one
+//! request over it.
+
+use std::fmt;
+use std::time::Duration;
+
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_server::CallContext;
+use rmcp::model::{ClientRequest, ErrorData, RequestMetaObject, ServerResult};
+use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::listener::{Listener, Word};
+use crate::words;
+
+/// How many requests are made of a server at a time; others wait for their turn.
+pub(crate) const MOST_AT_A_TIME: usize = 64;
+/// How long a request waits for a connection.
+const FOR_CONNECTION: Duration = Duration::from_secs(5);
+
+/// The way to one server, whether or not there is one at the moment.
+#[derive(Debug)]
+pub(crate) struct Link {
+    /// What people know the server as.
+    name: String,
+    timeout: Duration,
+    turns: Semaphore,
+    open: watch::Sender<Option<Open>>,
+    /// A request has found the connection of no use.
+    pub(crate) broken: Notify,
+}
+
+/// An open connection.
+#[derive(Debug, Clone)]
+pub(crate) struct Open {
+    pub(crate) peer: Peer<RoleClient>,
+    pub(crate) listener: Listener,
+}
+
+/// Why there is no result.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The server says so.
+    Refused(ErrorData),
+    /// The server says nothing, or nothing that makes sense. Told to callers.
+    Unanswered(String),
+}
+
+impl Link {
+    pub(crate) fn new(name: &str, timeout: Duration) -> Self {
+        Self {
+            name: name.to_owned(),
+            timeout,
+            turns: Semaphore::new(MOST_AT_A_TIME),
+            open: watch::Sender::default(),
+            broken: Notify::new(),
+        }
+    }
+
+    /// Uses this connection from now on, or none.
+    pub(crate) fn set(&self, open: Option<Open>) {
+        self.open.send_replace(open);
+    }
+
+    /// Makes a request, and tells its caller what the server says meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// See [`Failure`].
+    ///
+    /// # Cancel safety
+    ///
+    /// Dropping the future tells the server that the request is cancelled.
+    pub(crate) async fn request(
+        &self,
+        request: ClientRequest,
+        context: &mut CallContext,
+    ) -> Result<ServerResult, Failure> {
+        let answered = tokio::time::timeout(self.timeout, self.ask(request, context)).await;
+        answered.unwrap_or_else(|_| {
+            let timeout = self.timeout;
+            Err(self.unanswered(&format!("has not answered within {timeout:?}")))
+        })
+    }
+
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        context: &mut CallContext,
+    ) -> Result<ServerResult, Failure> {
+        let turn = self.turns.acquire().await;
+        let open = self.open().await?;
+        let sent = open
+            .peer
+            .send_request_with_option(request, options(context))
+            .await;
+        let handle = sent.map_err(|error| self.failure(error))?;
+        let mut words = open.listener.listen(handle.progress_token.clone());
+        let mut pending = Pending(Some(handle));
+        let answer = loop {
+            tokio::select! {
+                // What was said before the answer is told before it.
+                biased;
+                word = words.next() => tell(context, word),
+                answer = pending.answer() => break answer,
+                () = open.listener.closed.cancelled() => break Err(ServiceError::TransportClosed),
+            }
+        };
+        drop(turn);
+        answer.map_err(|error| self.failure(error))
+    }
+
+    /// The connection, as soon as there is one.
+    async fn open(&self) -> Result<Open, Failure> {
+        let mut open = self.open.subscribe();
+        let opened = tokio::time::timeout(FOR_CONNECTION, open.wait_for(Option::is_some)).await;
+        let opened = opened.ok().and_then(Result::ok);
+        opened
+            .and_then(|open| open.clone())
+            .ok_or_else(|| self.unanswered("is not connected"))
+    }
+
+    /// The operator learns what happened; the caller only that something did.
+    fn failure(&self, error: ServiceError) -> Failure {
+        let told = match &error {
+            ServiceError::McpError(error) => return Failure::Refused(error.clone()),
+            ServiceError::TransportClosed => "ended before it had answered",
+            ServiceError::TransportSend(_) => "can't be reached",
+            ServiceError::Cancelled { .. } => "was told to forget the request",
+            _ => "gave no valid answer",
+        };
+        tracing::warn!(
+            upstream = self.name,
+            "a request failed: {}",
+            words::chain(&error)
+        );
+        if matches!(error, ServiceError::TransportSend(_)) {
+            self.broken.notify_one();
+        }
+        self.unanswered(told)
+    }
+
+    fn unanswered(&self, what: &str) -> Failure {
+        Failure::Unanswered(format!("The upstream server `{}` {what}.", self.name))
+    }
+
+    /// The failure of a server that answers with something else than what was asked for.
+    pub(crate) fn confused(&self, answer: impl fmt::Display) -> Failure {
+        tracing::warn!(upstream = self.name, "an answer makes no sense: {answer}");
+        self.unanswered("gave no valid answer")
+    }
+
+    /// The failure of a server that would go on only if it were told more.
+    pub(crate) fn asks_back(&self) -> Failure {
+        self.unanswered("asks for something before it answers, which can't be passed on")
+    }
+}
+
+/// What is wanted beside the answer.
+fn options(context: &CallContext) -> PeerRequestOptions {
+    let mut options = PeerRequestOptions::no_options();
+    let level = context.log_level();
+    if let Some(level) = level.and_then(|level| words::translated(&level).ok()) {
+        let mut meta = RequestMetaObject::new();
+        meta.set_log_level(level);
+        options = options.with_meta(meta);
+    }
+    options
+}
+
+fn tell(context: &mut CallContext, word: Word) {
+    match word {
+        Word::Progress {
+            progress,
+            total,
+            message,
+        } => context.progress(progress, total, message.as_deref()),
+        Word::Log { level, text } => context.log(level, &text),
+    }
+}
+
+/// A request that has been sent. Dropped without an answer, it is cancelled.
+struct Pending(Option<RequestHandle<RoleClient>>);
+
+impl Pending {
+    /// Waits for the answer, which there is once.
+    ///
+    /// # Cancel safety
+    ///
+    /// The answer is not lost.
+    async fn answer(&mut self) -> Result<ServerResult, ServiceError> {
+        let Some(handle) = &mut self.0 else {
+            return Err(ServiceError::UnexpectedResponse);
+        };
+        let answer = (&mut handle.rx).await;
+        self.0 = None;
+        answer.unwrap_or(Err(ServiceError::TransportClosed))
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let Some(handle) = self.0.take() else { return };
+        // Without a runtime there is no connection either.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { handle.cancel(None).await });
+        }
+    }
+}
+
+/// For methods whose results can't tell of failures.
+impl From<Failure> for ErrorObject {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::Unanswered(told) => Self::internal_error(told),
+            Failure::Refused(error) => {
+                let told = Self::new(ErrorCode::new(error.code.0.into()), error.message);
+                match error.data {
+                    Some(data) => told.with_data(&data),
+                    None => told,
+                }
+            }
+        }
+    }
+}

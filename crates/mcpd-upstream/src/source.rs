@@ -1,0 +1,200 @@
+//! Keeps up a connection with a server, and says what there is: what it lists, and what is wrong with it. A server that
+//! is lost is tried again, less and less often; what it last listed stays listed.
+
+#![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_server::source::{Publisher, Source};
+use rmcp::model::{
+    ClientRequest, LoggingLevel, PingRequest, ServerCapabilities, SetLevelRequestParams,
+    SubscriptionFilter,
+};
+use rmcp::service::{ServiceError, Subscription};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::connect::{LastWords, connect};
+use crate::inventory::Inventory;
+use crate::link::{Link, Open};
+use crate::listener::Listener;
+use crate::offer::Filling;
+use crate::upstream::Upstream;
+
+/// How long to wait before a lost server is tried again: at first, and at most.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// A connection that lasted so long was a good one.
+const GOOD: Duration = Duration::from_secs(30);
+/// Several changes often come at once.
+const SETTLE: Duration = Duration::from_millis(200);
+/// How long to wait before a stream of changes is asked for again.
+const BETWEEN_STREAMS: Duration = Duration::from_secs(1);
+/// How often a server that has nothing to do is asked whether it is there.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(30);
+/// How long it may take for an answer that costs nothing.
+const AT_ONCE: Duration = Duration::from_secs(10);
+
+impl Source for Upstream {
+    async fn run(self, publisher: Publisher) {
+        let link = Arc::new(Link::new(&self.name, self.timeout));
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let began = Instant::now();
+            let last_words = LastWords::new();
+            let fault = serve(&self, &link, &publisher, &last_words).await;
+            publisher.fail(last_words.after(fault).await);
+            if began.elapsed() > GOOD {
+                pause = FIRST_PAUSE;
+            }
+            sleep(pause).await;
+            pause = LONGEST_PAUSE.min(pause * 2);
+        }
+    }
+}
+
+/// Connects, and serves what there is until that ends. Says why it did, in words that fit after the name of the server.
+async fn serve(
+    upstream: &Upstream,
+    link: &Arc<Link>,
+    publisher: &Publisher,
+    last_words: &LastWords,
+) -> String {
+    let listener = Listener::default();
+    let connection = match connect(upstream, &listener, last_words).await {
+        Ok(connection) => connection,
+        Err(fault) => return fault,
+    };
+    let session = Session {
+        upstream,
+        link,
+        publisher,
+        open: Open {
+            peer: connection.peer().clone(),
+            listener,
+        },
+    };
+    let fault = tokio::select! {
+        () = session.open.listener.closed.cancelled() => "has ended".to_owned(),
+        Err(fault) = session.follow() => fault,
+    };
+    link.set(None);
+    // It is gone before another one is started, unless it does not care.
+    timeout(AT_ONCE, connection.cancel()).await.ok();
+    fault
+}
+
+/// One connection, and what is done with it.
+struct Session<'a> {
+    upstream: &'a Upstream,
+    link: &'a Arc<Link>,
+    publisher: &'a Publisher,
+    open: Open,
+}
+
+impl Session<'_> {
+    /// Offers what the server lists, and again whenever that changes.
+    ///
+    /// # Errors
+    ///
+    /// Why the connection is of no use any more.
+    async fn follow(&self) -> Result<Infallible, String> {
+        self.want_all_logs().await;
+        // Before the first list, so that no change falls between the two.
+        let mut changes = self.subscribe().await?;
+        self.link.set(Some(self.open.clone()));
+        self.offer().await?;
+        loop {
+            tokio::select! {
+                () = self.open.listener.changed.notified() => {
+                    sleep(SETTLE).await;
+                    self.offer().await?;
+                }
+                () = ended(&mut changes) => {
+                    sleep(BETWEEN_STREAMS).await;
+                    changes = self.subscribe().await?;
+                    self.offer().await?;
+                }
+                () = self.link.broken.notified() => return Err("can't be reached".to_owned()),
+                () = sleep(ALIVE_INTERVAL) => self.check_alive().await?,
+            }
+        }
+    }
+
+    async fn offer(&self) -> Result<(), String> {
+        let inventory = Inventory::of(&self.open.peer).await?;
+        let mut offer = self.publisher.offer();
+        let filling = Filling {
+            offer: &mut offer,
+            upstream: self.upstream,
+            link: self.link,
+        };
+        filling.add(inventory);
+        self.publisher.publish(offer);
+        Ok(())
+    }
+
+    /// Which of them a caller is told is decided here, for each caller.
+    async fn want_all_logs(&self) {
+        if self.is_stateful() && self.capabilities().logging.is_some() {
+            let level = SetLevelRequestParams::new(LoggingLevel::Debug);
+            // Without an answer it is as talkative as it likes.
+            timeout(AT_ONCE, self.open.peer.set_level(level)).await.ok();
+        }
+    }
+
+    /// Asks to be told of changes, where a server wants to be asked.
+    async fn subscribe(&self) -> Result<Option<Subscription>, String> {
+        let has = self.capabilities();
+        let wanted = |tells: Option<bool>| tells.filter(|tells| *tells);
+        let mut filter = SubscriptionFilter::new();
+        filter.tools_list_changed = wanted(has.tools.and_then(|tools| tools.list_changed));
+        filter.prompts_list_changed = wanted(has.prompts.and_then(|prompts| prompts.list_changed));
+        filter.resources_list_changed = wanted(has.resources.and_then(|all| all.list_changed));
+        if self.is_stateful() || filter == SubscriptionFilter::new() {
+            return Ok(None);
+        }
+        match timeout(AT_ONCE, self.open.peer.listen(filter)).await {
+            Ok(Ok(changes)) => Ok(Some(changes)),
+            Ok(Err(ServiceError::McpError(error))) => {
+                tracing::debug!(upstream = self.upstream.name, "can't be followed: {error}");
+                Ok(None)
+            }
+            Ok(Err(error)) => Err(format!("can't be followed: {error}")),
+            Err(_) => Err("does not say that it can be followed".to_owned()),
+        }
+    }
+
+    /// Asks a server that has nothing else to do whether it is there: one that is busy may well have no time to say so.
+    async fn check_alive(&self) -> Result<(), String> {
+        if !self.is_stateful() || !self.open.listener.is_idle() {
+            return Ok(());
+        }
+        let ping = ClientRequest::PingRequest(PingRequest::default());
+        match timeout(AT_ONCE, self.open.peer.send_request(ping)).await {
+            Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
+            Ok(Err(error)) => Err(format!("can't be reached: {error}")),
+            Err(_) => Err(format!("has not answered within {AT_ONCE:?}")),
+        }
+    }
+
+    fn capabilities(&self) -> ServerCapabilities {
+        let server = self.open.peer.peer_info();
+        server.map_or_else(Default::default, |server| server.capabilities.clone())
+    }
+
+    /// Whether the connection began with a handshake.
+    fn is_stateful(&self) -> bool {
+        let server = self.open.peer.peer_info();
+        server.is_none_or(|server| server.protocol_version.has_initialize())
+    }
+}
+
+/// Waits until nothing more is told. What is told meanwhile, the listener has heard already.
+async fn ended(changes: &mut Option<Subscription>) {
+    match changes {
+        Some(changes) => while let Ok(Some(_)) = changes.next().await {},
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,110 @@
+//! Servers that fail, hang, refuse, ask for too much, or are lost and come back.
+
+use std::time::Duration;
+
+use rmcp::model::ProtocolVersion;
+use serde_json::json;
+
+use super::server::tool;
+use super::{Fixture, PATIENCE, REVISIONS, Server, text, upstream};
+
+#[tokio::test]
+async fn a_server_that_is_lost_is_connected_with_again() {
+    for revision in REVISIONS {
+        let server = Server::new(revision, &["echo", "wait"]);
+        let fixture = Fixture::of(&server).await;
+        let client = fixture.client("2026-07-28").await;
+        let call = client.send(1, "tools/call", json!({"name": "ship/wait"}));
+        let lose = async {
+            server.hanging().await;
+            server.restart();
+        };
+        let (answer, ()) = tokio::time::timeout(PATIENCE, async { tokio::join!(call, lose) })
+            .await
+            .expect("it is told at once");
+        let result = &answer.unwrap()["result"];
+        assert_eq!(result["isError"], true);
+        assert_eq!(
+            text(result),
+            "The upstream server `ship` ended before it had answered."
+        );
+        let result = client.call("ship/echo", json!({})).await;
+        assert_eq!(result["structuredContent"], json!({}));
+        fixture.expect_faults(&[]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_gone_stays_listed_and_is_reported() {
+    let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo"]);
+    let fixture = Fixture::of(&server).await;
+    server.go_down();
+    fixture
+        .expect_faults(&["ended before it had introduced itself"])
+        .await;
+    fixture.expect_tools(&["ship/echo"]).await;
+    let client = fixture.client("2026-07-28").await;
+    let result = client.call("ship/echo", json!({})).await;
+    assert_eq!(
+        text(&result),
+        "The upstream server `ship` is not connected."
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_takes_too_long_ends_and_is_cancelled() {
+    let server = Server::new(ProtocolVersion::V_2025_11_25, &["hang"]);
+    let upstream = upstream(&server).timeout(Duration::from_millis(300));
+    let fixture = Fixture::new(upstream).await;
+    let client = fixture.client("2025-06-18").await;
+    let result = client.call("ship/hang", json!({})).await;
+    assert_eq!(result["isError"], true);
+    assert_eq!(
+        text(&result),
+        "The upstream server `ship` has not answered within 300ms."
+    );
+    let cancelled = tokio::time::timeout(PATIENCE, server.cancelled());
+    cancelled.await.expect("cancelled");
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_is_a_result() {
+    let server = Server::new(ProtocolVersion::V_2026_07_28, &["unheard-of"]);
+    let fixture = Fixture::of(&server).await;
+    let client = fixture.client("2026-07-28").await;
+    let result = client.call("ship/unheard-of", json!({})).await;
+    assert_eq!(result["isError"], true);
+    assert_eq!(text(&result), "no `unheard-of` here");
+    let result = client.call("ship/unheard-of", json!([])).await;
+    assert_eq!(text(&result), "Invalid arguments: they are no JSON object");
+}
+
+#[tokio::test]
+async fn what_can_not_be_served_is_told() {
+    let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo"]);
+    let fixture = Fixture::of(&server).await;
+    let mut formless = tool("formless");
+    formless["inputSchema"] = json!({});
+    server
+        .change(vec![tool("a//b"), formless, tool("echo")])
+        .await;
+    fixture
+        .expect_faults(&[
+            "has the tool `ship/a//b`, which can't be served: the path has an empty segment",
+            "has the tool `ship/formless`, which can't be served: its input schema does not say `\"type\": \"object\"`",
+        ])
+        .await;
+    fixture.expect_tools(&["ship/echo"]).await;
+}
+
+#[tokio::test]
+async fn of_too_many_tools_the_first_are_served() {
+    let server = Server::new(ProtocolVersion::V_2025_11_25, &["echo"]);
+    let fixture = Fixture::of(&server).await;
+    let many = (0..1500).map(|number| tool(&format!("tool-{number}")));
+    server.change(many.collect()).await;
+    fixture
+        .expect_faults(&["has more than 1000 tools: the others are not served"])
+        .await;
+    assert_eq!(fixture.server.catalog().tools().len(), 1000);
+}

@@ -1,0 +1,132 @@
+//! What is known of a server before it is asked: its name, how it is reached, and what of it is served.
+
+use std::fmt;
+use std::time::Duration;
+
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::address::Address;
+use crate::program::Program;
+
+/// How long a request may take by default.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Why a pattern of tools is none.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PatternError {
+    /// The pattern.
+    pub pattern: String,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+impl fmt::Display for PatternError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "read the pattern `{}`: {}", self.pattern, self.reason)
+    }
+}
+
+impl std::error::Error for PatternError {}
+
+/// How a server is reached.
+#[derive(Debug, Clone)]
+pub(crate) enum Reach {
+    Program(Program),
+    Address(Address),
+    /// A server in this process.
+    #[cfg(test)]
+    Memory(crate::tests::Server),
+}
+
+/// An MCP server whose tools, resources and prompts are served here.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Upstream {
+    pub(crate) name: String,
+    pub(crate) reach: Reach,
+    pub(crate) prefix: String,
+    /// `None` means all.
+    pub(crate) tools: Option<GlobSet>,
+    pub(crate) timeout: Duration,
+}
+
+impl Upstream {
+    /// A server that is started here. People know it as `name`, and what it has is served below that path.
+    pub fn stdio(name: impl Into<String>, program: Program) -> Self {
+        Self::new(name.into(), Reach::Program(program))
+    }
+
+    /// A server that runs elsewhere. People know it as `name`, and what it has is served below that path.
+    pub fn http(name: impl Into<String>, address: Address) -> Self {
+        Self::new(name.into(), Reach::Address(address))
+    }
+
+    pub(crate) fn new(name: String, reach: Reach) -> Self {
+        Self {
+            prefix: name.clone(),
+            name,
+            reach,
+            tools: None,
+            timeout: TIMEOUT,
+        }
+    }
+
+    /// Serves its tools and prompts below this path instead, such as `team/search`; with an empty one, as they are called.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Serves only those tools whose own names match one of these patterns, such as `read_*`. By default all are served.
+    ///
+    /// # Errors
+    ///
+    /// When one of them is no pattern.
+    pub fn tools(
+        mut self,
+        patterns: impl IntoIterator<Item = impl AsRef<str>>,
+    ) -> Result<Self, PatternError> {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let pattern = pattern.as_ref();
+            let glob = Glob::new(pattern).map_err(|error| wrong(pattern, &error))?;
+            set.add(glob);
+        }
+        let set = set.build().map_err(|error| wrong("", &error))?;
+        self.tools = Some(set);
+        Ok(self)
+    }
+
+    /// Sets how long a request may take; 60 s by default.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Whether its tool `name` is served.
+    pub(crate) fn serves(&self, name: &str) -> bool {
+        self.tools.as_ref().is_none_or(|tools| tools.is_match(name))
+    }
+
+    /// What something of its is called here.
+    pub(crate) fn path(&self, name: &str) -> String {
+        match self.prefix.as_str() {
+            "" => name.to_owned(),
+            prefix => format!("{prefix}/{name}"),
+        }
+    }
+}
+
+fn wrong(pattern: &str, error: &globset::Error) -> PatternError {
+    PatternError {
+        pattern: pattern.to_owned(),
+        reason: error.kind().to_string(),
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the upstream server `{}`", self.name)
+    }
+}

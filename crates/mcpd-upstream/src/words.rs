@@ -1,0 +1,32 @@
+//! Between the types of two crates, which are the same JSON, and from errors to sentences.
+
+use std::error::Error;
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// The same in the words of another crate.
+///
+/// # Errors
+///
+/// What in it the other has no words for.
+pub(crate) fn translated<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
+    let json = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    serde_json::from_slice(&json).map_err(|error| error.to_string())
+}
+
+/// An error and all its causes.
+pub(crate) fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let said = cause.to_string();
+        // Some repeat what they were caused by.
+        if !text.contains(&said) {
+            let _ = write!(text, ": {said}");
+        }
+        source = cause.source();
+    }
+    text
+}
