@@ -55,6 +55,22 @@ const FILES: &[(&str, &str)] = &[
         "a",
         "# @raycast.title Ä\n# @raycast.argument1 {\"type\":\"dropdown\",\"optional\":true,\"data\":[{\"value\":\"a\"}]}\n",
     ),
+    (
+        "scripts/a.ts",
+        "// Name: Ä thing\nmetadata = { description: 'Does' }\nschema: S = {\n  input: {\n    a: { type: \"number\", min: 0x1, default: +2, example: 3, },\n    \"b-c\": { type: `array`, items: { type: 'string', enum: ['x'] } }, /* d */\n  },\n  output: { e: { type: \"boolean\" } },\n}\n",
+    ),
+    (
+        "scripts/a.js",
+        "const { a } = await defineSchema({ input: { a: { type: 'string', required: true, pattern: '^ä' } } })\n",
+    ),
+    (
+        "scriptlets/a.md",
+        "# Ä\n\n## Greet\n\n<!--\ndescription: Greets\ninputs:\n  name: { type: string, default: x }\n-->\n\n```bash\necho {{name}} {{other}}\n```\n\n## Next\n\n~~~python\nprint(1)\n~~~\n",
+    ),
+    (
+        "a.bas",
+        "PARAM a AS STRING LIKE \"ä\" DESCRIPTION \"A\" OPTIONAL\nPARAM b AS NUMBER LIKE 5 DESCRIPTION \"B\" MIN 1 MAX 9 DEFAULT 3\nPARAM c AS ARRAY OF STRING ENUM [\"x\", \"y\"] DESCRIPTION \"C\"\nDESCRIPTION \"Does\"\nTALK a\n",
+    ),
 ];
 
 /// Everything that a reader of `Described` relies on.
@@ -103,7 +119,7 @@ fn check_parsed(stdout: &[u8], stderr: &[u8]) -> Parsed {
     parsed
 }
 
-/// The schema is valid under the official meta-schema, and the defaults are valid under the schema.
+/// The schema is valid under the official meta-schema, and the defaults and examples are valid under the schema.
 #[track_caller]
 fn check_spec(spec: &ScriptSpec) {
     let schema = spec.input_schema();
@@ -123,6 +139,14 @@ fn check_spec(spec: &ScriptSpec) {
         jsonschema::draft202012::is_valid(&schema, &Value::Object(defaults)),
         "{schema}"
     );
+    for property in schema["properties"].as_object().unwrap().values() {
+        for example in property["examples"].as_array().into_iter().flatten() {
+            assert!(
+                jsonschema::draft202012::is_valid(property, example),
+                "{property}"
+            );
+        }
+    }
 }
 
 #[track_caller]
