@@ -86,12 +86,12 @@ fn secret(value: &str) -> String {
 
 #[test]
 fn a_secret_that_is_not_there_is_told_with_its_place() {
-    assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: mcpd's own environment has no such variable");
+    assert_snapshot!(mistake(&secret("{ pass = true }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: mcpd's own environment has no variable `SECRET`");
     assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the file `@@ROOT@@/missing` can't be read: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
     assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
-    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
-    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
 }
 
 #[test]

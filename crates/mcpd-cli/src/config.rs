@@ -25,6 +25,7 @@ mod file;
 mod interpreters;
 mod policy;
 mod run_command;
+mod upstreams;
 mod user;
 mod value;
 
@@ -44,7 +45,9 @@ pub(crate) async fn asked<'a>(
     let executor = executor(None, confinement.cgroup.as_deref())?;
     let file = file(confinement.config.as_deref(), &[Path::new("")])?;
     let running = running_by(&file, confinement, limits, &executor).await?;
-    Ok(enabled(server(roots, scanning, running), enabling, &file)?
+    let server = enabled(server(roots, scanning, running), enabling, &file)?;
+    Ok(upstreams::add(server, &file, &executor)
+        .await?
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -79,7 +82,9 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
     limits.keep = DEFAULT_KEEP;
     let running = running_by(file, &options.confinement, limits, &probes).await?;
     let server = with_tasks(server(options.roots.all(), &options.scanning, running));
-    let mut server = enabled(server, &options.enabling, file)?
+    let server = enabled(server, &options.enabling, file)?;
+    let mut server = upstreams::add(server, file, &probes)
+        .await?
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)

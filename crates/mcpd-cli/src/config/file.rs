@@ -36,6 +36,8 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) rule: Vec<Spanned<RuleTable>>,
     #[serde(default)]
+    pub(super) upstream: Vec<UpstreamTable>,
+    #[serde(default)]
     pub(super) kit: KitTable,
     #[serde(default)]
     pub(super) run_command: RunCommandTable,
@@ -125,7 +127,27 @@ pub(super) struct ToolTable {
     pub(super) redact: Option<bool>,
     pub(super) task: Option<Task>,
     #[serde(default)]
-    pub(super) env: BTreeMap<Spanned<String>, Spanned<Source>>,
+    pub(super) env: Variables,
+}
+
+/// Variables that are secrets.
+pub(super) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
+
+/// One of `[[upstream]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpstreamTable {
+    pub(super) name: Spanned<String>,
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    pub(super) url: Option<Spanned<String>>,
+    pub(super) prefix: Option<Spanned<String>>,
+    pub(super) tools: Option<Spanned<Vec<String>>>,
+    pub(super) timeout: Option<Seconds>,
+    #[serde(default)]
+    pub(super) env: Variables,
+    #[serde(default)]
+    pub(super) headers: Variables,
+    pub(super) token: Option<Spanned<Source>>,
 }
 
 /// One of `[[token]]`: a client of its own over HTTP.

@@ -12,7 +12,7 @@ use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
 use toml::Spanned;
 
-use super::file::{self, File, SandboxTable, ToolTable, suggestion};
+use super::file::{self, File, SandboxTable, ToolTable, Variables, suggestion};
 use super::user;
 use super::value::Source;
 use crate::args::Confinement;
@@ -159,7 +159,7 @@ fn unknown(name: &str, profiles: &Profiles) -> String {
     format!("there is none; {}", suggestion(name, &known))
 }
 
-fn environment(file: &File) -> anyhow::Result<Environment> {
+pub(super) fn environment(file: &File) -> anyhow::Result<Environment> {
     let table = &file.tables.env;
     let mut environment = Environment::of_this_process();
     for name in &table.pass {
@@ -225,16 +225,29 @@ async fn rule(
             file::Task::Required => TaskSupport::Required,
         });
     }
-    for (name, source) in &table.env {
-        check_name(file, name, false)?;
-        let value = value(file, name.get_ref(), source, executor).await?;
-        rule = rule.variable(name.get_ref(), value);
+    for (name, value) in variables(file, &table.env, executor).await? {
+        rule = rule.variable(name, value);
     }
     Ok(rule)
 }
 
+/// The variables of a table, by their names.
+pub(super) async fn variables<'a>(
+    file: &File,
+    table: &'a Variables,
+    executor: &Executor,
+) -> anyhow::Result<Vec<(&'a str, String)>> {
+    let mut variables = Vec::with_capacity(table.len());
+    for (name, source) in table {
+        check_name(file, name, false)?;
+        let name = name.get_ref().as_str();
+        variables.push((name, value(file, name, source, executor).await?));
+    }
+    Ok(variables)
+}
+
 /// The value of a variable. Errors say where it should have come from, never what came.
-async fn value(
+pub(super) async fn value(
     file: &File,
     name: &str,
     source: &Spanned<Source>,
@@ -242,10 +255,8 @@ async fn value(
 ) -> anyhow::Result<String> {
     let value = match source.get_ref() {
         Source::Literal(text) => Ok(text.clone()),
-        Source::Pass => env::var(name).map_err(|error| match error {
-            env::VarError::NotPresent => "mcpd's own environment has no such variable".to_owned(),
-            env::VarError::NotUnicode(_) => "its value is not UTF-8".to_owned(),
-        }),
+        Source::Pass => own_variable(name),
+        Source::Variable(name) => own_variable(name),
         Source::File(path) => {
             let path = file.absolute(path);
             fs::read_to_string(&path)
@@ -255,13 +266,23 @@ async fn value(
     };
     let wrong = |what: String| at(file, source.span(), name, &what);
     let mut value = value.map_err(wrong)?;
-    if !matches!(source.get_ref(), Source::Literal(_) | Source::Pass) && value.ends_with('\n') {
+    if matches!(source.get_ref(), Source::File(_) | Source::Command(_)) && value.ends_with('\n') {
         value.pop();
     }
     if value.contains('\0') {
         return Err(wrong("the value has a NUL character".to_owned()));
     }
     Ok(value)
+}
+
+/// The value of a variable of mcpd's own.
+fn own_variable(name: &str) -> Result<String, String> {
+    env::var(name).map_err(|error| match error {
+        env::VarError::NotPresent => {
+            format!("mcpd's own environment has no variable `{name}`")
+        }
+        env::VarError::NotUnicode(_) => "its value is not UTF-8".to_owned(),
+    })
 }
 
 fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error {

@@ -72,8 +72,10 @@ impl<'de> Deserialize<'de> for Seconds {
 pub(super) enum Source {
     /// It stands right here.
     Literal(String),
-    /// From mcpd's own environment.
+    /// From mcpd's own environment, where it has the same name.
     Pass,
+    /// From mcpd's own environment, where it has this name.
+    Variable(String),
     /// The content of a file.
     File(PathBuf),
     /// What a program prints.
@@ -86,6 +88,7 @@ impl fmt::Debug for Source {
         f.write_str(match self {
             Self::Literal(_) => "Literal",
             Self::Pass => "Pass",
+            Self::Variable(_) => "Variable",
             Self::File(_) => "File",
             Self::Command(_) => "Command",
         })
@@ -97,12 +100,12 @@ impl fmt::Debug for Source {
 #[serde(deny_unknown_fields)]
 struct Table {
     pass: Option<bool>,
+    variable: Option<String>,
     file: Option<PathBuf>,
     command: Option<Vec<String>>,
 }
 
-const SOURCES: &str =
-    "expected a text, `{ pass = true }`, `{ file = \"…\" }` or `{ command = [\"…\"] }`";
+const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }` or `{ command = [\"…\"] }`";
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -145,10 +148,11 @@ impl<'de> Deserialize<'de> for Source {
                         A::Error::custom(SOURCES)
                     }
                 })?;
-                match (table.pass, table.file, table.command) {
-                    (Some(true), None, None) => Ok(Source::Pass),
-                    (None, Some(file), None) => Ok(Source::File(file)),
-                    (None, None, Some(command)) if !command.is_empty() => {
+                match (table.pass, table.variable, table.file, table.command) {
+                    (Some(true), None, None, None) => Ok(Source::Pass),
+                    (None, Some(name), None, None) => Ok(Source::Variable(name)),
+                    (None, None, Some(file), None) => Ok(Source::File(file)),
+                    (None, None, None, Some(command)) if !command.is_empty() => {
                         Ok(Source::Command(command))
                     }
                     _ => Err(A::Error::custom(SOURCES)),

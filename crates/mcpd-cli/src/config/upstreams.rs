@@ -1,0 +1,116 @@
+//! The MCP servers of `[[upstream]]`: how each is reached, and what of it is served.
+
+use anyhow::Result;
+use mcpd_exec::Executor;
+use mcpd_scriptspec::{PathError, ScriptPath};
+use mcpd_server::ServerBuilder;
+use mcpd_upstream::{Address, Program, Upstream};
+use toml::Spanned;
+
+use super::file::{File, UpstreamTable};
+use super::policy;
+
+/// Adds all of them to `server`. Programs that print secrets are run with `executor`.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) async fn add(
+    mut server: ServerBuilder,
+    file: &File,
+    executor: &Executor,
+) -> Result<ServerBuilder> {
+    for table in &file.tables.upstream {
+        server = server.source(upstream(file, table, executor).await?);
+    }
+    Ok(server)
+}
+
+/// The server that a table describes.
+async fn upstream(file: &File, table: &UpstreamTable, executor: &Executor) -> Result<Upstream> {
+    check_path(file, "name", &table.name)?;
+    let name = table.name.get_ref();
+    let mut upstream = match (&table.command, &table.url) {
+        (Some(command), None) => {
+            Upstream::stdio(name, program(file, table, command, executor).await?)
+        }
+        (None, Some(url)) => Upstream::http(name, address(file, table, url, executor).await?),
+        _ => {
+            let what = format!("`{name}`: expected either a `command` or a `url`");
+            return Err(file.error(table.name.span(), &what));
+        }
+    };
+    if let Some(prefix) = &table.prefix {
+        if !prefix.get_ref().is_empty() {
+            check_path(file, "prefix", prefix)?;
+        }
+        upstream = upstream.prefix(prefix.get_ref());
+    }
+    if let Some(tools) = &table.tools {
+        let wrong = |error| file.error(tools.span(), &format!("`tools`: failed to {error}"));
+        upstream = upstream.tools(tools.get_ref()).map_err(wrong)?;
+    }
+    if let Some(timeout) = table.timeout {
+        upstream = upstream.timeout(timeout.0);
+    }
+    Ok(upstream)
+}
+
+fn check_path(file: &File, key: &str, path: &Spanned<String>) -> Result<()> {
+    let wrong = |error: PathError| file.error(path.span(), &format!("`{key}`: {error}"));
+    let _: ScriptPath = path.get_ref().parse().map_err(wrong)?;
+    Ok(())
+}
+
+/// A program and its arguments. A path of a program is relative to the directory of the file, where it runs.
+async fn program(
+    file: &File,
+    table: &UpstreamTable,
+    command: &Spanned<Vec<String>>,
+    executor: &Executor,
+) -> Result<Program> {
+    let wrong = |what: &str| Err(file.error(command.span(), what));
+    if table.token.is_some() || !table.headers.is_empty() {
+        return wrong("`token` and `headers` are for servers that are reached by `url`");
+    }
+    let Some((program, arguments)) = command.get_ref().split_first() else {
+        return wrong("`command`: expected a program and its arguments");
+    };
+    let directory = file.directory();
+    let program = match program.contains('/') {
+        true => directory.join(program).into_os_string(),
+        false => program.into(),
+    };
+    let mut program = Program::new(program)
+        .args(arguments)
+        .current_dir(directory)
+        .environment(policy::environment(file)?);
+    for (name, value) in policy::variables(file, &table.env, executor).await? {
+        program = program.env(name, value);
+    }
+    Ok(program)
+}
+
+/// A URL, and what is shown to whoever answers there.
+async fn address(
+    file: &File,
+    table: &UpstreamTable,
+    url: &Spanned<String>,
+    executor: &Executor,
+) -> Result<Address> {
+    if !table.env.is_empty() {
+        let what = "`env` is for servers that are started by `command`";
+        return Err(file.error(url.span(), what));
+    }
+    let wrong = |error| file.error(url.span(), &format!("failed to {error}"));
+    let mut address = Address::new(url.get_ref()).map_err(wrong)?;
+    for (name, source) in &table.headers {
+        let value = policy::value(file, name.get_ref(), source, executor).await?;
+        let wrong = |error| file.error(name.span(), &format!("failed to {error}"));
+        address = address.header(name.get_ref(), &value).map_err(wrong)?;
+    }
+    if let Some(source) = &table.token {
+        address = address.token(policy::value(file, "token", source, executor).await?);
+    }
+    Ok(address)
+}
