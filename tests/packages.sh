@@ -1,4 +1,4 @@
-# Sourced by what needs programs of the npm registry.
+# Sourced by what needs programs of the npm registry or of PyPI.
 
 # npm_packages PROJECT DIRECTORY: installs into DIRECTORY what PROJECT/package-lock.json pins.
 # What is there already is left alone, and then no network is needed.
@@ -9,4 +9,18 @@ npm_packages() {
   cp "$1/package.json" "$1/package-lock.json" "$2"
   npm ci --prefix "$2" --ignore-scripts --no-audit --no-fund --silent >&2 || return
   cp "$1/package-lock.json" "$2/installed-from"
+}
+
+# python_packages REQUIREMENTS DIRECTORY: makes DIRECTORY a virtual environment with what REQUIREMENTS pins, likewise.
+python_packages() {
+  cmp -s "$1" "$2/installed-from" && return
+  rm -rf "${2:?}"
+  python3 -m venv "$2"
+  "$2/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$1" >&2 || return
+  cp "$1" "$2/installed-from"
+}
+
+# has_python: whether python3 is there, new enough and with its venv module.
+has_python() {
+  python3 -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 }
