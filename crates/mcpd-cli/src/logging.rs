@@ -23,7 +23,7 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()>
     let filter = match &options.filter {
         Some(filter) if options.verbose == 0 && !options.quiet => EnvFilter::try_new(filter)
             .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?,
-        _ => EnvFilter::default().add_directive(level(options, audience).into()),
+        _ => default_filter(level(options, audience))?,
     };
     let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
     let log = tracing_subscriber::fmt()
@@ -36,6 +36,15 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()>
         (LogFormat::Text, Audience::Caller) => log.with_target(false).without_time().init(),
     }
     Ok(())
+}
+
+/// What rmcp tells at the level of operators are the messages it exchanges.
+fn default_filter(level: LevelFilter) -> anyhow::Result<EnvFilter> {
+    let filter = EnvFilter::default().add_directive(level.into());
+    Ok(match level {
+        LevelFilter::INFO => filter.add_directive("rmcp=warn".parse()?),
+        _ => filter,
+    })
 }
 
 fn level(options: &Logging, audience: Audience) -> LevelFilter {

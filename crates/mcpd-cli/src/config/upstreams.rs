@@ -58,7 +58,7 @@ async fn upstream(file: &File, table: &UpstreamTable, executor: &Executor) -> Re
 
 fn check_path(file: &File, key: &str, path: &Spanned<String>) -> Result<()> {
     let wrong = |error: PathError| file.error(path.span(), &format!("`{key}`: {error}"));
-    let _: ScriptPath = path.get_ref().parse().map_err(wrong)?;
+    path.get_ref().parse::<ScriptPath>().map_err(wrong)?;
     Ok(())
 }
 
