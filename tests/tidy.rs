@@ -141,7 +141,10 @@ fn the_leaves_do_not_know_each_other() {
         ("mcpd-scriptspec", &["tokio", "tracing"]),
         ("mcpd-exec", &["serde", "serde_json", "tracing"]),
         ("mcpd-basic", &["tokio", "tracing"]),
-        ("mcpd-server", &["clap", "anyhow", "annotate-snippets", "rmcp", "reqwest"]),
+        (
+            "mcpd-server",
+            &["clap", "anyhow", "annotate-snippets", "rmcp", "reqwest"],
+        ),
     ] {
         let dependencies = dependencies_of(name);
         for dependency in forbidden {

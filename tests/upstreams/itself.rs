@@ -1,0 +1,153 @@
+//! mcpd behind mcpd, over both transports.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Sandbox, binary, eventually, processes_of};
+use serde_json::json;
+
+use super::{Front, REVISIONS, text};
+
+const ADD: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Adds."}'
+  echo '{"a": {"value_type": "integer", "required": true}, "b": {"value_type": "integer", "required": true}}' >&2
+  exit 0
+fi
+echo "PROGRESS 1/2 adding" >&2
+echo $((MCPD_OPT_a + MCPD_OPT_b))
+"#;
+const LINGER: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nexec sleep 1000\n";
+
+/// Two machines, as it were: what is behind, and what is in front.
+struct Pair {
+    behind: Sandbox,
+    front: Sandbox,
+}
+
+impl Pair {
+    fn new() -> Self {
+        let behind = Sandbox::new().with_script("math/add", ADD);
+        Self {
+            behind: behind.with_script("linger", LINGER),
+            front: Sandbox::new(),
+        }
+    }
+
+    /// An upstream server that is started.
+    fn program(&self) -> String {
+        let scripts = self.behind.path().join("scripts");
+        let command = json!([binary(), "stdio", scripts]);
+        format!("[[upstream]]\nname = \"behind\"\ncommand = {command}\n")
+    }
+
+    /// An upstream server that runs, and its token.
+    fn address(&self, daemon: &Daemon) -> String {
+        let token = self.front.path().join("token");
+        fs::write(token, daemon.token().unwrap()).unwrap();
+        let url = daemon.url();
+        format!(
+            "[[upstream]]\nname = \"behind\"\nurl = \"{url}\"\ntoken = {{ file = \"token\" }}\n"
+        )
+    }
+
+    #[track_caller]
+    fn check(&self, configuration: &str) {
+        for revision in REVISIONS {
+            let mut front = Front::start(&self.front, configuration, revision);
+            assert_eq!(front.tools(), ["behind_linger", "behind_math_add"]);
+            let params = json!({
+                "name": "behind_math_add",
+                "arguments": {"a": 2, "b": 3},
+                "_meta": {"progressToken": "token"},
+            });
+            let (answer, before) = front.answer("tools/call", params);
+            assert_eq!(text(&answer["result"]), "5");
+            let progress = before
+                .iter()
+                .find(|told| told["params"]["message"] == "adding");
+            let progress = progress.unwrap_or_else(|| panic!("{before:?}"));
+            assert_eq!(progress["params"]["progressToken"], "token");
+            let result = front.call("behind/math_add", json!({"a": "two", "b": 3}));
+            assert_eq!(result["isError"], true);
+            assert!(text(&result).contains("`a`"), "{result}");
+        }
+    }
+}
+
+#[test]
+fn over_stdio() {
+    let pair = Pair::new();
+    pair.check(&pair.program());
+}
+
+#[test]
+fn over_http() {
+    let pair = Pair::new();
+    let daemon = Daemon::start(&pair.behind, &[]);
+    pair.check(&pair.address(&daemon));
+}
+
+#[test]
+fn a_call_that_is_cancelled_ends_what_runs_behind() {
+    let pair = Pair::new();
+    let daemon = Daemon::start(&pair.behind, &[]);
+    for configuration in [pair.program(), pair.address(&daemon)] {
+        let mut front = Front::start(&pair.front, &configuration, "2025-06-18");
+        let lingering = || {
+            let all = [&pair.front, &pair.behind].map(processes_of).concat();
+            let is_sleep = |process: &u32| {
+                fs::read_to_string(format!("/proc/{process}/comm"))
+                    .is_ok_and(|name| name.trim() == "sleep")
+            };
+            all.into_iter().find(is_sleep)
+        };
+        let call = front.send("tools/call", json!({"name": "behind_linger"}));
+        eventually("it runs", lingering);
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": call}});
+        front.pipes.send(cancelled.to_string().as_bytes());
+        eventually("it is ended", || lingering().is_none().then_some(()));
+    }
+}
+
+#[test]
+fn a_list_that_changes_behind_changes_in_front() {
+    let pair = Pair::new();
+    let daemon = Daemon::start(&pair.behind, &[]);
+    let configuration = pair.address(&daemon);
+    let mut front = Front::start(&pair.front, &configuration, "2025-06-18");
+    assert_eq!(front.tools().len(), 2);
+    pair.behind.write_script("another", ADD);
+    eventually("it is listed in front, too", || {
+        let told = front.pipes.receive();
+        assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
+        front
+            .tools()
+            .contains(&"behind_another".to_owned())
+            .then_some(())
+    });
+}
+
+#[test]
+fn whoever_has_no_token_is_reported() {
+    let pair = Pair::new();
+    let daemon = Daemon::start(&pair.behind, &[]);
+    let url = daemon.url();
+    let configuration = format!("[[upstream]]\nname = \"behind\"\nurl = \"{url}\"\n");
+    fs::write(pair.front.path().join("mcpd.toml"), configuration).unwrap();
+    let transcript = pair.front.run(&["check", "scripts"]);
+    assert!(
+        transcript.contains("the upstream server `behind`"),
+        "{transcript}"
+    );
+}
+
+#[test]
+fn what_is_behind_ends_with_what_is_in_front() {
+    let pair = Pair::new();
+    let front = Front::start(&pair.front, &pair.program(), "2025-06-18");
+    assert!(processes_of(&pair.front).len() > 1);
+    front.pipes.signal(rustix::process::Signal::KILL);
+    eventually("nothing is left", || {
+        processes_of(&pair.front).is_empty().then_some(())
+    });
+}
