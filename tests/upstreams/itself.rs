@@ -133,10 +133,12 @@ fn whoever_has_no_token_is_reported() {
     let daemon = Daemon::start(&pair.behind, &[]);
     let url = daemon.url();
     let configuration = format!("[[upstream]]\nname = \"behind\"\nurl = \"{url}\"\n");
-    fs::write(pair.front.path().join("mcpd.toml"), configuration).unwrap();
-    let transcript = pair.front.run(&["check", "scripts"]);
+    fs::write(pair.front.path().join("front.toml"), configuration).unwrap();
+    let list = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    let arguments = ["stdio", "scripts", "--config", "front.toml"];
+    let transcript = pair.front.run_with_stdin(&arguments, list);
     assert!(
-        transcript.contains("the upstream server `behind`"),
+        transcript.contains("the upstream server `behind` can't be reached: Auth required"),
         "{transcript}"
     );
 }
