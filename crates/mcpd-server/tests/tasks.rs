@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpd_server::{Connection, Database, Principal, Reply, Server, ToolNames};
+use mcpd_server::audit::Options;
+use mcpd_server::{Audit, Connection, Database, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -524,4 +525,49 @@ async fn a_run_that_asks_has_nobody_to_answer() {
         .old_call("runs_output", json!({"run": started["run"]}))
         .await;
     assert!(output.contains("client capability"), "{output}");
+}
+
+#[tokio::test]
+async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
+    let place = Place::new();
+    let log = place.0.path().join("audit.jsonl");
+    let audit = Audit::new(&log, Options::default()).unwrap();
+    let server = scripts().tasks(Database::new(place.database())).runs();
+    let client = Client::of(&server.audit(audit).start().unwrap()).await;
+    let secret = json!({"password": "hunter2"});
+    let failed = client.begin("login", secret.clone()).await;
+    client.until(&failed, "completed").await;
+    let cancelled = client.begin("gated", place.gate()).await;
+    client
+        .request("tasks/cancel", json!({"taskId": cancelled}))
+        .await;
+    client.until(&cancelled, "cancelled").await;
+    let start = json!({"tool": "login", "arguments": secret});
+    let run = client.old_json("runs_start", start).await;
+    client
+        .until(run["run"].as_str().unwrap(), "completed")
+        .await;
+    let log = async {
+        loop {
+            let log = fs::read_to_string(&log).unwrap_or_default();
+            if log.lines().count() == 3 {
+                return log;
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let log = timeout(PATIENCE, log).await.expect("three records");
+    let records = log.lines().map(|line| {
+        assert!(!line.contains("hunter2"), "{line}");
+        let record: Value = serde_json::from_str(line).unwrap();
+        format!("{} {}", record["tool"], record["outcome"])
+    });
+    let mut records: Vec<_> = records.collect();
+    records.sort();
+    let expected = [
+        r#""gated" "cancelled""#,
+        r#""login" "forbidden""#,
+        r#""login" "forbidden""#,
+    ];
+    assert_eq!(records, expected);
 }
