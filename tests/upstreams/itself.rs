@@ -144,6 +144,20 @@ fn whoever_has_no_token_is_reported() {
 }
 
 #[test]
+fn nobody_is_behind_itself() {
+    let sandbox = Sandbox::new().with_script("math/add", ADD);
+    let scripts = sandbox.path().join("scripts");
+    let command = json!([binary(), "stdio", scripts, "--config", "front.toml"]);
+    let configuration = format!("[[upstream]]\nname = \"behind\"\ncommand = {command}\n");
+    let mut front = Front::start(&sandbox, &configuration, "2025-06-18");
+    eventually("it is listed", || {
+        let tools = front.tools();
+        assert!(tools.len() <= 2, "{tools:?}");
+        (tools == ["behind_math_add", "math_add"]).then_some(())
+    });
+}
+
+#[test]
 fn what_is_behind_ends_with_what_is_in_front() {
     let pair = Pair::new();
     let front = Front::start(&pair.front, &pair.program(), "2025-06-18");

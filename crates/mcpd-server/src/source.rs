@@ -53,6 +53,10 @@ pub(crate) use tool::RemoteTool;
 /// How long the first list waits for sources. What comes later is announced as a change.
 pub const FIRST_WAIT: Duration = Duration::from_secs(5);
 
+/// The variable that a source sets for the programs it starts. An mcpd that finds it serves no sources, so that none
+/// ever asks itself.
+pub const NO_SOURCES: &str = "MCPD_NO_SOURCES";
+
 /// Somewhere that tools come from. Displayed, it says where, such as "the endpoint `notes`".
 pub trait Source: fmt::Display + Send + 'static {
     /// Tells `publisher` what there is, as long as that can change. It is a task of the runtime, and is dropped when

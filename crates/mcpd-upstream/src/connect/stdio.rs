@@ -5,6 +5,7 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
+use mcpd_server::source::NO_SOURCES;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -63,6 +64,7 @@ fn command(program: &Program) -> CommandWrap {
             .env_clear()
             .envs(program.environment.variables())
             .envs(&program.variables)
+            .env(NO_SOURCES, "1")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
