@@ -53,17 +53,15 @@ fn what_is_lost_is_counted_and_the_log_says_so_later() {
     eventually(|| audit.lost() == 3);
     assert!(audit.is_failing());
     fs::remove_dir(audit.file()).unwrap();
-    send(&audit);
     eventually(|| !audit.is_failing());
     let file = audit.file().to_owned();
     drop(audit);
     let text = fs::read_to_string(&file).unwrap();
-    let first = text.lines().next().unwrap();
     assert!(
-        first.contains(r#""method":"audit/lost","params":{"records":3}"#),
+        text.contains(r#""method":"audit/lost","params":{"records":3}"#),
         "{text}"
     );
-    assert_eq!(verify(&file).unwrap().records, 2);
+    assert_eq!(verify(&file).unwrap().records, 1);
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
 use std::thread;
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
@@ -17,6 +18,9 @@ use super::record;
 const QUEUE: usize = 4096;
 /// How many records are written at once.
 const BATCH: usize = 256;
+
+/// How long to wait before writing is tried again.
+const RETRY: Duration = Duration::from_millis(250);
 
 /// A record on its way to the file.
 #[derive(Debug)]
@@ -73,7 +77,16 @@ impl Writer {
         let mut batch = Vec::new();
         while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
             self.write(batch.drain(..));
+            // Nobody may call as long as it is known to fail: that it is over has to be found out without.
+            while self.is_failing() && entries.is_empty() && !entries.is_closed() {
+                thread::sleep(RETRY);
+                self.write(std::iter::empty());
+            }
         }
+    }
+
+    fn is_failing(&self) -> bool {
+        self.state.is_failing.load(Ordering::Relaxed)
     }
 
     fn write(&mut self, batch: impl Iterator<Item = Entry>) {

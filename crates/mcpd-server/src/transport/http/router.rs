@@ -128,21 +128,22 @@ impl Router {
         streams.open(&self.server, names, principal)
     }
 
-    /// Whether requests are answered at once: there is something to serve, and the server does not end.
+    /// Whether requests are answered at once: there is something to serve, nothing keeps calls from being made, and the
+    /// server does not end.
     fn ready(&self, method: &Method) -> Response<Body> {
         if *method != Method::GET {
             return reply::not_allowed("GET");
         }
-        if self.server.stopping().is_cancelled() {
-            reply::text(StatusCode::SERVICE_UNAVAILABLE, "the server ends")
-        } else if self.server.catalog_is_ready() {
-            reply::text(StatusCode::OK, "ready")
+        let obstacle = if self.server.stopping().is_cancelled() {
+            "the server ends"
+        } else if !self.server.catalog_is_ready() {
+            "the scripts are being asked"
+        } else if self.server.audit().is_some_and(Audit::is_refusing) {
+            "calls can't be recorded in the audit log"
         } else {
-            reply::text(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the scripts are being asked",
-            )
-        }
+            return reply::text(StatusCode::OK, "ready");
+        };
+        reply::text(StatusCode::SERVICE_UNAVAILABLE, obstacle)
     }
 
     /// That the server is alive, and how much is not as it should be. No names: this answer is for everybody.
@@ -155,14 +156,8 @@ impl Router {
             return reply::json(StatusCode::OK, body.to_string());
         }
         let catalog = self.server.catalog();
-        let audit = self.server.audit();
-        let (status, word) = if audit.is_some_and(Audit::is_refusing) {
-            (StatusCode::SERVICE_UNAVAILABLE, "refusing calls")
-        } else {
-            (StatusCode::OK, "ok")
-        };
         let mut body = json!({
-            "status": word,
+            "status": "ok",
             "tools": catalog.tools().len(),
             "prompts": catalog.prompts().len(),
             "resources": catalog.resources().len(),
@@ -170,9 +165,9 @@ impl Router {
             "unusable": catalog.scan().unusable.len(),
             "conflicts": catalog.conflicts().len(),
         });
-        if let Some(audit) = audit {
+        if let Some(audit) = self.server.audit() {
             body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost()});
         }
-        reply::json(status, body.to_string())
+        reply::json(StatusCode::OK, body.to_string())
     }
 }
