@@ -1,12 +1,13 @@
 //! Tools by which runs in the background are begun, followed and ended, for clients that know of no tasks. They are the
 //! same tasks: whoever knows of both sees each in either.
 
+use std::sync::Arc;
+
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, ClientCapabilities, DetailedTask, JsonObject, TaskStatus};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
-use std::sync::Arc;
 
 use crate::ServerBuilder;
 use crate::catalog::Catalog;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpd_server::audit::Options;
+use mcpd_server::audit::{Mode, Options};
 use mcpd_server::{Audit, Connection, Database, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -531,7 +531,9 @@ async fn a_run_that_asks_has_nobody_to_answer() {
 async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
     let place = Place::new();
     let log = place.0.path().join("audit.jsonl");
-    let audit = Audit::new(&log, Options::default()).unwrap();
+    let mut options = Options::default();
+    options.mode = Mode::Require;
+    let audit = Audit::new(&log, options).unwrap();
     let server = scripts().tasks(Database::new(place.database())).runs();
     let client = Client::of(&server.audit(audit).start().unwrap()).await;
     let secret = json!({"password": "hunter2"});
@@ -550,19 +552,24 @@ async fn the_audit_log_has_a_task_when_it_is_over_and_no_secrets_of_a_run() {
     let log = async {
         loop {
             let log = fs::read_to_string(&log).unwrap_or_default();
-            if log.lines().count() == 3 {
+            if log.matches(r#""event":"end""#).count() == 3 {
                 return log;
             }
             sleep(Duration::from_millis(10)).await;
         }
     };
-    let log = timeout(PATIENCE, log).await.expect("three records");
-    let records = log.lines().map(|line| {
-        assert!(!line.contains("hunter2"), "{line}");
-        let record: Value = serde_json::from_str(line).unwrap();
-        format!("{} {}", record["tool"], record["outcome"])
-    });
-    let mut records: Vec<_> = records.collect();
+    let log = timeout(PATIENCE, log)
+        .await
+        .expect("the records of three ends");
+    // Neither before a run nor after it.
+    assert!(!log.contains("hunter2"), "{log}");
+    let records = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let ends = records.filter(|record| record["event"] == "end");
+    let mut records: Vec<_> = ends
+        .map(|end| format!("{} {}", end["tool"], end["outcome"]))
+        .collect();
     records.sort();
     let expected = [
         r#""gated" "cancelled""#,
