@@ -15,8 +15,8 @@ use crate::id;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
-/// How often a script may ask on one call of the stateful wire, where nobody else would stop it.
-const MAX_ROUNDS: usize = 32;
+/// How often a script may ask on one call where nobody else would stop it: on the stateful wire, and in a task.
+pub(crate) const MAX_ROUNDS: usize = 32;
 
 /// What one run came to.
 #[derive(Debug)]

@@ -290,6 +290,16 @@ async fn questions_are_asked_and_answered_through_the_task() {
 }
 
 #[tokio::test]
+async fn a_script_that_wants_its_state_back_without_end_is_stopped() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let id = client.begin("restless", json!({})).await;
+    let task = client.until(&id, "failed").await;
+    let message = "the tool asked more than 32 times";
+    assert_eq!(task["error"]["message"], message);
+}
+
+#[tokio::test]
 async fn what_is_asked_at_once_is_asked_before_there_is_a_task() {
     let place = Place::new();
     let client = place.serve().await;

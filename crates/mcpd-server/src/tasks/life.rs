@@ -1,6 +1,6 @@
 //! The life of one task, from its first line in the database to its last.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ use super::heard::Heard;
 use super::{Live, Started, StoredTask, Tasks, unavailable};
 use crate::context;
 use crate::dispatch::unless_panicked;
-use crate::interaction::Brought;
+use crate::interaction::{Brought, MAX_ROUNDS};
 use crate::subscribers::Event;
 use crate::sync::lock;
 
@@ -38,8 +38,8 @@ pub(super) struct Life {
     heard: Arc<Mutex<Heard>>,
     answers: mpsc::Receiver<InputResponses>,
     cancel: CancellationToken,
-    /// How often it has asked.
-    rounds: usize,
+    /// The names of all questions it has asked.
+    asked: BTreeSet<String>,
 }
 
 /// How a task ends.
@@ -63,7 +63,7 @@ impl Life {
             heard: Arc::clone(&live.heard),
             answers,
             cancel: live.cancel.clone(),
-            rounds: 0,
+            asked: BTreeSet::new(),
             stored,
         };
         let id = life.stored.id.clone();
@@ -109,9 +109,9 @@ impl Life {
         self.changed();
     }
 
-    /// Runs as often as it takes.
+    /// Runs as often as it takes, within bounds.
     async fn end(&mut self) -> End {
-        loop {
+        for _ in 0..MAX_ROUNDS {
             let question = match self.ended().await {
                 Ok(Interactive::Complete(result)) => return self.completed(result),
                 Ok(Interactive::InputRequired(question)) => question,
@@ -123,6 +123,9 @@ impl Life {
                 Err(error) => return End::Failed(error),
             }
         }
+        End::Failed(ErrorObject::internal_error(format!(
+            "the tool asked more than {MAX_ROUNDS} times"
+        )))
     }
 
     /// Waits for the end of one run, and hears what it says meanwhile.
@@ -146,15 +149,10 @@ impl Life {
         let mut names = BTreeMap::new();
         let mut questions = InputRequests::new();
         for (name, request) in question.input_requests.unwrap_or_default() {
-            // "Each request key in `inputRequests` MUST be unique over the lifetime of a single task." -- SEP-2663
-            let key = match self.rounds {
-                0 => name.clone(),
-                rounds => format!("{name}#{}", rounds + 1),
-            };
+            let key = self.unused(&name);
             questions.insert(key.clone(), request);
             names.insert(key, name);
         }
-        self.rounds += 1;
         let mut responses = InputResponses::new();
         // A script may want its state back and nothing else.
         if !questions.is_empty() {
@@ -170,6 +168,19 @@ impl Life {
             responses: Some(responses),
             state: question.request_state,
         })
+    }
+
+    /// The name of a question, with a number if there was one of that name before.
+    ///
+    /// "Each request key in `inputRequests` MUST be unique over the lifetime of a single task." -- SEP-2663
+    fn unused(&mut self, name: &str) -> String {
+        let mut key = name.to_owned();
+        let mut number = 1;
+        while !self.asked.insert(key.clone()) {
+            number += 1;
+            key = format!("{name}#{number}");
+        }
+        key
     }
 
     /// What the request would have been answered with.
