@@ -160,7 +160,7 @@ impl End {
             let start = length.saturating_sub(size);
             let mut bytes = Vec::new();
             file.seek(SeekFrom::Start(start))?;
-            io::Read::take(&mut *file, length - start).read_to_end(&mut bytes)?;
+            (&*file).take(length - start).read_to_end(&mut bytes)?;
             let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
             let line = match memchr::memrchr(b'\n', &bytes[..whole.saturating_sub(1)]) {
                 Some(newline) => newline + 1,

@@ -239,23 +239,18 @@ impl Request {
             self.recorder().message(&client)
         });
         let outcome = notes.outcome();
-        let error = match is_over {
-            true => self.error(&notes, outcome),
-            false => Some("it has only begun".to_owned()),
+        let (timestamp, duration, error) = if is_over {
+            let error = self.error(&notes, outcome);
+            (Timestamp::now(), self.began_at.elapsed(), error)
+        } else {
+            let error = "it has only begun".to_owned();
+            (self.began, Duration::ZERO, Some(error))
         };
         let record = Record {
-            timestamp: if is_over {
-                Timestamp::now()
-            } else {
-                self.began
-            },
+            timestamp,
             method: self.method,
             params: &notes.params,
-            duration_ms: if is_over {
-                milliseconds(self.began_at.elapsed())
-            } else {
-                0
-            },
+            duration_ms: milliseconds(duration),
             success: error.is_none(),
             error: error.as_deref(),
             event,
