@@ -8,7 +8,7 @@ use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_server::CallContext;
 use rmcp::model::{ClientRequest, ErrorData, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Semaphore, watch};
 
 use crate::listener::{Listener, Word};
 use crate::words;
@@ -26,8 +26,6 @@ pub(crate) struct Link {
     timeout: Duration,
     turns: Semaphore,
     open: watch::Sender<Option<Open>>,
-    /// A request has found the connection of no use.
-    pub(crate) broken: Notify,
 }
 
 /// An open connection.
@@ -53,7 +51,6 @@ impl Link {
             timeout,
             turns: Semaphore::new(MOST_AT_A_TIME),
             open: watch::Sender::default(),
-            broken: Notify::new(),
         }
     }
 
@@ -94,7 +91,7 @@ impl Link {
             .peer
             .send_request_with_option(request, options(context))
             .await;
-        let handle = sent.map_err(|error| self.failure(error))?;
+        let handle = sent.map_err(|error| self.failure(error, &open))?;
         let mut words = open.listener.listen(handle.progress_token.clone());
         let mut pending = Pending(Some(handle));
         let answer = loop {
@@ -107,7 +104,7 @@ impl Link {
             }
         };
         drop(turn);
-        answer.map_err(|error| self.failure(error))
+        answer.map_err(|error| self.failure(error, &open))
     }
 
     /// The connection, as soon as there is one.
@@ -121,7 +118,7 @@ impl Link {
     }
 
     /// The operator learns what happened; the caller only that something did.
-    fn failure(&self, error: ServiceError) -> Failure {
+    fn failure(&self, error: ServiceError, open: &Open) -> Failure {
         let told = match &error {
             ServiceError::McpError(error) => return Failure::Refused(error.clone()),
             ServiceError::TransportClosed => "ended before it had answered",
@@ -135,7 +132,7 @@ impl Link {
             words::chain(&error)
         );
         if matches!(error, ServiceError::TransportSend(_)) {
-            self.broken.notify_one();
+            open.listener.broken.notify_one();
         }
         self.unanswered(told)
     }

@@ -42,6 +42,8 @@ pub(crate) struct Listener {
     pub(crate) changed: Arc<Notify>,
     /// It says nothing any more.
     pub(crate) closed: CancellationToken,
+    /// It could not be told something.
+    pub(crate) broken: Arc<Notify>,
 }
 
 /// A call that is being made.

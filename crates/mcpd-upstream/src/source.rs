@@ -116,7 +116,7 @@ impl Session<'_> {
                     changes = self.subscribe().await?;
                     self.offer().await?;
                 }
-                () = self.link.broken.notified() => return Err("can't be reached".to_owned()),
+                () = self.open.listener.broken.notified() => return Err("can't be reached".to_owned()),
                 () = sleep(ALIVE_INTERVAL) => self.check_alive().await?,
             }
         }
