@@ -196,6 +196,11 @@ async fn tool_result(
 /// sense. `subject` is what the caller knows it as, such as "The command".
 pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> String {
     tracing::error!(tool = %name, "failed to {error}");
+    told_of(subject, error)
+}
+
+/// What the caller may know of that.
+pub(crate) fn told_of(subject: &str, error: &RunError) -> String {
     match error {
         RunError::Start(StartError::Busy { queued, .. }) => {
             format!(

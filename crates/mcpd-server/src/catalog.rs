@@ -95,6 +95,12 @@ impl From<Scan> for Catalog {
 }
 
 impl Catalog {
+    /// What a server of the same scripts would serve beside these offers.
+    #[must_use]
+    pub fn with_offers(self, offers: Vec<Arc<Offer>>) -> Self {
+        Self::new(&BuiltIn::default(), self.scan, offers, DEFAULT_PAGE_SIZE)
+    }
+
     /// Puts what is built in, everything scanned and what sources offer under their names and URIs.
     pub(crate) fn new(
         built_in: &BuiltIn,

@@ -1,5 +1,6 @@
-//! Action endpoints: commands that read one request, `{"action": …}`, and answer with one object. Their words as data;
-//! it is [`Connection`](crate::Connection) that calls a tool, here as everywhere.
+//! Action endpoints: commands that read one request, `{"action": …}`, and answer with one object. Their words as data,
+//! for who is one: it is [`Connection`](crate::Connection) that calls a tool, here as everywhere. And those of others,
+//! as a [source](Endpoint).
 
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde::{Deserialize, Serialize};
@@ -7,10 +8,14 @@ use serde_json::value::RawValue;
 
 use crate::call::INVALID_ARGUMENTS;
 
+mod client;
 mod descriptor;
+mod remote;
 mod safety;
+mod source;
 
 pub use descriptor::{Descriptor, Origin};
+pub use source::Endpoint;
 
 /// What an endpoint is asked.
 #[derive(Debug, Clone)]

@@ -30,7 +30,7 @@ pub(crate) use downgrade::Downgrade;
 pub(crate) use exit::Exit;
 use files::Files;
 use printed::{Fault, Object};
-pub(crate) use text::note_totals;
+pub(crate) use text::{exit_result, note_totals, tail};
 
 /// The result of a tool.
 pub(crate) async fn tool_result(
@@ -242,7 +242,7 @@ fn invalid(script: &Script, fault: &Fault) -> String {
 /// The cause is for the operator's log; a client can do nothing about it.
 fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
-    let stderr = text::tail(&outcome.stderr);
+    let stderr = tail(&outcome.stderr);
     tracing::warn!(script = %script.path, ending = ?outcome.ending, "the script failed: {stderr}");
     ErrorObject::internal_error(format!(
         "the script `{}` failed with exit code {} ({})",

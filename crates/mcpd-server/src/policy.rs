@@ -145,6 +145,12 @@ impl Policy {
         self
     }
 
+    /// Adds a rule that everything else goes before.
+    pub(crate) fn default_rule(mut self, rule: Rule) -> Self {
+        self.rules.insert(0, rule);
+        self
+    }
+
     /// What it comes to for the script at `path`, whose file is in `directory`. Before a script has described itself
     /// it has no `spec`, and no secrets to spill.
     pub(crate) fn terms(
@@ -192,17 +198,8 @@ impl Policy {
 
     /// Says which secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
-        for Rule { matcher, orders } in &self.rules {
-            let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
-            let variables = orders.variables.iter();
-            for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
-                if orders.redact != Some(false) {
-                    tracing::warn!(
-                        tools = matcher.glob().glob(),
-                        "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
-                    );
-                }
-            }
+        for rule in &self.rules {
+            rule.warn_of_short_secrets();
         }
     }
 }
@@ -270,6 +267,11 @@ impl Rule {
         })
     }
 
+    /// A rule for everything.
+    pub(crate) fn for_all() -> Self {
+        Self::new("**").expect("it is a pattern")
+    }
+
     /// Confines the scripts so.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
@@ -311,6 +313,21 @@ impl Rule {
         let secret = Secret(value.into());
         self.orders.variables.push((name.into(), secret));
         self
+    }
+
+    /// Says which of its secrets are too short to be told from other text.
+    pub(crate) fn warn_of_short_secrets(&self) {
+        let Self { matcher, orders } = self;
+        let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
+        let variables = orders.variables.iter();
+        for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
+            if orders.redact != Some(false) {
+                tracing::warn!(
+                    tools = matcher.glob().glob(),
+                    "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
+                );
+            }
+        }
     }
 
     fn covers(&self, path: &ScriptPath) -> bool {

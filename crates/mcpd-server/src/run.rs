@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Enforced, Line, Outcome, RunAs, StartError};
+use mcpd_exec::{Command, Enforced, Executor, Line, Outcome, RunAs, StartError};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat};
 use serde::Serialize;
@@ -132,14 +132,26 @@ pub(crate) async fn execute(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
+    let outcome = execute_with(server.executor(), terms, format, command, on_line).await?;
+    server.gaps().report(&outcome.enforced);
+    Ok(outcome)
+}
+
+/// The same on any executor.
+pub(crate) async fn execute_with(
+    executor: &Executor,
+    terms: &Terms,
+    format: OutputFormat,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let turn = terms.turn().await.map_err(RunError::Busy)?;
     let waited = arrived.elapsed();
-    let ended = server.executor().run_with(command, on_line).await;
+    let ended = executor.run_with(command, on_line).await;
     drop(turn);
     let mut outcome = ended.map_err(RunError::Start)?;
     outcome.timing.queued += waited;
-    server.gaps().report(&outcome.enforced);
     redacted(terms, format, outcome).await
 }
 

@@ -39,8 +39,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpd_exec::Executor;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+
+use crate::policy::Policy;
 
 mod offer;
 mod remote;
@@ -69,7 +72,17 @@ pub trait Source: fmt::Display + Send + 'static {
 pub struct Publisher {
     place: usize,
     offers: watch::Sender<Vec<Arc<Offer>>>,
-    is_followed: bool,
+    host: Host,
+}
+
+/// What sources of this crate make use of.
+#[derive(Debug, Clone)]
+pub(crate) struct Host {
+    /// What asks for descriptions, however many calls are waiting.
+    pub(crate) probes: Executor,
+    pub(crate) policy: Policy,
+    /// Whether changes are followed.
+    pub(crate) watch: bool,
 }
 
 impl Publisher {
@@ -102,7 +115,11 @@ impl Publisher {
     /// Whether anybody will hear of changes after the first wait.
     #[must_use]
     pub fn is_followed(&self) -> bool {
-        self.is_followed
+        self.host.watch
+    }
+
+    pub(crate) fn host(&self) -> &Host {
+        &self.host
     }
 }
 
@@ -139,18 +156,14 @@ pub(crate) struct Sources {
 
 impl Sources {
     /// Starts them all, until `stop`. Must be called on a tokio runtime.
-    pub(crate) fn start(
-        described: Vec<Described>,
-        is_followed: bool,
-        stop: &CancellationToken,
-    ) -> Self {
+    pub(crate) fn start(described: Vec<Described>, host: &Host, stop: &CancellationToken) -> Self {
         let pending = described.iter().map(|source| Offer::pending(&source.name));
         let (sender, offers) = watch::channel(pending.map(Arc::new).collect());
         for (place, source) in described.into_iter().enumerate() {
             let publisher = Publisher {
                 place,
                 offers: sender.clone(),
-                is_followed,
+                host: host.clone(),
             };
             let run = (source.run)(publisher);
             tokio::spawn(stop.clone().run_until_cancelled_owned(run));

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_exec::Limits;
+use mcpd_server::endpoint::Endpoint;
 use mcpd_server::transport::http::{self, Auth, Options, Token};
 use mcpd_server::{Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Server};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -460,6 +461,7 @@ async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
     std::os::unix::fs::symlink("/bin/sh", scripts.path().join("outside")).expect("linked");
     let server = Server::builder()
         .scripts(scripts.path())
+        .source(Endpoint::new(["/nowhere"], "/"))
         .watch(false)
         .start()
         .expect("starts");
@@ -476,6 +478,8 @@ async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
     let health = health().await;
     let counts = r#""tools":1,"prompts":0,"resources":0,"faulty":0,"unusable":1,"conflicts":0"#;
     assert!(health.contains(counts), "{health}");
+    let sources = r#""sources":1,"faultySources":1"#;
+    assert!(health.contains(sources), "{health}");
 }
 
 /// What comes after its request can't hide that a client is gone.

@@ -213,7 +213,7 @@ fn report_source(offer: &Offer, known: &[String]) {
     for fault in offer.faults().iter().filter(|fault| !known.contains(fault)) {
         tracing::warn!("{} {fault}", offer.source());
     }
-    if offer.faults().is_empty() && !known.is_empty() {
+    if !offer.is_faulty() && !known.is_empty() {
         tracing::info!("{} is all right now", offer.source());
     }
 }

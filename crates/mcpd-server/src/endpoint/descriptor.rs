@@ -1,11 +1,16 @@
 //! What an endpoint says of a tool, made from what MCP clients are told and from the script's own words.
 
+use mcpd_scriptspec::ScriptSpec;
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::safety;
 use crate::tool::{Tool, raw};
+
+/// Where the definition of a tool keeps what an endpoint says of it and MCP has no word for.
+pub(super) const COMMAND: &str = "mcpd/command";
+pub(super) const SAFETY: &str = "mcpd/safety";
 
 /// A tool in the words of action endpoints.
 #[derive(Debug, Clone, Serialize)]
@@ -32,8 +37,10 @@ pub struct Descriptor {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Origin {
-    /// By this server itself.
+    /// On this server itself.
     Local,
+    /// Behind another endpoint or server.
+    Remote,
 }
 
 impl Descriptor {
@@ -41,16 +48,31 @@ impl Descriptor {
     #[must_use]
     pub fn of(tool: &Tool) -> Self {
         let definition = tool.definition();
-        let command = tool.spec().and_then(|spec| spec.command.clone());
-        let safety = tool.spec().and_then(|spec| spec.safety.clone());
+        let command = own(tool, |spec| &spec.command, COMMAND);
+        let safety = own(tool, |spec| &spec.safety, SAFETY);
+        let origin = match tool.source() {
+            Some(_) => Origin::Remote,
+            None => Origin::Local,
+        };
         Self {
             name: tool.path().to_string(),
             description: definition.description.clone().unwrap_or_default(),
             command: command.unwrap_or_else(|| usage(tool)),
-            origin: Origin::Local,
+            origin,
             safety: safety.unwrap_or_else(|| safety::of(definition.annotations.as_ref())),
             input_schema: definition.input_schema.clone(),
             result_schema: raw(&result_schema(definition.output_schema.as_deref())),
+        }
+    }
+}
+
+/// The script's own words, or those that came with a tool from elsewhere.
+fn own(tool: &Tool, of: impl FnOnce(&ScriptSpec) -> &Option<String>, key: &str) -> Option<String> {
+    match tool.spec() {
+        Some(spec) => of(spec).clone(),
+        None => {
+            let words = tool.definition().meta.as_ref()?.get(key)?;
+            words.as_str().map(str::to_owned)
         }
     }
 }

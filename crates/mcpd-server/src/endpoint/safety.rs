@@ -45,6 +45,20 @@ pub(super) fn of(annotations: Option<&ToolAnnotations>) -> String {
     }
 }
 
+/// The hints that these words are, if they are nothing else.
+pub(super) fn read(words: &str) -> Option<ToolAnnotations> {
+    let mut annotations = ToolAnnotations::default();
+    for (hint, yes, no) in HINTS {
+        *hint(&mut annotations) = match (words.contains(yes), words.contains(no)) {
+            (true, false) => Some(true),
+            (false, true) => Some(false),
+            _ => None,
+        };
+    }
+    let is_known = annotations != ToolAnnotations::default() && of(Some(&annotations)) == words;
+    is_known.then_some(annotations)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -55,6 +69,7 @@ mod tests {
         annotations.read_only_hint = read_only;
         annotations.open_world_hint = open_world;
         assert_eq!(of(Some(&annotations)), expected);
+        assert_eq!(read(expected).unwrap_or_default(), annotations);
     }
 
     #[test]
@@ -67,5 +82,17 @@ mod tests {
             "Changes something. Reaches beyond this machine.",
         );
         check(None, Some(false), "Stays on this machine.");
+    }
+
+    #[test]
+    fn the_words_of_others_make_no_hint() {
+        for words in [
+            "",
+            "Read-only.",
+            "Changes nothing. Honestly.",
+            "Changes nothing. Changes something.",
+        ] {
+            assert_eq!(read(words), None, "{words}");
+        }
     }
 }

@@ -32,12 +32,16 @@ pub(crate) struct Exit {
 }
 
 impl Exit {
+    pub(super) fn with_code(code: i32) -> Self {
+        Self {
+            code,
+            name: code_name(code),
+        }
+    }
+
     pub(crate) fn of(outcome: &Outcome) -> Self {
         match outcome.ending {
-            Ending::Exited(code) => Self {
-                code,
-                name: code_name(code),
-            },
+            Ending::Exited(code) => Self::with_code(code),
             Ending::Signaled { signal, .. } => Self {
                 code: 128 + signal,
                 name: "killed-by-signal",

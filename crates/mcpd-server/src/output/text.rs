@@ -42,6 +42,15 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     result
 }
 
+/// The result of a run elsewhere, of which nothing is known but what it printed and its exit code.
+pub(crate) fn exit_result(stdout: String, code: i32) -> CallToolResult {
+    let mut result = CallToolResult::text(stdout);
+    if code != 0 {
+        mark_failure(&mut result, &Exit::with_code(code));
+    }
+    result
+}
+
 /// Says how much of an output is left out, if anything is.
 pub(crate) fn note_totals(meta: &mut ResultMeta, total: u64, omitted: u64) {
     if omitted > 0 {
@@ -94,7 +103,7 @@ fn last_words(outcome: &Outcome, exit: &Exit) -> String {
 }
 
 /// The end of a stream.
-pub(super) fn tail(stream: &Captured) -> String {
+pub(crate) fn tail(stream: &Captured) -> String {
     let text = stream.to_text_lossy();
     let text = text.trim_end();
     let start = text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL));

@@ -30,7 +30,7 @@ use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
 use crate::runs;
 use crate::seal::Seal;
-use crate::source::{self, Source, Sources};
+use crate::source::{self, Host, Source, Sources};
 use crate::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::tasks::Store;
@@ -265,37 +265,38 @@ impl ServerBuilder {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Result<Server, Error> {
-        let roots = self
-            .roots
-            .iter()
-            .map(|root| readable(root))
-            .collect::<Result<Vec<_>, _>>()?;
+        let roots = self.roots.iter().map(|root| readable(root));
+        let roots = roots.collect::<Result<Vec<_>, _>>()?;
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = self.run_command {
             built_in.tools.push(command_tool(options, &self.policy)?);
             instructions.push(CommandTool::instructions());
         }
-        let executor = self.executor.map_or_else(executor, Ok);
-        let executor = executor.map_err(Error::Executor)?;
-        let probes = self.probes.map_or_else(probes, Ok);
-        let probes = probes.map_err(Error::Executor)?;
+        let executor = given_or(self.executor, Config::default())?;
+        let probes = given_or(self.probes, probes())?;
         let seal = seal(self.state_secret.as_deref())?;
         self.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
         let auditor = self.audit.map(|audit| Auditor::new(audit, &self.policy));
+        let host = Host {
+            probes: probes.clone(),
+            policy: self.policy.clone(),
+            watch: self.watch,
+        };
         let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone());
         #[cfg(feature = "database")]
         let scanner = match self.database {
             Some(database) => scanner.database(database),
             None => scanner,
         };
+        let sources = Sources::start(self.sources, &host, &stop);
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
             scanner,
-            Sources::start(self.sources, self.watch, &stop),
+            sources,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
             stop.clone(),
@@ -350,15 +351,16 @@ fn stateless(identity: &Arc<Implementation>) -> Stamp {
     }
 }
 
-fn executor() -> std::io::Result<Executor> {
-    Executor::new(Config::default())
+fn given_or(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
+    let new = || Executor::new(config);
+    executor.map_or_else(new, Ok).map_err(Error::Executor)
 }
 
 /// As many at a time as there are threads to start them.
-fn probes() -> std::io::Result<Executor> {
+fn probes() -> Config {
     let mut config = Config::default();
     config.concurrency = config.spawners;
-    Executor::new(config)
+    config
 }
 
 fn built_in(

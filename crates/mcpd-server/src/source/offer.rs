@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
-use mcpd_scriptspec::{PathError, ScriptPath};
+use mcpd_scriptspec::{PathError, ScriptPath, excerpt};
 use serde_json::value::RawValue;
 
 use super::{RemotePrompt, RemoteResource, RemoteTool};
@@ -18,8 +18,10 @@ use crate::tool::Tool;
 pub const MAX_ENTRIES: usize = 1000;
 /// How many faults of one source are told.
 const MAX_FAULTS: usize = 20;
+/// How much of a path a fault repeats, in characters.
+const MAX_PATH: usize = 200;
 /// What is said of a source that has said nothing.
-const SILENT: &str = "has not said yet what it has";
+const SILENT: &str = "has not said within 5 s what it has";
 
 /// What a source has at one moment. See [`Publisher::offer`](super::Publisher::offer).
 #[derive(Debug, Clone)]
@@ -169,8 +171,9 @@ impl Offer {
             .ok()
     }
 
-    fn unservable(&mut self, what: &str, path: &str, reason: &str) {
-        let path = path.escape_debug();
+    /// Adds the fault that something, such as a tool, can't be served at `path`.
+    pub fn unservable(&mut self, what: &str, path: &str, reason: &str) {
+        let path = excerpt(path, MAX_PATH);
         self.fault(format!(
             "has the {what} `{path}`, which can't be served: {reason}"
         ));
@@ -193,6 +196,12 @@ impl Offer {
     #[must_use]
     pub fn faults(&self) -> &[String] {
         &self.faults
+    }
+
+    /// Whether anything is wrong.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        !self.faults.is_empty()
     }
 
     pub(crate) fn tools(&self) -> &[Arc<Tool>] {

@@ -156,6 +156,7 @@ impl Router {
             return reply::json(StatusCode::OK, body.to_string());
         }
         let catalog = self.server.catalog();
+        let sources = catalog.offers().iter();
         let mut body = json!({
             "status": "ok",
             "tools": catalog.tools().len(),
@@ -164,6 +165,8 @@ impl Router {
             "faulty": catalog.scan().faulty().count(),
             "unusable": catalog.scan().unusable.len(),
             "conflicts": catalog.conflicts().len(),
+            "sources": catalog.offers().len(),
+            "faultySources": sources.filter(|source| source.is_faulty()).count(),
         });
         if let Some(audit) = self.server.audit() {
             body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost()});

@@ -1,0 +1,256 @@
+//! Asking an action endpoint: a process of its own for each request, and one object for an answer. Whatever else comes
+//! of it is told twice: to whoever called, and to whoever runs the server.
+
+use std::path::PathBuf;
+
+use mcpd_exec::{Captured, Command, Ending, Outcome};
+use mcpd_scriptspec::{OutputFormat, ScriptPath, ScriptSpec, excerpt};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::call::told_of;
+use crate::output;
+use crate::policy::{Policy, Terms};
+use crate::run::RunError;
+use crate::source::NO_SOURCES;
+
+/// What the caller is told where there is nothing of use to tell.
+const NO_ANSWER: &str = "The endpoint gave no valid answer. The server's log says why.";
+/// How much of what an endpoint says a message repeats, in characters.
+const MAX_SAID: usize = 400;
+/// How much of an answer that is none, in characters.
+const MAX_SHOWN: usize = 80;
+/// How many lines of its stderr are logged, the last.
+const MAX_LINES: usize = 20;
+
+/// How an endpoint is run.
+#[derive(Debug)]
+pub(super) struct Client {
+    /// For people.
+    pub(super) name: String,
+    /// The program and its arguments.
+    pub(super) command: Vec<String>,
+    pub(super) directory: PathBuf,
+    pub(super) policy: Policy,
+}
+
+/// A request as it is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Asked<'a> {
+    pub(super) action: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tool: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) arguments: Option<&'a RawValue>,
+}
+
+/// What there can be in an answer.
+#[derive(Debug, Deserialize)]
+pub(super) struct Answer {
+    r#type: String,
+    error: Option<Told>,
+    pub(super) tools: Option<Box<RawValue>>,
+    pub(super) result: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Told {
+    message: String,
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(super) struct Unanswered {
+    /// What the caller may know.
+    pub(super) told: String,
+    /// What the operator should.
+    pub(super) reason: String,
+}
+
+impl Unanswered {
+    pub(super) fn because(reason: String) -> Self {
+        let told = NO_ANSWER.to_owned();
+        Self { told, reason }
+    }
+}
+
+impl From<RunError> for Unanswered {
+    fn from(error: RunError) -> Self {
+        Self {
+            told: told_of("The endpoint", &error),
+            reason: format!("failed to {error}"),
+        }
+    }
+}
+
+impl Client {
+    /// What holds for its tool at `path`.
+    pub(super) fn terms(&self, path: &ScriptPath) -> Terms {
+        let mut spec = ScriptSpec::default();
+        spec.output = OutputFormat::Json;
+        self.policy.terms(path, &self.directory, Some(&spec))
+    }
+
+    /// What asks it under these terms.
+    pub(super) fn command(&self, terms: &Terms, asked: &Asked<'_>) -> Command {
+        let mut words = self.command.iter();
+        let program = words.next().map_or("", String::as_str);
+        let command = match program.contains('/') {
+            true => Command::new(self.directory.join(program)),
+            false => Command::new(program),
+        };
+        let command = command.args(words).current_dir(&self.directory);
+        let mut request = serde_json::to_vec(asked).expect("a request has string keys only");
+        // A shell that reads a line wants its end.
+        request.push(b'\n');
+        terms.apply(command).env(NO_SOURCES, "1").stdin(request)
+    }
+
+    /// The answer in what it printed; its stderr goes to the log.
+    pub(super) fn answer(&self, outcome: &Outcome) -> Result<Answer, Unanswered> {
+        let said = output::tail(&outcome.stderr);
+        let lines: Vec<_> = said.lines().collect();
+        for line in &lines[lines.len().saturating_sub(MAX_LINES)..] {
+            tracing::info!("{} says: {}", self.name, excerpt(line, MAX_SAID));
+        }
+        read(&outcome.stdout, &outcome.stderr, outcome.ending)
+    }
+}
+
+/// The one object that was printed: on stdout, or an error on stderr, perhaps after other lines.
+fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Answer, Unanswered> {
+    let answer = stdout.whole().and_then(|text| object(&text));
+    let said = stderr.whole().unwrap_or_default();
+    let is_error = |answer: &&Answer| answer.r#type == "error";
+    let on_stderr = || object(&said).or_else(|| object(last_line(&said)));
+    if let Some(error) = answer.as_ref().filter(is_error) {
+        return Err(refused(error));
+    }
+    if let Some(error) = on_stderr().as_ref().filter(is_error) {
+        return Err(refused(error));
+    }
+    match answer.filter(|answer| answer.r#type == "result") {
+        _ if ending != Ending::Exited(0) => Err(Unanswered::because(told(ending))),
+        Some(answer) => Ok(answer),
+        None => Err(Unanswered::because(format!(
+            "it printed no object of the type `result`, but {}",
+            printed(stdout)
+        ))),
+    }
+}
+
+/// An answer, if that is what the text is. (An array would pass for an object.)
+fn object(text: &[u8]) -> Option<Answer> {
+    let text = text.trim_ascii();
+    let answer = text.starts_with(b"{").then(|| serde_json::from_slice(text));
+    answer?.ok()
+}
+
+fn last_line(text: &[u8]) -> &[u8] {
+    let mut lines = text.trim_ascii_end().rsplit(|byte| *byte == b'\n');
+    lines.next().unwrap_or_default()
+}
+
+fn refused(answer: &Answer) -> Unanswered {
+    let message = answer.error.as_ref().map(|error| error.message.as_str());
+    let message = message.unwrap_or("it did not say why");
+    Unanswered {
+        told: message.to_owned(),
+        reason: format!("it answered with an error: {}", excerpt(message, MAX_SAID)),
+    }
+}
+
+fn printed(stdout: &Captured) -> String {
+    match stdout.total_bytes {
+        0 => "nothing".to_owned(),
+        total if stdout.omitted() > 0 => format!("{total} bytes"),
+        _ => {
+            let text = stdout.to_text_lossy();
+            format!("`{}`", excerpt(text.trim_end(), MAX_SHOWN))
+        }
+    }
+}
+
+fn told(ending: Ending) -> String {
+    match ending {
+        Ending::Exited(code) => format!("it ended with exit code {code}"),
+        Ending::Signaled { signal, .. } => format!("it was ended by signal {signal}"),
+        Ending::TimedOut { limit, .. } => format!("it took more than {} s", limit.as_secs_f64()),
+        Ending::OutputLimit { limit, .. } => format!("it printed more than {limit} bytes"),
+        Ending::OutOfMemory => "it used more memory than it may".to_owned(),
+        _ => "it was stopped".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn captured(text: &str) -> Captured {
+        let mut captured = Captured::default();
+        captured.head = text.to_owned().into();
+        captured.total_bytes = text.len() as u64;
+        captured
+    }
+
+    /// What was printed on each stream, and the exit code, make this answer or reason.
+    #[track_caller]
+    fn check(stdout: &str, stderr: &str, code: i32, expected: Result<&str, &str>) {
+        let read = read(&captured(stdout), &captured(stderr), Ending::Exited(code));
+        let result = read.map(|answer| answer.result.map(|result| result.get().to_owned()));
+        let result = result.map_err(|unanswered| unanswered.reason);
+        assert_eq!(
+            result,
+            expected
+                .map(|result| Some(result.to_owned()))
+                .map_err(str::to_owned)
+        );
+    }
+
+    #[test]
+    fn a_result_is_taken_as_it_is_printed() {
+        check(
+            " {\"type\": \"result\", \"result\": {\"n\": 1.50}}\n",
+            "a line\n",
+            0,
+            Ok("{\"n\": 1.50}"),
+        );
+    }
+
+    #[test]
+    fn an_error_is_taken_from_either_stream() {
+        let error = r#"{"type": "error", "error": {"name": "n", "category": "fatal", "message": "no\nway"}}"#;
+        let expected = Err("it answered with an error: no\\u{a}way");
+        check(error, "", 1, expected);
+        check(error, "", 0, expected);
+        check("", error, 1, expected);
+        check("", &format!("a line\n{error}\n"), 1, expected);
+        check(r#"{"type": "result", "result": {}}"#, error, 0, expected);
+    }
+
+    #[test]
+    fn whatever_else_is_printed_is_no_answer() {
+        let nothing = |shown| format!("it printed no object of the type `result`, but {shown}");
+        for (stdout, shown) in [
+            ("", "nothing"),
+            ("garbage", "`garbage`"),
+            ("[\"result\"]", "`[\"result\"]`"),
+            ("{\"type\": \"other\"}", "`{\"type\": \"other\"}`"),
+            ("{\"type\": \"result\"} {}", "`{\"type\": \"result\"} {}`"),
+        ] {
+            check(stdout, "", 0, Err(&nothing(shown)));
+        }
+        check(
+            "{\"type\": \"result\"}",
+            "",
+            3,
+            Err("it ended with exit code 3"),
+        );
+        check(
+            "",
+            "{\"type\": \"result\", \"result\": {}}",
+            0,
+            Err(&nothing("nothing")),
+        );
+    }
+}

@@ -1,0 +1,168 @@
+//! The tools of an action endpoint as tools of this server: descriptors become definitions, and calls requests.
+
+use std::sync::Arc;
+
+use mcpd_protocol::{self as protocol, CallToolResult};
+use mcpd_scriptspec::{OutputFormat, PathError, ScriptPath};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::client::{Answer, Asked, Client, Unanswered};
+use super::descriptor::{COMMAND, SAFETY};
+use super::safety;
+use crate::call::invalid_arguments;
+use crate::native::CallContext;
+use crate::output::exit_result;
+use crate::policy::Terms;
+use crate::relay::{Relay, Speaker};
+use crate::run;
+use crate::schema::Schema;
+use crate::source::Offer;
+use crate::tool::raw;
+
+/// A tool in an endpoint's words. Only its name must be there.
+#[derive(Debug, Deserialize)]
+struct Described {
+    name: String,
+    description: Option<String>,
+    command: Option<String>,
+    safety: Option<String>,
+    input_schema: Option<Value>,
+}
+
+/// A tool of an endpoint.
+#[derive(Debug)]
+struct EndpointTool {
+    client: Arc<Client>,
+    /// As the endpoint knows it.
+    name: String,
+    path: ScriptPath,
+    schema: Schema,
+    terms: Terms,
+}
+
+/// What an endpoint of mcpd's gives, and others that run commands.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Printed {
+    stdout: String,
+    exit_code: i32,
+}
+
+/// Adds the tools of a list to `offer`, below `prefix`. What can't be served of it is a fault; the rest is served.
+pub(super) fn fill(offer: &mut Offer, client: &Arc<Client>, prefix: &str, list: &RawValue) {
+    let entries: Vec<&RawValue> = match serde_json::from_str(list.get()) {
+        Ok(entries) => entries,
+        Err(_) => return offer.fault("gave a list of tools that is no array"),
+    };
+    for entry in entries {
+        match serde_json::from_str(entry.get()) {
+            Ok(described) => add(offer, client, prefix, described),
+            Err(error) => offer.fault(format!("has a tool that is not described as one: {error}")),
+        }
+    }
+}
+
+fn add(offer: &mut Offer, client: &Arc<Client>, prefix: &str, described: Described) {
+    let path = below(prefix, &described.name);
+    let schema = described.input_schema.as_ref();
+    let schema = schema.cloned().unwrap_or_else(|| json!({"type": "object"}));
+    match EndpointTool::new(client, &described.name, &path, &schema) {
+        Ok(tool) => {
+            let tool = Arc::new(tool);
+            offer.tool(
+                &path,
+                definition(described, &schema),
+                move |arguments, context| {
+                    let tool = Arc::clone(&tool);
+                    async move { Ok(tool.call(&arguments, context).await) }
+                },
+            );
+        }
+        Err(reason) => offer.unservable("tool", &path, &reason),
+    }
+}
+
+/// The path of what an endpoint calls `name`.
+pub(super) fn below(prefix: &str, name: &str) -> String {
+    match prefix {
+        "" => name.to_owned(),
+        prefix => format!("{prefix}/{name}"),
+    }
+}
+
+fn definition(described: Described, schema: &Value) -> protocol::Tool {
+    let mut definition = protocol::Tool::new(described.name, raw(schema));
+    definition.description = described.description;
+    definition.annotations = described.safety.as_deref().and_then(safety::read);
+    let words = [(COMMAND, described.command), (SAFETY, described.safety)];
+    let meta = definition.meta.get_or_insert_default();
+    for (key, words) in words {
+        if let Some(words) = words {
+            meta.insert(key.to_owned(), json!(words));
+        }
+    }
+    definition
+}
+
+impl EndpointTool {
+    fn new(client: &Arc<Client>, name: &str, path: &str, schema: &Value) -> Result<Self, String> {
+        let path: ScriptPath = path.parse().map_err(|error: PathError| error.to_string())?;
+        let wrong = |reason| format!("its `input_schema`: {reason}");
+        Ok(Self {
+            client: Arc::clone(client),
+            name: name.to_owned(),
+            schema: Schema::compile(schema).map_err(wrong)?,
+            terms: client.terms(&path),
+            path,
+        })
+    }
+
+    /// Whatever goes wrong is a result: the model that wrote the call shall read it.
+    async fn call(&self, arguments: &RawValue, context: CallContext) -> CallToolResult {
+        if let Err(faults) = self.schema.check_arguments(Some(arguments)) {
+            return invalid_arguments(&faults);
+        }
+        let answer = self.ask(arguments, context).await;
+        answer.and_then(result).unwrap_or_else(|unanswered| {
+            let Unanswered { told, reason } = unanswered;
+            tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
+            CallToolResult::error(told)
+        })
+    }
+
+    async fn ask(&self, arguments: &RawValue, context: CallContext) -> Result<Answer, Unanswered> {
+        let side = context.request().side.clone();
+        let asked = Asked {
+            action: "call_tool",
+            tool: Some(&self.name),
+            arguments: Some(arguments),
+        };
+        let command = self.client.command(&self.terms, &asked);
+        let relay = Relay::new(Speaker::Script, &self.path, &self.terms, side);
+        let run = run::execute(
+            context.server(),
+            &self.terms,
+            OutputFormat::Json,
+            command,
+            |line| {
+                relay.line(line);
+            },
+        );
+        self.client.answer(&relay.during(run).await?)
+    }
+}
+
+/// What its caller gets: the output of a command as text, and any other object also as it is.
+fn result(answer: Answer) -> Result<CallToolResult, Unanswered> {
+    let result = answer.result.filter(|result| result.get().starts_with('{'));
+    let result =
+        result.ok_or_else(|| Unanswered::because("its `result` is no object".to_owned()))?;
+    if let Ok(Printed { stdout, exit_code }) = serde_json::from_str(result.get()) {
+        return Ok(exit_result(stdout, exit_code));
+    }
+    let mut shown = CallToolResult::text(result.get());
+    shown.structured_content = Some(result);
+    Ok(shown)
+}

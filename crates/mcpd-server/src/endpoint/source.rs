@@ -1,0 +1,174 @@
+//! An action endpoint as a source: asked for its list now and then, and for whatever is called. Whatever becomes of it,
+//! the rest is served, and a list that fails leaves the one before.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_exec::Executor;
+use mcpd_scriptspec::{OutputFormat, PathError, excerpt};
+use serde_json::value::RawValue;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::client::{Asked, Client, Unanswered};
+use super::remote;
+use crate::policy::Rule;
+use crate::run;
+use crate::source::{Publisher, Source};
+
+/// How often an endpoint is asked for its list by default.
+const REFRESH: Duration = Duration::from_secs(60);
+/// How long it may take to list its tools, at most.
+const LIST_TIME: Duration = Duration::from_secs(10);
+/// How long to wait after the first failure; twice as long after the next.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// How much of its command a message repeats, in characters.
+const MAX_COMMAND: usize = 80;
+const LIST_TOOLS: &str = "list_tools";
+
+/// An action endpoint whose tools are served. See [`ServerBuilder::source`](crate::ServerBuilder::source).
+///
+/// ```
+/// use std::time::Duration;
+/// use mcpd_server::Server;
+/// use mcpd_server::endpoint::Endpoint;
+///
+/// let notes = Endpoint::new(["./notes", "--endpoint"], "/srv/notes")
+///     .prefix("notes")
+///     .timeout(Duration::from_secs(30));
+/// let server = Server::builder().source(notes);
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Endpoint {
+    command: Vec<String>,
+    directory: PathBuf,
+    prefix: String,
+    refresh: Duration,
+    rule: Rule,
+}
+
+impl Endpoint {
+    /// The endpoint that `command`, a program and its arguments, is in `directory`. Where the program is a path, that
+    /// is relative to the directory, too. Nothing of it is for a shell.
+    pub fn new(
+        command: impl IntoIterator<Item = impl Into<String>>,
+        directory: impl Into<PathBuf>,
+    ) -> Self {
+        Self {
+            command: command.into_iter().map(Into::into).collect(),
+            directory: directory.into(),
+            prefix: String::new(),
+            refresh: REFRESH,
+            rule: Rule::for_all(),
+        }
+    }
+
+    /// Serves its tools below the path `prefix`, such as `notes`.
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefix = prefix.into();
+        self
+    }
+
+    /// Asks for its list so often. By default that is every minute.
+    pub fn refresh(mut self, refresh: Duration) -> Self {
+        self.refresh = refresh;
+        self
+    }
+
+    /// Sets how long a call may take, if no rule of the [`Policy`](crate::Policy) does.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.rule = self.rule.timeout(timeout);
+        self
+    }
+
+    /// Sets a variable whose value is a secret, if no rule of the [`Policy`](crate::Policy) does.
+    pub fn variable(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.rule = self.rule.variable(name, value);
+        self
+    }
+
+    /// Asks for the list of its tools.
+    async fn list(&self, client: &Client, executor: &Executor) -> Result<Box<RawValue>, String> {
+        let path = remote::below(&self.prefix, LIST_TOOLS);
+        let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
+        // Rules are about paths, so the request has one too.
+        let terms = client.terms(&path.parse().map_err(wrong)?);
+        let mut limits = terms.limits().clone();
+        limits.wall = limits.wall.min(LIST_TIME);
+        let asked = Asked {
+            action: LIST_TOOLS,
+            tool: None,
+            arguments: None,
+        };
+        let command = client.command(&terms, &asked).limits(limits);
+        let run = run::execute_with(executor, &terms, OutputFormat::Json, command, |_| {});
+        let outcome = run.await.map_err(Unanswered::from);
+        let answer = outcome.and_then(|outcome| client.answer(&outcome));
+        let wrong = |reason: &str| format!("did not list its tools: {reason}");
+        let answer = answer.map_err(|unanswered| wrong(&unanswered.reason))?;
+        answer
+            .tools
+            .ok_or_else(|| wrong("its answer has no `tools`"))
+    }
+}
+
+impl Source for Endpoint {
+    async fn run(self, publisher: Publisher) {
+        let host = publisher.host();
+        self.rule.warn_of_short_secrets();
+        let client = Arc::new(Client {
+            name: self.to_string(),
+            command: self.command.clone(),
+            directory: self.directory.clone(),
+            policy: host.policy.clone().default_rule(self.rule.clone()),
+        });
+        let mut known: Option<Box<RawValue>> = None;
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let wait = match self.list(&client, &host.probes).await {
+                Ok(list) => {
+                    if known.as_deref().map(RawValue::get) != Some(list.get()) {
+                        publish(&publisher, &client, &self.prefix, list.clone()).await;
+                    }
+                    known = Some(list);
+                    pause = FIRST_PAUSE;
+                    self.refresh
+                }
+                Err(fault) => {
+                    publisher.fail(fault);
+                    known = None;
+                    let wait = pause;
+                    pause = self.refresh.min(pause * 2);
+                    wait
+                }
+            };
+            if !publisher.is_followed() {
+                return;
+            }
+            sleep(wait).await;
+        }
+    }
+}
+
+/// Publishes the tools of a list. A long one takes its time, so it does not take that of others.
+async fn publish(publisher: &Publisher, client: &Arc<Client>, prefix: &str, list: Box<RawValue>) {
+    let mut offer = publisher.offer();
+    let (client, prefix) = (Arc::clone(client), prefix.to_owned());
+    let fill = move || {
+        remote::fill(&mut offer, &client, &prefix, &list);
+        offer
+    };
+    if let Ok(offer) = spawn_blocking(fill).await {
+        publisher.publish(offer);
+    }
+}
+
+impl fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let command = excerpt(&self.command.join(" "), MAX_COMMAND);
+        write!(f, "the endpoint `{command}`")
+    }
+}
