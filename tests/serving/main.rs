@@ -6,6 +6,7 @@
 mod audit;
 mod commands;
 mod ending;
+mod endpoints;
 mod faulty;
 mod hostile;
 mod malformed;

@@ -25,6 +25,7 @@ mod file;
 mod interpreters;
 mod policy;
 mod run_command;
+mod sources;
 mod upstreams;
 mod user;
 mod value;
@@ -46,11 +47,24 @@ pub(crate) async fn asked<'a>(
     let file = file(confinement.config.as_deref(), &[Path::new("")])?;
     let running = running_by(&file, confinement, limits, &executor).await?;
     let server = enabled(server(roots, scanning, running), enabling, &file)?;
-    Ok(upstreams::add(server, &file, &executor)
+    Ok(sources::add(server, &file, &executor)
         .await?
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
+}
+
+/// A server of what is configured to come from elsewhere, and of nothing else; none if there is nothing.
+pub(crate) async fn elsewhere(confinement: &Confinement) -> anyhow::Result<Option<ServerBuilder>> {
+    let file = file(confinement.config.as_deref(), &[Path::new("")])?;
+    if !sources::are_there(&file)? {
+        return Ok(None);
+    }
+    let executor = executor(None, confinement.cgroup.as_deref())?;
+    let running = running_by(&file, confinement, Limits::default(), &executor).await?;
+    let server = Server::builder().policy(running.policy).watch(false);
+    let server = sources::add(server, &file, &executor).await?;
+    Ok(Some(server.probes(executor.clone()).executor(executor)))
 }
 
 /// A server for the client on the pipes of this process, and who that is.
@@ -83,7 +97,7 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
     let running = running_by(file, &options.confinement, limits, &probes).await?;
     let server = with_tasks(server(options.roots.all(), &options.scanning, running));
     let server = enabled(server, &options.enabling, file)?;
-    let mut server = upstreams::add(server, file, &probes)
+    let mut server = sources::add(server, file, &probes)
         .await?
         .watch(!options.no_watch)
         .page_size(options.page_size)

@@ -1,5 +1,6 @@
 //! Faults as data that every form of output is made of. What a fault is, others decide.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -28,12 +29,12 @@ pub(crate) use short::short;
 pub(crate) struct Finding<'a> {
     /// The script's path below its root, unless no script can have it.
     pub(crate) path: Option<&'a str>,
-    /// The file at fault, unless it is built in.
+    /// The file at fault, unless it is in none.
     pub(crate) file: Option<&'a Path>,
     /// The rule that was broken.
     pub(crate) code: &'a str,
     pub(crate) severity: Severity,
-    pub(crate) message: &'a str,
+    pub(crate) message: Cow<'a, str>,
     /// Where the script said it, unless the fault is in nothing it said.
     pub(crate) place: Option<Place<'a>>,
     /// How to mend it.
@@ -105,10 +106,13 @@ impl Position {
 
 /// How much of what was found is not served, or not as it asked for; nothing if all is well.
 pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
+    let sources = catalog.offers().iter();
+    let faulty_sources = sources.filter(|source| source.is_faulty()).count();
     let counts = [
         (catalog.scan().faulty().count(), "faulty script"),
         (catalog.scan().unusable.len(), "unusable file"),
         (catalog.conflicts().len(), "name conflict"),
+        (faulty_sources, "faulty source"),
     ];
     let counted: Vec<_> = counts
         .iter()
@@ -133,7 +137,12 @@ impl<'a> Finding<'a> {
             .conflicts()
             .iter()
             .map(|conflict| Self::between_tools(catalog, conflict));
-        scripts.chain(unusable).chain(conflicts).collect()
+        let sources = catalog.offers().iter().flat_map(|offer| {
+            let faults = offer.faults().iter();
+            faults.map(|fault| Self::of_source(offer.source(), fault))
+        });
+        let found = scripts.chain(unusable).chain(conflicts);
+        found.chain(sources).collect()
     }
 
     fn in_script(script: &'a ScannedScript, diagnostic: &'a Diagnostic) -> Self {
@@ -157,7 +166,7 @@ impl<'a> Finding<'a> {
             file: Some(&script.described_in),
             code: diagnostic.code.as_str(),
             severity: diagnostic.severity,
-            message: &diagnostic.message,
+            message: Cow::Borrowed(&diagnostic.message),
             place,
             help: diagnostic.help.as_deref(),
             last_words: has_failed.then(|| last_line(&script.help.stderr)).flatten(),
@@ -170,7 +179,20 @@ impl<'a> Finding<'a> {
             file: Some(&file.file),
             code: rules::UNUSABLE_FILE,
             severity: Severity::Error,
-            message: &file.reason,
+            message: Cow::Borrowed(&file.reason),
+            place: None,
+            help: None,
+            last_words: None,
+        }
+    }
+
+    fn of_source(source: &str, fault: &str) -> Self {
+        Self {
+            path: None,
+            file: None,
+            code: rules::FAULTY_SOURCE,
+            severity: Severity::Error,
+            message: format!("{source} {fault}").into(),
             place: None,
             help: None,
             last_words: None,
@@ -186,7 +208,7 @@ impl<'a> Finding<'a> {
             file: script.map(|script| script.file.as_path()),
             code: rules::NAME_CONFLICT,
             severity: Severity::Warning,
-            message: &conflict.message,
+            message: Cow::Borrowed(&conflict.message),
             place: None,
             help: Some("rename one of the two"),
             last_words: None,

@@ -9,6 +9,8 @@ use crate::suggest;
 pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
 /// Two tools that would have one name.
 pub(crate) const NAME_CONFLICT: &str = "name-conflict";
+/// A source that can't be asked, or has something that can't be served.
+pub(crate) const FAULTY_SOURCE: &str = "faulty-source";
 
 /// Where the page is published.
 const PAGE: &str = concat!(
@@ -31,7 +33,7 @@ pub(crate) struct Rule {
     good: &'static str,
 }
 
-const OF_FILES: [Rule; 2] = [
+const OF_FILES: [Rule; 3] = [
     Rule {
         code: UNUSABLE_FILE,
         severity: Severity::Error,
@@ -47,6 +49,14 @@ const OF_FILES: [Rule; 2] = [
         dialect: None,
         bad: "cp greet tools/say/hello\ncp greet tools/say_hello",
         good: "cp greet tools/say/hello\ncp greet tools/say/goodbye",
+    },
+    Rule {
+        code: FAULTY_SOURCE,
+        severity: Severity::Error,
+        why: "What comes from elsewhere is served as it was told last, and not at all if nothing of use was ever told. Everything else is served all the same, so nobody might notice.",
+        dialect: None,
+        bad: "MCP_ENDPOINT=notes.sh mcpd serve tools",
+        good: "MCP_ENDPOINT='sh notes.sh' mcpd serve tools",
     },
 ];
 

@@ -1,4 +1,5 @@
-//! `mcpd check`: every fault in what scripts say of themselves, for their authors and for CI.
+//! `mcpd check`: every fault in what scripts say of themselves, for their authors and for CI; and of what comes from
+//! elsewhere.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -9,6 +10,7 @@ use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::Scanner;
 
+use super::with_server;
 use crate::args::{Check, CheckFormat, Client, Confinement};
 use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
 use crate::exit_code::ExitCode;
@@ -28,9 +30,21 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
     let Some(catalog) = examine(&args.paths, &args.confinement).await? else {
         return Ok(ExitCode::Interrupted);
     };
+    let Some(sources) = config::elsewhere(&args.confinement).await? else {
+        return judge(&catalog, &args);
+    };
+    with_server(sources, async |server| {
+        let offers = server.catalog().offers().to_vec();
+        judge(&catalog.with_offers(offers), &args)
+    })
+    .await
+}
+
+/// Prints what is asked for, and says whether it is as it should be.
+fn judge(catalog: &Catalog, args: &Check) -> anyhow::Result<ExitCode> {
     let worst = match args.client {
-        Some(client) => show_forwarded(client, &catalog, &args)?,
-        None => show_findings(&catalog, args.format)?,
+        Some(client) => show_forwarded(client, catalog, args)?,
+        None => show_findings(catalog, args.format)?,
     };
     let tolerated = if args.deny.is_some() {
         Severity::Info

@@ -36,6 +36,9 @@ pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
                     text += &confinement(terms);
                     text += &in_force(server.executor(), terms).await;
                 }
+                if let Some(source) = tool.source() {
+                    writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
+                }
                 output::write(text.as_bytes())?;
             }
             Ok(ExitCode::Success)

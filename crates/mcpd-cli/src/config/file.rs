@@ -36,6 +36,8 @@ pub(super) struct Tables {
     #[serde(default)]
     pub(super) rule: Vec<Spanned<RuleTable>>,
     #[serde(default)]
+    pub(super) endpoint: Vec<EndpointTable>,
+    #[serde(default)]
     pub(super) upstream: Vec<UpstreamTable>,
     #[serde(default)]
     pub(super) kit: KitTable,
@@ -148,6 +150,18 @@ pub(super) struct UpstreamTable {
     #[serde(default)]
     pub(super) headers: Variables,
     pub(super) token: Option<Spanned<Source>>,
+}
+
+/// One of `[[endpoint]]`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndpointTable {
+    pub(super) command: Spanned<Vec<String>>,
+    pub(super) prefix: Option<Spanned<String>>,
+    pub(super) timeout: Option<Seconds>,
+    pub(super) refresh: Option<Seconds>,
+    #[serde(default)]
+    pub(super) env: Variables,
 }
 
 /// One of `[[token]]`: a client of its own over HTTP.

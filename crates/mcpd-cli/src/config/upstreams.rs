@@ -4,14 +4,13 @@ use anyhow::Result;
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{PathError, ScriptPath};
 use mcpd_server::ServerBuilder;
-use mcpd_server::source::NO_SOURCES;
 use mcpd_upstream::{Address, Program, Upstream};
 use toml::Spanned;
 
 use super::file::{File, UpstreamTable};
-use super::{policy, variable};
+use super::policy;
 
-/// Adds all of them to `server`, unless that is one itself. Programs that print secrets are run with `executor`.
+/// Adds all of them to `server`. Programs that print secrets are run with `executor`.
 ///
 /// # Errors
 ///
@@ -21,9 +20,6 @@ pub(super) async fn add(
     file: &File,
     executor: &Executor,
 ) -> Result<ServerBuilder> {
-    if variable(NO_SOURCES)?.is_some() {
-        return Ok(server);
-    }
     for table in &file.tables.upstream {
         server = server.source(upstream(file, table, executor).await?);
     }

@@ -24,7 +24,7 @@ fn command(finding: &Finding<'_>, file: Option<&str>) -> String {
         Severity::Info => "notice",
     };
     let mut properties = Vec::new();
-    let mut message = printable(finding.message);
+    let mut message = printable(&finding.message);
     if let Some(file) = file {
         properties.push(format!("file={}", property(file)));
     }
@@ -80,7 +80,7 @@ mod tests {
             file: Some(Path::new("a,b")),
             code: "unknown-field",
             severity: Severity::Warning,
-            message,
+            message: message.into(),
             place,
             help: Some("did you mean `size`?"),
             last_words: None,

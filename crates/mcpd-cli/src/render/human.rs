@@ -33,7 +33,11 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
         Severity::Info => Level::INFO,
     };
     let file = finding.file.map(|file| shown(file, here));
-    let mut group = Group::with_title(level.primary_title(finding.message).id(finding.code));
+    let mut group = Group::with_title(
+        level
+            .primary_title(finding.message.clone())
+            .id(finding.code),
+    );
     group = match (&finding.place, file) {
         (Some(place), file) => group.element(snippet(place, &file.unwrap_or_default())),
         (None, Some(file)) => group.element(Origin::path(file)),
@@ -123,7 +127,7 @@ mod tests {
             file: Some(Path::new("/tools/greet.bas")),
             code: "unknown-value-type",
             severity: Severity::Error,
-            message: "unknown value type `text`",
+            message: "unknown value type `text`".into(),
             place: Some(Place {
                 stream: Stream::Source,
                 text: b"REM greets\nPARAM name AS text",

@@ -12,7 +12,7 @@ impl Serialize for Finding<'_> {
         object.serialize_field("file", &self.file.map(|file| file.to_string_lossy()))?;
         object.serialize_field("code", self.code)?;
         object.serialize_field("severity", &self.severity.to_string())?;
-        object.serialize_field("message", self.message)?;
+        object.serialize_field("message", &self.message)?;
         object.serialize_field(
             "stream",
             &self.place.as_ref().map(|place| place.stream.to_string()),

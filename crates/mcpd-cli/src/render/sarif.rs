@@ -53,7 +53,7 @@ fn descriptor(rule: &rules::Rule) -> Value {
 }
 
 fn result(finding: &Finding<'_>, here: &Path) -> Value {
-    let mut message = finding.message.to_owned();
+    let mut message = finding.message.clone().into_owned();
     let place = finding.place.as_ref();
     if let Some(place) = place.filter(|place| !place.is_in_file()) {
         message += &place.remark();

@@ -17,16 +17,18 @@ pub(crate) fn short(findings: &[Finding<'_>]) -> String {
         let place = match &finding.place {
             Some(place) => {
                 let start = place.start();
-                format!("{}:{}:{}", place.origin(&file), start.line, start.column)
+                let origin = place.origin(&file);
+                format!("{origin}:{}:{}: ", start.line, start.column)
             }
-            None => file,
+            None if file.is_empty() => file,
+            None => file + ": ",
         };
         writeln!(
             text,
-            "{place}: {}[{}]: {}",
+            "{place}{}[{}]: {}",
             finding.severity,
             finding.code,
-            printable(finding.message)
+            printable(&finding.message)
         )
         .expect("a string takes everything");
     }

@@ -1,0 +1,92 @@
+//! What is configured to come from elsewhere: the action endpoint of `MCP_ENDPOINT`, those of `[[endpoint]]`, and the
+//! servers of `[[upstream]]`. An mcpd that is itself a source has none.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use mcpd_exec::Executor;
+use mcpd_scriptspec::{PathError, ScriptPath};
+use mcpd_server::ServerBuilder;
+use mcpd_server::endpoint::Endpoint;
+use mcpd_server::source::NO_SOURCES;
+
+use super::file::{EndpointTable, File};
+use super::{policy, upstreams, variable};
+
+const ENDPOINT: &str = "MCP_ENDPOINT";
+
+/// Adds all sources to `server`. Programs that print secrets are run with `executor`.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) async fn add(
+    mut server: ServerBuilder,
+    file: &File,
+    executor: &Executor,
+) -> anyhow::Result<ServerBuilder> {
+    if !are_there(file)? {
+        return Ok(server);
+    }
+    if let Some(line) = of_variable()? {
+        server = server.source(endpoint_of_variable(&line)?);
+    }
+    for table in &file.tables.endpoint {
+        server = server.source(endpoint_of_table(file, table, executor).await?);
+    }
+    upstreams::add(server, file, executor).await
+}
+
+/// Whether there is any source.
+pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
+    if variable(NO_SOURCES)?.is_some() {
+        return Ok(false);
+    }
+    let tables = &file.tables;
+    let in_file = !tables.endpoint.is_empty() || !tables.upstream.is_empty();
+    Ok(in_file || of_variable()?.is_some())
+}
+
+fn of_variable() -> anyhow::Result<Option<String>> {
+    let line = variable(ENDPOINT)?;
+    Ok(line.filter(|line| !line.trim().is_empty()))
+}
+
+fn endpoint_of_variable(line: &str) -> anyhow::Result<Endpoint> {
+    let Some(words) = shlex::split(line) else {
+        bail!("use the command of {ENDPOINT}: a quotation mark is not closed");
+    };
+    if words.is_empty() {
+        bail!("use the command of {ENDPOINT}: it names no program");
+    }
+    let here = std::path::absolute(Path::new(".")).context("find the current directory")?;
+    Ok(Endpoint::new(words, here))
+}
+
+async fn endpoint_of_table(
+    file: &File,
+    table: &EndpointTable,
+    executor: &Executor,
+) -> anyhow::Result<Endpoint> {
+    let command = table.command.get_ref();
+    if command.is_empty() {
+        let what = "`command`: expected a program and its arguments";
+        return Err(file.error(table.command.span(), what));
+    }
+    let mut endpoint = Endpoint::new(command, file.directory());
+    if let Some(prefix) = &table.prefix {
+        endpoint = endpoint.prefix(prefix.get_ref());
+        let wrong = |error: PathError| file.error(prefix.span(), &format!("`prefix`: {error}"));
+        prefix.get_ref().parse::<ScriptPath>().map_err(wrong)?;
+    }
+    if let Some(timeout) = table.timeout {
+        endpoint = endpoint.timeout(timeout.0);
+    }
+    if let Some(refresh) = table.refresh {
+        endpoint = endpoint.refresh(refresh.0);
+    }
+    for (name, value) in policy::variables(file, &table.env, executor).await? {
+        endpoint = endpoint.variable(name, value);
+    }
+    Ok(endpoint)
+}

@@ -1,0 +1,184 @@
+//! What comes from elsewhere, on the command line: how it is configured, listed, described, called and checked.
+
+use std::fs;
+use std::process::Command;
+
+use insta::assert_snapshot;
+use mcpd_tests::{Sandbox, output, repository};
+use serde_json::{Value, json};
+
+use crate::HELLO;
+
+/// mcpd with the endpoint among the examples.
+fn command(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+    let example = repository().join("examples/endpoints/echo_external");
+    let mut command = sandbox.command(arguments);
+    command.env("MCP_ENDPOINT", format!("'{}'", example.display()));
+    command
+}
+
+#[track_caller]
+fn run(arguments: &[&str]) -> String {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    sandbox.transcript(&output(command(&sandbox, arguments), b""))
+}
+
+#[test]
+fn the_tools_of_an_endpoint_are_listed_described_and_called_beside_the_scripts() {
+    assert_snapshot!(run(&["list", "scripts"]), @r"
+    exit code: 0
+    ----- stdout -----
+    echo_external  Repeats a message.
+    hello          Says hello
+    ");
+    assert_snapshot!(run(&["describe", "scripts", "echo_external"]), @r"
+    exit code: 0
+    ----- stdout -----
+    echo_external
+
+    Repeats a message.
+
+    Options:
+      message: string, required
+
+    Runs elsewhere: the endpoint `@@REPOSITORY@@/examples/endpoints/echo_external`
+    ");
+    assert_snapshot!(run(&["call", "scripts", "echo_external", "message=hi"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"echo":"hi"}
+    "#);
+    assert_snapshot!(run(&["call", "scripts", "echo_external"]), @r#"
+    exit code: 5
+    ----- stdout -----
+    Invalid arguments: "message" is a required property
+    ----- stderr -----
+    mcpd: error: `echo_external` failed
+    "#);
+    assert_snapshot!(run(&["check", "scripts"]), @r"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
+    ");
+}
+
+#[test]
+fn an_endpoint_passes_on_the_tools_of_another_as_remote() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    let answer = |request: Value| -> Value {
+        let command = command(&sandbox, &["endpoint", "scripts"]);
+        let output = output(command, request.to_string().as_bytes());
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let list = answer(json!({"action": "list_tools"}));
+    let tools = list["tools"].as_array().unwrap();
+    let names: Vec<_> = tools
+        .iter()
+        .map(|tool| (&tool["name"], &tool["origin"]))
+        .collect();
+    assert_eq!(
+        names,
+        [
+            (&json!("echo_external"), &json!("remote")),
+            (&json!("hello"), &json!("local"))
+        ]
+    );
+    assert_eq!(tools[0]["command"], "echo_external message=STRING");
+    assert_eq!(
+        tools[0]["safety"],
+        "Changes nothing. Stays on this machine."
+    );
+    let call =
+        json!({"action": "call_tool", "tool": "echo_external", "arguments": {"message": "hi"}});
+    assert_eq!(
+        answer(call),
+        json!({"type": "result", "tool": "echo_external", "result": {"stdout": "{\"echo\":\"hi\"}", "exit_code": 0}})
+    );
+}
+
+#[test]
+fn an_endpoint_that_is_mcpd_itself_is_asked_once() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    let mcpd = mcpd_tests::binary();
+    let table = format!(
+        "[[endpoint]]\ncommand = ['{}', 'endpoint', 'scripts']\nprefix = 'again'\n",
+        mcpd.display()
+    );
+    fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @r"
+    exit code: 0
+    ----- stdout -----
+    again/hello  Says hello
+    hello        Says hello
+    ");
+    let call = ["call", "scripts", "again/hello"];
+    assert_snapshot!(sandbox.run(&call), @r#"
+    exit code: 0
+    ----- stdout -----
+    {"message": "Hello, World!"}
+    "#);
+}
+
+#[test]
+fn what_an_endpoint_says_meanwhile_reaches_the_caller() {
+    let sandbox = Sandbox::new();
+    let program = r#"read -r request
+case $request in
+*list_tools*) echo '{"type": "result", "tools": [{"name": "work"}]}' ;;
+*) echo 'PROGRESS 1/2 halfway' >&2; echo 'WARNING: it creaks' >&2; echo '{"type": "result", "result": {}}' ;;
+esac"#;
+    let table = format!("[[endpoint]]\ncommand = ['sh', '-c', '''{program}''']\n");
+    fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
+    assert_snapshot!(sandbox.run(&["call", "scripts", "work"]), @r"
+    exit code: 0
+    ----- stdout -----
+    {}
+    ----- stderr -----
+    PROGRESS 1/2 halfway
+    WARNING it creaks
+    ");
+}
+
+/// What is said of a configuration, or of a command in the variable, that is wrong.
+#[track_caller]
+fn mistake(configuration: &str, variable: &str) -> String {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let mut command = sandbox.command(&["list", "scripts"]);
+    command.env("MCP_ENDPOINT", variable);
+    sandbox.transcript(&output(command, b""))
+}
+
+#[test]
+fn a_mistake_is_told_before_anything_is_asked() {
+    assert_snapshot!(mistake("", "notes 'of mine"), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the command of MCP_ENDPOINT: a quotation mark is not closed
+    ");
+    assert_snapshot!(mistake("", "# a comment"), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the command of MCP_ENDPOINT: it names no program
+    ");
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = []\n", ""), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:2:11: in [[endpoint]]: `command`: expected a program and its arguments
+    ");
+    assert_snapshot!(mistake("[[endpoint]]\nprefix = \"x\"\n", ""), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:1:1: in [[endpoint]]: missing field `command`
+    ");
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\nprefix = \"a//b\"\n", ""), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:3:10: in [[endpoint]]: `prefix`: the path has an empty segment
+    ");
+    assert_snapshot!(mistake("[[endpoint]]\ncommand = [\"x\"]\n[endpoint.env]\nMCPD_X = \"\"\n", ""), @r"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:4:1: in [endpoint.env]: `MCPD_X`: names that begin with `MCPD_` are mcpd's own
+    ");
+}

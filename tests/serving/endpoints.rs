@@ -1,0 +1,206 @@
+//! Action endpoints of others, good ones and bad ones: whatever they do, the scripts and the other endpoints are served,
+//! and what is wrong is to be seen.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, output};
+use serde_json::{Value, json};
+
+use crate::{Server, text};
+
+const SCRIPT: &str = "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"a script\"}'\n";
+
+/// An endpoint below `prefix` that lists `tools` and answers a call with what `body` prints.
+fn endpoint(prefix: &str, tools: &str, body: &str, keys: &str) -> String {
+    let program = format!(
+        r#"read -r request
+case $request in
+*list_tools*) printf '%s\n' '{{"type": "result", "tools": {tools}}}' ;;
+*) {body} ;;
+esac"#
+    );
+    table(&program, &format!("prefix = \"{prefix}\"\n{keys}"))
+}
+
+/// An endpoint that is a program for `sh`.
+fn table(program: &str, keys: &str) -> String {
+    format!("[[endpoint]]\ncommand = [\"sh\", \"-c\", '''{program}''']\n{keys}\n")
+}
+
+const ONE: &str = r#"[{"name": "one"}]"#;
+
+/// A script and these endpoints.
+fn configured(endpoints: &[String]) -> Sandbox {
+    let sandbox = Sandbox::new().with_script("script", SCRIPT);
+    fs::write(sandbox.path().join("mcpd.toml"), endpoints.join("\n")).unwrap();
+    sandbox
+}
+
+fn start(sandbox: &Sandbox) -> Pipes {
+    Pipes::start(sandbox, &["--config", "mcpd.toml"])
+}
+
+fn names(server: &mut dyn Server) -> Vec<String> {
+    let list = server.exchange(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let name = |tool: &Value| tool["name"].as_str().unwrap().to_owned();
+    tools.iter().map(name).collect()
+}
+
+#[test]
+fn a_bad_endpoint_keeps_nobody_from_the_others() {
+    let result = |stdout: &str| format!(r#"echo '{{"type": "result", "result": {stdout}}}'"#);
+    let sandbox = configured(&[
+        endpoint(
+            "good",
+            ONE,
+            &result(r#"{"stdout": "fine", "exit_code": 0}"#),
+            "",
+        ),
+        table(
+            r#"echo '{"type": "error", "error": {"name": "x", "category": "fatal", "message": "no database"}}' >&2; exit 1"#,
+            "",
+        ),
+        table("echo garbage", ""),
+        table("exit 3", ""),
+        table("sleep 1000", ""),
+        table("head -c 100000000 /dev/zero", ""),
+        "[[endpoint]]\ncommand = [\"./nowhere\"]\n".to_owned(),
+        endpoint(
+            "half",
+            r#"[{"name": "one"}, {"name": ".."}, {"title": "x"}, {"name": "two", "input_schema": {"type": "string"}}]"#,
+            "",
+            "",
+        ),
+    ]);
+    let mut daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    assert_eq!(names(&mut daemon), ["good_one", "half_one", "script"]);
+    assert_eq!(text(&daemon.call("good_one", json!({}))), "fine");
+    let found = output(
+        sandbox.command(&["check", "scripts", "--format", "short"]),
+        b"",
+    );
+    insta::assert_snapshot!(sandbox.transcript(&found));
+}
+
+/// The text of a call whose endpoint prints what `body` prints, and whether it is an error.
+#[track_caller]
+fn check(body: &str, expected: &str, is_error: bool) {
+    let sandbox = configured(&[endpoint("far", ONE, body, "timeout = 2")]);
+    let mut server = start(&sandbox);
+    let result = server.call("far_one", json!({}));
+    assert_eq!(text(&result), expected, "{body}");
+    assert_eq!(result["isError"] == json!(true), is_error, "{body}");
+    // Whatever it was, the others go on.
+    server.call("script", json!({}));
+}
+
+#[test]
+fn an_answer_is_what_it_says() {
+    check(
+        r#"echo '{"type": "result", "tool": "one", "result": {"stdout": "ab", "exit_code": 0}}'"#,
+        "ab",
+        false,
+    );
+    check(
+        r#"echo '{"type": "result", "result": {"stdout": "no", "exit_code": 4}}'"#,
+        "no",
+        true,
+    );
+    check(
+        r#"echo '{"type": "result", "result": {"n": 1.50}}'"#,
+        r#"{"n": 1.50}"#,
+        false,
+    );
+    let error = r#"echo '{"type": "error", "error": {"name": "x", "category": "usage", "message": "no such note"}}'"#;
+    check(error, "no such note", true);
+    check(&format!("{error}; exit 1"), "no such note", true);
+    check(&format!("{error} >&2; exit 1"), "no such note", true);
+}
+
+#[test]
+fn what_is_no_answer_is_told_without_details() {
+    let no_answer = "The endpoint gave no valid answer. The server's log says why.";
+    for body in [
+        "echo garbage",
+        "exit 1",
+        "kill -9 $$",
+        "sleep 1000",
+        "head -c 100000000 /dev/zero",
+        r#"echo '{"type": "result", "result": "text"}'"#,
+        r#"echo '{"type": "result", "tools": []}'"#,
+    ] {
+        check(body, no_answer, true);
+    }
+}
+
+#[test]
+fn an_object_is_structured_content() {
+    let body = r#"echo '{"type": "result", "result": {"echo": "hi"}}'"#;
+    let sandbox = configured(&[endpoint("far", ONE, body, "")]);
+    let result = start(&sandbox).call("far_one", json!({}));
+    assert_eq!(result["structuredContent"], json!({"echo": "hi"}));
+    assert_eq!(text(&result), r#"{"echo": "hi"}"#);
+}
+
+#[test]
+fn an_endpoint_gets_what_it_is_asked_for() {
+    let body = r#"printf '{"type": "result", "result": %s}' "$request""#;
+    let tools = r#"[{"name": "sub/one", "input_schema": {"type": "object", "required": ["n"]}}]"#;
+    let sandbox = configured(&[endpoint("far", tools, body, "")]);
+    let mut server = start(&sandbox);
+    let result = server.call("far_sub_one", json!({"n": [1.5, "é"]}));
+    let asked = r#"{"action":"call_tool","tool":"sub/one","arguments":{"n":[1.5,"é"]}}"#;
+    assert_eq!(text(&result), asked);
+    let refused = server.call("far_sub_one", json!({}));
+    assert_eq!(
+        text(&refused),
+        "Invalid arguments: \"n\" is a required property"
+    );
+}
+
+#[test]
+fn a_list_that_changes_is_served_as_it_is() {
+    let program = r#"cat tools.json && read -r request"#;
+    let sandbox = configured(&[table(program, "refresh = 0.05")]);
+    let list = |tools: &str| {
+        let new = sandbox.path().join("new.json");
+        fs::write(&new, format!(r#"{{"type": "result", "tools": {tools}}}"#)).unwrap();
+        fs::rename(new, sandbox.path().join("tools.json")).unwrap();
+    };
+    let mut daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    let mut expect = |expected: &[&str]| {
+        eventually("another list", || {
+            (names(&mut daemon) == expected).then_some(())
+        });
+    };
+    // At first it fails, for there is no file.
+    expect(&["script"]);
+    list(ONE);
+    expect(&["one", "script"]);
+    list(r#"[{"name": "one"}, {"name": "two"}]"#);
+    expect(&["one", "script", "two"]);
+    fs::remove_file(sandbox.path().join("tools.json")).unwrap();
+    list("[]");
+    expect(&["script"]);
+}
+
+#[test]
+fn an_endpoint_is_given_its_secrets_and_none_of_mcpds_own() {
+    let body = r#"printf '{"type": "result", "result": {"stdout": "%s|%s|%s", "exit_code": 0}}' "$TOKEN" "$MCPD_CONFIG" "$MCPD_NO_SOURCES""#;
+    let keys = "[endpoint.env]\nTOKEN = \"s3cret-of-alice\"\n";
+    let sandbox = configured(&[endpoint("far", ONE, body, keys)]);
+    let result = start(&sandbox).call("far_one", json!({}));
+    assert_eq!(text(&result), "[redacted TOKEN]||1");
+}
+
+#[test]
+fn a_rule_holds_for_the_tools_of_an_endpoint() {
+    let body = r#"echo x 2>/dev/null >"$PWD/written" && said=yes || said=no; printf '{"type": "result", "result": {"stdout": "%s", "exit_code": 0}}' $said"#;
+    for (pattern, written) in [("near/*", "yes"), ("far/*", "no")] {
+        let rule = format!("[[tool]]\nmatch = \"{pattern}\"\nsandbox = \"guarded\"\n");
+        let sandbox = configured(&[endpoint("far", ONE, body, ""), rule]);
+        let result = start(&sandbox).call("far_one", json!({}));
+        assert_eq!(text(&result), written, "{pattern}");
+    }
+}
