@@ -17,6 +17,7 @@ mod kit;
 mod list;
 mod run_command;
 mod serve;
+mod service;
 mod sources;
 mod state;
 mod stdio;

@@ -13,7 +13,7 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(address: &str, token: Option<&str>) -> Self {
+    pub fn new(address: &str, token: Option<&str>) -> Self {
         Self {
             address: address.to_owned(),
             token: token.map(str::to_owned),

@@ -272,11 +272,6 @@ fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
         .to_socket_addrs()
         .with_context(|| format!("use the address `{address}`"))?;
     let addresses: Vec<_> = resolved.collect();
-    if args.no_auth && !addresses.iter().all(|address| address.ip().is_loopback()) {
-        bail!(
-            "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
-        );
-    }
     let (auth, token_file) = authentication(file, args)?;
     let mut options = Options::new(auth);
     options.allowed_hosts.clone_from(&args.allow_host);
@@ -284,11 +279,26 @@ fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     options.names = args.serving.tool_names.map(Into::into);
     options.http_sse = args.http_sse;
     options.max_message = args.serving.max_message;
-    Ok(Http {
+    let http = Http {
         addresses,
         token_file,
         options,
-    })
+    };
+    let mut addresses = http.addresses.iter();
+    addresses.try_for_each(|address| http.check_exposure(*address))?;
+    Ok(http)
+}
+
+impl Http {
+    /// Refuses to listen at `address` without a token, if others can reach it.
+    pub(crate) fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
+        if self.token_file.is_none() && !address.ip().is_loopback() {
+            bail!(
+                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
+            );
+        }
+        Ok(())
+    }
 }
 
 /// What clients must show, and where the token is that mcpd has made for them.

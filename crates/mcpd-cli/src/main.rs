@@ -17,6 +17,7 @@ mod private_file;
 mod program;
 mod render;
 mod rules;
+mod service;
 mod signals;
 mod suggest;
 mod token;

@@ -32,12 +32,21 @@ const ORDINARY: &[&str] = &[
     "TZ",
 ];
 
-/// mcpd's own, and what a script would take for its own call's.
-const OURS: &[&str] = &["MCPD_*", "MCP_*", "TOOL_QUERY", "TOOL_ARGS"];
+/// mcpd's own, what a script would take for its own call's, and what a service manager tells the service alone.
+const OURS: &[&str] = &[
+    "MCPD_*",
+    "MCP_*",
+    "TOOL_QUERY",
+    "TOOL_ARGS",
+    "LISTEN_*",
+    "NOTIFY_SOCKET",
+    "WATCHDOG_*",
+    "CREDENTIALS_DIRECTORY",
+];
 
 /// How the environment of scripts differs from that of this process.
 ///
-/// A script that is not confined inherits all of it but `MCPD_*`, `MCP_*`, `TOOL_QUERY` and `TOOL_ARGS`: clients put
+/// A script that is not confined inherits all of it but what is for mcpd alone, such as `MCPD_*` and `MCP_*`: clients put
 /// the API keys of scripts into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
 /// `HOME`, and what is [passed](Self::pass).
 #[derive(Debug, Clone)]

@@ -12,11 +12,12 @@ use mcpd_server::transport::http::{self, Auth};
 use tokio::net::TcpListener;
 
 use crate::args::{LogFormat, Logging, Serve};
-use crate::config;
+use crate::config::{self, Http};
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render;
+use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 
 /// Serves until the system asks mcpd to end.
@@ -24,7 +25,7 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
     let (server, config) = config::http(args).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
-    let listener = listen(&config.addresses).await?;
+    let listener = listen(&config).await?;
     let address = listener.local_addr().context("listen")?;
     let server = server.start()?;
     let auth = config.options.auth.clone();
@@ -40,13 +41,16 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
             );
         }
         announce(&server, &url, config.token_file.as_ref(), logging);
+        service::tell(State::Ready);
         follow(reload, args, &auth).await
     };
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
+        () = service::show_life() => {}
         () = termination.requested() => {}
     }
+    service::tell(State::Stopping);
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.requested() => {}
@@ -58,6 +62,7 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
 async fn follow(mut reload: Reload, args: &Serve, auth: &Auth) -> Infallible {
     loop {
         reload.requested().await;
+        service::tell(State::Reloading);
         match config::auth(args) {
             Ok(new) => {
                 auth.replace(&new);
@@ -65,19 +70,28 @@ async fn follow(mut reload: Reload, args: &Serve, auth: &Auth) -> Infallible {
             }
             Err(error) => tracing::error!("who may come in stays as it is: failed to {error:#}"),
         }
+        service::tell(State::Ready);
     }
 }
 
-async fn listen(addresses: &[SocketAddr]) -> anyhow::Result<TcpListener> {
-    match TcpListener::bind(addresses).await {
+/// The socket of a service manager, or one of our own.
+async fn listen(config: &Http) -> anyhow::Result<TcpListener> {
+    if let Some(listener) = service::listener().context("use the socket of the service manager")? {
+        let address = listener
+            .local_addr()
+            .context("use the socket of the service manager")?;
+        config.check_exposure(address)?;
+        return Ok(listener);
+    }
+    match TcpListener::bind(&config.addresses[..]).await {
         Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let port = addresses.first().map_or(0, SocketAddr::port);
+            let port = config.addresses.first().map_or(0, SocketAddr::port);
             bail!(
                 "listen on port {port}: another program does already, perhaps another mcpd; \
                  stop it, or choose another port with `--port`"
             )
         }
-        listener => listener.with_context(|| format!("listen on {addresses:?}")),
+        listener => listener.with_context(|| format!("listen on {:?}", config.addresses)),
     }
 }
 

@@ -1,0 +1,113 @@
+//! What `mcpd serve` tells a service manager, and the socket it takes from one.
+
+use std::net::TcpListener;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixDatagram;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use mcpd_tests::{Sandbox, binary, eventually};
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::sandbox;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A service, ended with its test.
+struct Service(Child);
+
+impl Service {
+    fn start(mut command: Command) -> Self {
+        Self(command.stderr(Stdio::null()).spawn().unwrap())
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).unwrap();
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Waits until the manager hears something that begins so.
+#[track_caller]
+fn hear(manager: &UnixDatagram, beginning: &str) {
+    let mut buffer = [0; 1024];
+    loop {
+        let length = manager.recv(&mut buffer).expect(beginning);
+        if buffer[..length].starts_with(beginning.as_bytes()) {
+            return;
+        }
+    }
+}
+
+fn manager(sandbox: &Sandbox) -> (UnixDatagram, std::path::PathBuf) {
+    let path = sandbox.path().join("notify");
+    let manager = UnixDatagram::bind(&path).unwrap();
+    manager.set_read_timeout(Some(PATIENCE)).unwrap();
+    (manager, path)
+}
+
+#[test]
+fn the_manager_hears_how_it_is() {
+    let sandbox = sandbox();
+    let (manager, socket) = manager(&sandbox);
+    let mut command = sandbox.command(&["serve", "scripts", "--port", "0"]);
+    command
+        .env("NOTIFY_SOCKET", socket)
+        .env("WATCHDOG_USEC", "200000");
+    let mut service = Service::start(command);
+    hear(&manager, "READY=1");
+    hear(&manager, "WATCHDOG=1");
+    hear(&manager, "WATCHDOG=1");
+    service.signal(Signal::HUP);
+    hear(&manager, "RELOADING=1\nMONOTONIC_USEC=");
+    hear(&manager, "READY=1");
+    service.signal(Signal::TERM);
+    hear(&manager, "STOPPING=1");
+    assert!(service.0.wait().unwrap().success());
+}
+
+#[test]
+fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
+    let spy =
+        "#!/bin/sh\nif [ \"$1\" = --help ]; then echo '{\"description\": \"d\"}'; exit; fi\nenv\n";
+    let sandbox = Sandbox::new().with_script("spy", spy);
+    let (manager, socket) = manager(&sandbox);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut command = sandbox.program("sh");
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve scripts --no-auth 3<&0 </dev/null";
+    command.args(["-c", script]).arg(binary());
+    command
+        .env("NOTIFY_SOCKET", socket)
+        .stdin(OwnedFd::from(listener));
+    let _service = Service::start(command);
+    hear(&manager, "READY=1");
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "spy"}}"#;
+    let client = mcpd_tests::Client::new(&address.to_string(), None);
+    let (status, body) = eventually("an answer", || client.post(call).ok());
+    assert_eq!(status, 200, "{body}");
+    for name in ["LISTEN_", "NOTIFY_SOCKET"] {
+        assert!(!body.contains(name), "{body}");
+    }
+}
+
+#[test]
+fn a_socket_that_others_reach_is_not_served_without_a_token() {
+    let listener = TcpListener::bind("0.0.0.0:0").unwrap();
+    let sandbox = sandbox();
+    let mut command = sandbox.program("sh");
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve . --no-auth 3<&0 </dev/null";
+    command.args(["-c", script]).arg(binary());
+    let output = command.stdin(OwnedFd::from(listener)).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("`--no-auth` needs a loopback address"),
+        "{said}"
+    );
+}
