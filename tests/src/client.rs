@@ -13,6 +13,8 @@ pub struct Client {
 }
 
 impl Client {
+    /// A client of the server at `address`, such as `127.0.0.1:80`.
+    #[must_use]
     pub fn new(address: &str, token: Option<&str>) -> Self {
         Self {
             address: address.to_owned(),
