@@ -326,7 +326,7 @@ pub(crate) struct Serve {
     /// A name that clients may reach the server under, besides localhost and the address it listens on.
     #[arg(long, value_name = "HOST", help_heading = HTTP)]
     pub(crate) allow_host: Vec<String>,
-    /// A web origin that may call, such as https://app.example.
+    /// A web origin that may call, such as `https://app.example`.
     #[arg(long, value_name = "ORIGIN", help_heading = HTTP)]
     pub(crate) allow_origin: Vec<String>,
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.

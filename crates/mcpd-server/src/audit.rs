@@ -1,5 +1,5 @@
 //! The audit log: who called what with which arguments, and what came of it, one JSON object a line. Knows nothing of
-//! how a request is answered; what there is to tell is noted on its way, in a [`Trail`](trail::Trail).
+//! how a request is answered; what there is to tell is noted on its way, in a `Trail`.
 
 use std::fmt;
 use std::io;

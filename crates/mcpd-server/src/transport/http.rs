@@ -1,5 +1,5 @@
 //! Streamable HTTP: many clients on one listener, each message a POST. Owns the listener and the
-//! connections; who may come in is decided in [`guard`], what a message means behind it.
+//! connections; who may come in is decided in `guard`, what a message means behind it.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
