@@ -97,6 +97,10 @@ async fn over_http(wire: Wire) {
     let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
     let config = StreamableHttpClientTransportConfig::with_uri(daemon.url())
         .auth_header(daemon.token().unwrap());
+    // rmcp's HTTP client wants to know who does its cryptography, even where there is none to do.
+    rustls::crypto::ring::default_provider()
+        .install_default()
+        .ok();
     let transport = StreamableHttpClientTransport::from_config(config);
     let (listener, arrivals) = Listener::new();
     let client = listener.serve_with_lifecycle(transport, wire.lifecycle());
