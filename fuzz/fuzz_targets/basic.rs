@@ -1,10 +1,11 @@
-//! Whatever a BASIC program looks like and does: it ends, and its faults are in it.
+//! Whatever a BASIC program says of itself, looks like and does: it ends, and its faults are in it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use mcpd_basic::{Limits, RunError, compile};
 
 fuzz_target!(|source: &str| {
+    mcpd_fuzz::read("a.bas", source);
     let lines = source.split('\n').count();
     match compile(source) {
         Ok(program) => {
