@@ -1,0 +1,237 @@
+//! A page of somebody else, in a real browser, at a name that comes to lead to mcpd: DNS rebinding.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use mcpd_tests::{Daemon, Sandbox, binary};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::Value;
+
+/// The name that the page comes from.
+const NAME: &str = "evil.example";
+
+/// How long a browser may take for all of it on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The exit code of `setup` where no browser is to be had. Why, it says on stderr.
+const SKIPPED: i32 = 77;
+
+#[test]
+fn a_page_reaches_nothing_through_a_name_that_leads_here() {
+    let Some(browser) = browser() else { return };
+    // Without a token nothing but the checks of where a request comes from is in the way.
+    let (outcomes, runs) = visit(&browser, &["--no-auth"]);
+    insta::assert_snapshot!(outcomes, @r#"
+    {
+      "POST /mcp": 403,
+      "POST /rpc": 403,
+      "POST /api/mcp": 403,
+      "POST /mcp, simple": 403,
+      "POST /events/record": 403,
+      "GET /health": 403,
+      "GET /ready": 403,
+      "GET /.well-known/oauth-protected-resource": 403,
+      "POST localhost": "blocked",
+      "POST localhost, simple": "unreadable",
+      "POST 127.0.0.1": "blocked",
+      "POST 127.0.0.1, simple": "unreadable",
+      "WebSocket": "blocked"
+    }
+    "#);
+    assert_eq!(runs, 0);
+}
+
+/// The same page where the server is told to serve the name: what the other test sees refused does work.
+#[test]
+fn a_page_reaches_what_it_is_allowed_to() {
+    let Some(browser) = browser() else { return };
+    let (outcomes, runs) = visit(&browser, &["--no-auth", "--allow-host", NAME]);
+    insta::assert_snapshot!(outcomes, @r#"
+    {
+      "POST /mcp": 200,
+      "POST /rpc": 200,
+      "POST /api/mcp": 200,
+      "POST /mcp, simple": 415,
+      "POST /events/record": 200,
+      "GET /health": 200,
+      "GET /ready": 200,
+      "GET /.well-known/oauth-protected-resource": 404,
+      "POST localhost": "blocked",
+      "POST localhost, simple": "unreadable",
+      "POST 127.0.0.1": "blocked",
+      "POST 127.0.0.1, simple": "unreadable",
+      "WebSocket": "blocked"
+    }
+    "#);
+    assert_eq!(runs, 4);
+}
+
+/// What became of every attempt of the page, and how often its tool ran.
+fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
+    let sandbox = Sandbox::new().with_script(
+        "record",
+        "#!/bin/sh\n\
+         if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
+         echo run >>\"${0%/*}/../runs\"\n",
+    );
+    let daemon = Daemon::start(&sandbox, arguments);
+    let (collector, outcomes) = collect();
+    let (_, port) = daemon.address().rsplit_once(':').unwrap();
+    let page = include_str!("page.html")
+        .replace("MCPD_PORT", port)
+        .replace("COLLECTOR", &collector);
+    let rebound = serve_then_forward(page, daemon.address().to_owned());
+    let _browser = Browser::open(browser, &sandbox, &format!("http://{NAME}:{rebound}/"));
+    let outcomes: Value = outcomes
+        .recv_timeout(PATIENCE)
+        .expect("the page tells what it saw");
+    let runs = fs::read_to_string(sandbox.path().join("runs")).unwrap_or_default();
+    (
+        serde_json::to_string_pretty(&outcomes).unwrap(),
+        runs.lines().count(),
+    )
+}
+
+/// Serves the page, and forwards whatever else is asked to mcpd: what a browser sees of a name whose address changes
+/// after the page was loaded. Gives the port.
+fn serve_then_forward(page: String, server: String) -> u16 {
+    let answer = format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{page}",
+        page.len()
+    );
+    listen(move |mut stream| {
+        let head = read_head(&mut stream)?;
+        if head.starts_with(b"GET / ") {
+            return stream.write_all(answer.as_bytes());
+        }
+        let mut server = TcpStream::connect(&server)?;
+        server.write_all(&head)?;
+        let (mut from, mut to) = (stream.try_clone()?, server.try_clone()?);
+        thread::spawn(move || {
+            io::copy(&mut from, &mut to).ok();
+            to.shutdown(Shutdown::Write).ok();
+        });
+        io::copy(&mut server, &mut stream)?;
+        Ok(())
+    })
+}
+
+/// Listens for what the page tells. Gives the address to tell it to.
+fn collect() -> (String, Receiver<Value>) {
+    let (sender, receiver) = mpsc::channel();
+    let port = listen(move |mut stream| {
+        let mut request = read_head(&mut stream)?;
+        stream.write_all(b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")?;
+        stream.shutdown(Shutdown::Write)?;
+        stream.read_to_end(&mut request)?;
+        let start = request.iter().position(|byte| *byte == b'{').unwrap_or(0);
+        if let Ok(outcomes) = serde_json::from_slice(&request[start..]) {
+            sender.send(outcomes).ok();
+        }
+        Ok(())
+    });
+    (format!("http://127.0.0.1:{port}/"), receiver)
+}
+
+/// Takes connections for as long as the test runs. Gives the port.
+fn listen(serve: impl Fn(TcpStream) -> io::Result<()> + Clone + Send + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let serve = serve.clone();
+            // A connection that the browser gives up is none of the test's business.
+            thread::spawn(move || serve(stream).ok());
+        }
+    });
+    port
+}
+
+/// The head of a request, and what came with it.
+fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    let mut buffer = [0; 4096];
+    while !head.windows(4).any(|window| window == b"\r\n\r\n") {
+        let length = stream.read(&mut buffer)?;
+        if length == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        head.extend_from_slice(&buffer[..length]);
+    }
+    Ok(head)
+}
+
+/// A browser with one page, and all its processes. They are killed when it is dropped.
+struct Browser(Child);
+
+impl Browser {
+    #[expect(clippy::disallowed_methods, reason = "a browser is no script of mcpd")]
+    fn open(program: &Path, sandbox: &Sandbox, url: &str) -> Self {
+        let log = fs::File::create(sandbox.path().join("browser.log")).unwrap();
+        let mut command = Command::new(program);
+        command
+            .args([
+                "--headless",
+                // Chromium's own needs a user who is not root.
+                "--no-sandbox",
+                "--disable-gpu",
+                "--disable-quic",
+                "--disable-sync",
+                "--disable-background-networking",
+                "--disable-component-update",
+                "--no-first-run",
+                "--no-proxy-server",
+            ])
+            .arg(format!("--host-resolver-rules=MAP {NAME} 127.0.0.1"))
+            .arg(format!(
+                "--user-data-dir={}",
+                sandbox.path().join("profile").display()
+            ))
+            .arg(url)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .process_group(0);
+        Self(command.spawn().expect("the browser starts"))
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        kill_process_group(Pid::from_child(&self.0), Signal::KILL).ok();
+        self.0.wait().ok();
+    }
+}
+
+/// A Chromium, or `None` where there is none, which `setup` has said.
+#[expect(clippy::disallowed_methods, reason = "the setup is no script of mcpd")]
+fn browser() -> Option<PathBuf> {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
+    let target = binary().ancestors().nth(2);
+    let output = Command::new(here.join("setup"))
+        .arg(target.expect("target/<profile>/mcpd").join("browser"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("the setup starts");
+    match output.status.code() {
+        Some(0) => Some(String::from_utf8(output.stdout).unwrap().trim().into()),
+        Some(SKIPPED) => {
+            assert!(
+                std::env::var_os("CI").is_none(),
+                "nothing is skipped where the project is checked for everyone"
+            );
+            None
+        }
+        _ => panic!("setup: {}", output.status),
+    }
+}
