@@ -105,12 +105,14 @@ fn without_a_token_loopback_is_served() {
 
 #[test]
 fn without_a_token_nothing_else_is_served() {
-    let arguments = ["serve", "scripts", "--no-auth", "--listen", "0.0.0.0:0"];
-    assert_snapshot!(sandbox().run(&arguments), @"
-    exit code: 1
-    ----- stderr -----
-    mcpd: error: failed to serve `0.0.0.0:0` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1
-    ");
+    for address in ["0.0.0.0:0", "[::]:0", "192.0.2.1:0", "[2001:db8::1]:0"] {
+        let arguments = ["serve", "scripts", "--no-auth", "--listen", address];
+        let expected = format!(
+            "exit code: 1\n----- stderr -----\nmcpd: error: failed to serve `{address}` without a token: \
+             `--no-auth` needs a loopback address, such as 127.0.0.1\n"
+        );
+        assert_eq!(sandbox().run(&arguments), expected);
+    }
 }
 
 #[test]

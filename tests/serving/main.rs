@@ -3,6 +3,7 @@
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
 
+mod admission;
 mod audit;
 mod commands;
 mod ending;
