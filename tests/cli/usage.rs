@@ -25,6 +25,7 @@ fn help_shows_the_commands_and_examples() {
       catalog   Show or forget what is remembered of scripts
       token     Make tokens for clients over HTTP
       audit     Read the audit log
+      config    Look after the configuration, mcpd.toml
       doctor    Find out what this machine can enforce
       basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)

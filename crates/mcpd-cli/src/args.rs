@@ -67,6 +67,8 @@ pub(crate) enum Command {
     Token(TokenCommand),
     /// Read the audit log.
     Audit(Audit),
+    /// Look after the configuration, mcpd.toml.
+    Config(Config),
     /// Find out what this machine can enforce.
     Doctor(Doctor),
     /// Run a BASIC program.
@@ -717,6 +719,18 @@ pub(crate) struct AuditGrep {
     /// Print the records as they are in the log.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct Config {
+    #[command(subcommand)]
+    pub(crate) action: ConfigAction,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum ConfigAction {
+    /// Print the JSON Schema of mcpd.toml.
+    Schema,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -22,6 +22,7 @@ mod call;
 mod catalog;
 mod check;
 mod compile;
+mod config;
 mod describe;
 mod doctor;
 mod endpoint;
@@ -52,6 +53,7 @@ pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
             Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Token(token) => token::run(&token),
             Command::Audit(audit) => audit::run(audit),
+            Command::Config(config) => config::run(&config),
             Command::Doctor(doctor) => doctor::run(doctor).await,
             Command::Basic(basic) => basic::run(&basic),
         }

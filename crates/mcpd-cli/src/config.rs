@@ -16,6 +16,7 @@ use mcpd_server::{
 };
 
 use self::file::File;
+pub(crate) use self::schema::schema;
 use crate::args::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
 use crate::{directories, kit, token};
 
@@ -25,7 +26,9 @@ mod file;
 mod interpreters;
 mod policy;
 mod run_command;
+mod schema;
 mod sources;
+mod tables;
 mod upstreams;
 mod user;
 mod value;

@@ -6,7 +6,8 @@ use anyhow::Context as _;
 use mcpd_server::Audit;
 use mcpd_server::audit::{Arguments, Mode, Options};
 
-use super::file::{self, File};
+use super::file::File;
+use super::tables;
 use crate::directories;
 
 /// The log for whoever serves others, if there is to be one.
@@ -18,17 +19,17 @@ pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     let table = &file.tables.audit;
     let mut options = Options::default();
     options.arguments = match table.args {
-        file::AuditArguments::None => Arguments::None,
-        file::AuditArguments::Names => Arguments::Names,
-        file::AuditArguments::Hash => Arguments::Hash,
-        file::AuditArguments::Full => Arguments::Full,
+        tables::AuditArguments::None => Arguments::None,
+        tables::AuditArguments::Names => Arguments::Names,
+        tables::AuditArguments::Hash => Arguments::Hash,
+        tables::AuditArguments::Full => Arguments::Full,
     };
     options.max_size = table.max_size.map_or(options.max_size, |amount| amount.0);
     options.keep = table.keep.unwrap_or(options.keep);
     options.mode = match table.mode {
-        file::AuditMode::Require => Mode::Require,
-        file::AuditMode::BestEffort => Mode::BestEffort,
-        file::AuditMode::Off => return Ok(None),
+        tables::AuditMode::Require => Mode::Require,
+        tables::AuditMode::BestEffort => Mode::BestEffort,
+        tables::AuditMode::Off => return Ok(None),
     };
     let path = match path(file) {
         Err(error) if options.mode == Mode::BestEffort => {

@@ -2,9 +2,10 @@
 
 use mcpd_server::transport::http::Token;
 use mcpd_server::{Access, Calls, PatternError, Principal};
-use toml::Spanned;
 
-use super::file::{self, File, RuleTable};
+use super::file::{self, File};
+use super::tables::RuleTable;
+use super::value::Spanned;
 
 /// Whoever shows the token that mcpd has made.
 pub(super) const AGENT: &str = "agent";

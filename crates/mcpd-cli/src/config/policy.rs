@@ -10,11 +10,11 @@ use anyhow::{Context as _, bail};
 use mcpd_exec::{Executor, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
-use toml::Spanned;
 
-use super::file::{self, File, SandboxTable, ToolTable, Variables, suggestion};
+use super::file::{File, suggestion};
+use super::tables::{self, SandboxTable, ToolTable, Variables};
 use super::user;
-use super::value::Source;
+use super::value::{Source, Spanned};
 use crate::args::Confinement;
 use crate::program;
 
@@ -70,14 +70,14 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         || table.hide.is_some()
         || table.network.is_some()
         || table.missing.is_some();
-    if table.level == file::Level::None && has_no_effect {
+    if table.level == tables::Level::None && has_no_effect {
         let what = "`write`, `hide`, `network` and `missing` have no effect at the level `none`";
         return Err(file.error(name.span(), what));
     }
     let mut sandbox = match table.level {
-        file::Level::None => Sandbox::none(),
-        file::Level::Guarded => Sandbox::guarded(),
-        file::Level::Strict => Sandbox::strict(),
+        tables::Level::None => Sandbox::none(),
+        tables::Level::Guarded => Sandbox::guarded(),
+        tables::Level::Strict => Sandbox::strict(),
     };
     for path in table.write.iter().flatten() {
         sandbox = sandbox.write(file.absolute(path));
@@ -87,14 +87,14 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     }
     if let Some(network) = table.network {
         sandbox.network = match network {
-            file::Network::Host => mcpd_exec::Network::Host,
-            file::Network::Off => mcpd_exec::Network::Off,
+            tables::Network::Host => mcpd_exec::Network::Host,
+            tables::Network::Off => mcpd_exec::Network::Off,
         };
     }
     if let Some(missing) = table.missing {
         sandbox.missing = match missing {
-            file::Missing::Report => mcpd_exec::Missing::Report,
-            file::Missing::Refuse => mcpd_exec::Missing::Refuse,
+            tables::Missing::Report => mcpd_exec::Missing::Report,
+            tables::Missing::Refuse => mcpd_exec::Missing::Refuse,
         };
     }
     if let Some(run_as) = &table.run_as {
@@ -220,9 +220,9 @@ async fn rule(
     }
     if let Some(task) = table.task {
         rule = rule.task(match task {
-            file::Task::Never => TaskSupport::Never,
-            file::Task::Auto => TaskSupport::Auto,
-            file::Task::Required => TaskSupport::Required,
+            tables::Task::Never => TaskSupport::Never,
+            tables::Task::Auto => TaskSupport::Auto,
+            tables::Task::Required => TaskSupport::Required,
         });
     }
     for (name, value) in variables(file, &table.env, executor).await? {

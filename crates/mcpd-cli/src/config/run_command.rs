@@ -2,10 +2,10 @@
 
 use anyhow::Context as _;
 use mcpd_server::RunCommand;
-use toml::Spanned;
 
 use super::file::File;
 use super::policy;
+use super::value::Spanned;
 use crate::args::Enabling;
 
 /// How the tool is served as `file` and the flags say.

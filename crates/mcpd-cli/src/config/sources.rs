@@ -10,7 +10,8 @@ use mcpd_server::ServerBuilder;
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::source::NO_SOURCES;
 
-use super::file::{EndpointTable, File};
+use super::file::File;
+use super::tables::EndpointTable;
 use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";

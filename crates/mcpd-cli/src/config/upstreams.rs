@@ -5,10 +5,11 @@ use mcpd_exec::Executor;
 use mcpd_scriptspec::{PathError, ScriptPath};
 use mcpd_server::ServerBuilder;
 use mcpd_upstream::{Address, Program, Upstream};
-use toml::Spanned;
 
-use super::file::{File, UpstreamTable};
+use super::file::File;
 use super::policy;
+use super::tables::UpstreamTable;
+use super::value::Spanned;
 
 /// Adds all of them to `server`. Programs that print secrets are run with `executor`.
 ///

@@ -1,11 +1,46 @@
-//! The values of `mcpd.toml` that TOML has no type for: amounts, times, and where a secret comes from.
+//! The values of `mcpd.toml` that TOML has no type for: amounts, times, where a secret comes from, and values that
+//! know their place.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+/// A value and where it is in the file; to the schema it is the value.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
+#[serde(transparent)]
+pub(super) struct Spanned<T>(toml::Spanned<T>);
+
+impl<T> Deref for Spanned<T> {
+    type Target = toml::Spanned<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for Spanned<T> {
+    fn inline_schema() -> bool {
+        T::inline_schema()
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        T::schema_name()
+    }
+
+    fn schema_id() -> Cow<'static, str> {
+        T::schema_id()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        T::json_schema(generator)
+    }
+}
 
 /// Bytes: a number, or one with a unit as in `"64 MiB"`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +88,21 @@ impl<'de> Deserialize<'de> for Amount {
     }
 }
 
+impl JsonSchema for Amount {
+    fn schema_name() -> Cow<'static, str> {
+        "Bytes".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of bytes, or a text with a unit, such as \"64 MiB\".",
+            "type": ["integer", "string"],
+            "minimum": 0,
+            "pattern": "^[0-9]+ *([KMGT]iB)?$"
+        })
+    }
+}
+
 /// A time in seconds, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seconds(pub(super) Duration);
@@ -64,6 +114,20 @@ impl<'de> Deserialize<'de> for Seconds {
         time.filter(|time| !time.is_zero())
             .map(Self)
             .ok_or_else(|| D::Error::custom("expected a number of seconds above 0"))
+    }
+}
+
+impl JsonSchema for Seconds {
+    fn schema_name() -> Cow<'static, str> {
+        "Seconds".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of seconds; fractions count.",
+            "type": "number",
+            "exclusiveMinimum": 0
+        })
     }
 }
 
@@ -161,6 +225,47 @@ impl<'de> Deserialize<'de> for Source {
         }
 
         deserializer.deserialize_any(Reader)
+    }
+}
+
+impl JsonSchema for Source {
+    fn schema_name() -> Cow<'static, str> {
+        "Secret".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let only = |key: &str, value: Schema| {
+            json_schema!({
+                "type": "object",
+                "properties": { key: value },
+                "required": [key],
+                "additionalProperties": false
+            })
+        };
+        json_schema!({
+            "description": "A value that is a secret, or where it comes from.",
+            "anyOf": [
+                { "description": "The value itself.", "type": "string" },
+                only("pass", json_schema!({
+                    "description": "It is that of the variable of the same name in mcpd's own environment.",
+                    "const": true
+                })),
+                only("variable", json_schema!({
+                    "description": "The variable in mcpd's own environment whose value it is.",
+                    "type": "string"
+                })),
+                only("file", json_schema!({
+                    "description": "The file whose content it is, without the newline at its end.",
+                    "type": "string"
+                })),
+                only("command", json_schema!({
+                    "description": "The program that prints it, and its arguments.",
+                    "type": "array",
+                    "items": { "type": "string" },
+                    "minItems": 1
+                })),
+            ]
+        })
     }
 }
 

@@ -1,0 +1,307 @@
+//! What `mcpd.toml` can say: its tables and their keys, each with the words that its schema has for it.
+//! What the values mean is decided beside each user of them.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::value::{Amount, Seconds, Source, Spanned};
+
+/// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home directory.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "mcpd.toml")]
+pub(super) struct Tables {
+    /// The environment that all scripts start from.
+    #[serde(default)]
+    pub(super) env: EnvTable,
+    /// Sandboxes, by the names that `[[tool]]` and `--sandbox` know them by.
+    #[serde(default)]
+    pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
+    /// What runs the files of an extension, such as `py`: a program and its first arguments.
+    #[serde(default)]
+    pub(super) interpreter: BTreeMap<Spanned<String>, Spanned<Vec<String>>>,
+    /// What holds for the tools whose paths match. Of several that match, a later one goes before an earlier one.
+    #[serde(default)]
+    pub(super) tool: Vec<ToolTable>,
+    /// Clients over HTTP with tokens of their own.
+    #[serde(default)]
+    pub(super) token: Vec<TokenTable>,
+    /// Which calls some clients may make, or may not.
+    #[serde(default)]
+    pub(super) rule: Vec<Spanned<RuleTable>>,
+    /// Commands whose tools are served beside the scripts.
+    #[serde(default)]
+    pub(super) endpoint: Vec<EndpointTable>,
+    /// MCP servers whose tools, resources and prompts are served, too.
+    #[serde(default)]
+    pub(super) upstream: Vec<UpstreamTable>,
+    /// The window of a Script Kit.
+    #[serde(default)]
+    pub(super) kit: KitTable,
+    /// The tool that runs commands, if it is enabled.
+    #[serde(default)]
+    pub(super) run_command: RunCommandTable,
+    /// The log of what was called.
+    #[serde(default)]
+    pub(super) audit: AuditTable,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KitTable {
+    /// The program that shows the window, and its arguments.
+    pub(super) show: Option<Spanned<Vec<String>>>,
+    /// The program that hides it, and its arguments.
+    pub(super) hide: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EnvTable {
+    /// Names that are inherited from mcpd; one that ends with `*` means all that begin so.
+    #[serde(default)]
+    pub(super) pass: Vec<Spanned<String>>,
+    /// Names that are not inherited; one that ends with `*` means all that begin so.
+    #[serde(default)]
+    pub(super) drop: Vec<Spanned<String>>,
+    /// Variables that are set, and are no secrets.
+    #[serde(default)]
+    pub(super) set: BTreeMap<Spanned<String>, String>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SandboxTable {
+    /// Where it starts from.
+    #[serde(default)]
+    #[schemars(extend("default" = "guarded"))]
+    pub(super) level: Level,
+    /// What may be written, with everything below, if it is there when a script is run.
+    pub(super) write: Option<Vec<PathBuf>>,
+    /// What may not be read, besides the secrets that are known to mcpd, such as `~/.ssh`.
+    pub(super) hide: Option<Vec<PathBuf>>,
+    /// Whether there is a network; that of the host unless the level is `strict`.
+    pub(super) network: Option<Network>,
+    /// Whether a script runs if the system can't do all of this; that depends on the level otherwise.
+    pub(super) missing: Option<Missing>,
+    /// Whom scripts run as, `user` or `user:group`, by name or number; for mcpd run by root.
+    pub(super) run_as: Option<Spanned<String>>,
+    /// Processor time of each process, in seconds.
+    pub(super) cpu: Option<Seconds>,
+    /// Address space of each process.
+    pub(super) address_space: Option<Amount>,
+    /// The largest file that may be written.
+    pub(super) file_size: Option<Amount>,
+    /// Memory of the whole run; that takes a control group of mcpd's own.
+    pub(super) memory: Option<Amount>,
+    /// How many files each process may have open.
+    pub(super) open_files: Option<u64>,
+    /// How many processes the whole run may have.
+    pub(super) processes: Option<u64>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    /// May do what mcpd may do.
+    None,
+    /// Writes nothing but what is allowed, reads no secrets, gains no rights, and leaves no process behind.
+    #[default]
+    Guarded,
+    /// Is also in a system of its own, without a network; where the kernel can't do that, it is not run.
+    Strict,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Network {
+    /// That of the host.
+    Host,
+    /// No connection, not even to this machine.
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Missing {
+    /// It runs, and what is missing is in the log once.
+    Report,
+    /// It does not run.
+    Refuse,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Task {
+    /// They don't.
+    Never,
+    /// They do if they are not over within half a second.
+    Auto,
+    /// They always do, and clients that know of no tasks can't make any.
+    Required,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ToolTable {
+    /// Which tools: `*` stands for a part of a name, `**` for any number of names.
+    #[serde(rename = "match")]
+    pub(super) pattern: Spanned<String>,
+    /// The name of the sandbox that confines them.
+    pub(super) sandbox: Option<Spanned<String>>,
+    /// How long a run may take, in seconds; goes before what the script says.
+    pub(super) timeout: Option<Seconds>,
+    /// How many runs of each there may be at once; goes before what the script says.
+    pub(super) concurrency: Option<NonZeroUsize>,
+    /// Whether secrets are taken out of what they print.
+    #[schemars(extend("default" = true))]
+    pub(super) redact: Option<bool>,
+    /// Whether calls go on in the background; goes before what the script says.
+    pub(super) task: Option<Task>,
+    /// Variables for them alone, which are secrets.
+    #[serde(default)]
+    pub(super) env: Variables,
+}
+
+/// Variables that are secrets.
+pub(super) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct UpstreamTable {
+    /// What people know the server as.
+    pub(super) name: Spanned<String>,
+    /// A program and its arguments, spoken to over its stdin and stdout. It has this or a `url`.
+    pub(super) command: Option<Spanned<Vec<String>>>,
+    /// Where it is reached over Streamable HTTP, `http` or `https`.
+    pub(super) url: Option<Spanned<String>>,
+    /// The path that its tools and prompts are served below; the name without it. With `""` they are served as they
+    /// are called.
+    pub(super) prefix: Option<Spanned<String>>,
+    /// Patterns of the tools that are served, by their own names; all without it.
+    pub(super) tools: Option<Spanned<Vec<String>>>,
+    /// How long a request may take, in seconds.
+    #[schemars(extend("default" = 60))]
+    pub(super) timeout: Option<Seconds>,
+    /// Variables of a `command`, which are secrets.
+    #[serde(default)]
+    pub(super) env: Variables,
+    /// Headers for a `url`, which are secrets.
+    #[serde(default)]
+    pub(super) headers: Variables,
+    /// The token for a `url`, sent as `Authorization: Bearer`.
+    pub(super) token: Option<Spanned<Source>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct EndpointTable {
+    /// The program and its arguments; a path is relative to the directory of the file.
+    pub(super) command: Spanned<Vec<String>>,
+    /// Its tools are served as `PREFIX/NAME`.
+    pub(super) prefix: Option<Spanned<String>>,
+    /// How long a call may take, in seconds; as long as that of a script without it.
+    pub(super) timeout: Option<Seconds>,
+    /// How often it is asked for its list, in seconds.
+    #[schemars(extend("default" = 60))]
+    pub(super) refresh: Option<Seconds>,
+    /// Variables for it alone, which are secrets.
+    #[serde(default)]
+    pub(super) env: Variables,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TokenTable {
+    /// What rules and the audit log call the client.
+    pub(super) name: Spanned<String>,
+    /// The hash of its token, 64 hexadecimal digits, as `mcpd token new` prints it.
+    pub(super) sha256: Spanned<String>,
+    /// Patterns of all it may use; everything without it.
+    pub(super) tools: Option<Vec<Spanned<String>>>,
+}
+
+/// It has `allow` or `deny`.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RuleTable {
+    /// The names of the clients it is about; everybody without it.
+    pub(super) clients: Option<Vec<Spanned<String>>>,
+    /// Patterns of tools. As soon as one such rule is about a client, it may call only what one of them allows.
+    pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Patterns of tools that are never called, whatever is allowed.
+    pub(super) deny: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Only the calls in which each of these arguments matches one of its patterns; `*` stands for any text.
+    #[serde(default)]
+    pub(super) arguments: BTreeMap<Spanned<String>, Vec<Spanned<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunCommandTable {
+    /// The name of the sandbox that confines commands.
+    #[schemars(extend("default" = "guarded"))]
+    pub(super) sandbox: Option<Spanned<String>>,
+    /// Where commands work, and may write; a directory of the server's own without it.
+    pub(super) workdir: Option<PathBuf>,
+    /// How long a command may run if the call does not say, in seconds; otherwise as for scripts.
+    pub(super) timeout: Option<Seconds>,
+    /// How long a call may ask for at most, in seconds.
+    #[schemars(extend("default" = 600))]
+    pub(super) max_timeout: Option<Seconds>,
+    /// The shell, and what it is given before the command; `/bin/sh -c` without it.
+    pub(super) shell: Option<Vec<String>>,
+    /// Patterns of the only commands that are run; all without it.
+    pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
+    /// Patterns of commands that are not run, whatever is allowed.
+    pub(super) deny: Option<Vec<Spanned<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct AuditTable {
+    /// What if a call can't be recorded.
+    #[schemars(extend("default" = "best-effort"))]
+    pub(super) mode: AuditMode,
+    /// How much is recorded of arguments.
+    #[schemars(extend("default" = "full"))]
+    pub(super) args: AuditArguments,
+    /// Where the log is; `logs/mcp-audit.jsonl` in the state directory without it.
+    pub(super) path: Option<PathBuf>,
+    /// How large a file gets before another one is begun.
+    #[schemars(extend("default" = "16 MiB"))]
+    pub(super) max_size: Option<Amount>,
+    /// How many full files are kept.
+    #[schemars(extend("default" = 8))]
+    pub(super) keep: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum AuditMode {
+    /// It is refused.
+    Require,
+    /// It is made, and counted.
+    #[default]
+    BestEffort,
+    /// Nothing is recorded.
+    Off,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum AuditArguments {
+    /// Nothing.
+    None,
+    /// Their names.
+    Names,
+    /// Their names and hashes of their values.
+    Hash,
+    /// Their names and values, without secrets.
+    #[default]
+    Full,
+}
