@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 use mcpd_tests::{Pipes, Sandbox, eventually, output};
 use serde_json::{Value, json};
 
-use crate::{EXIT, HELLO, check_page};
+use crate::{EXIT, HELLO};
 
 /// Where the log is without another wish.
 const LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
@@ -375,9 +375,4 @@ fn several_servers_write_one_log_and_take_turns_with_its_files() {
     let verified = sandbox.run(&["audit", "verify"]);
     assert!(verified.contains("60 records, 1 to 60"), "{verified}");
     assert!(sandbox.path().join(format!("{LOG}.2")).exists());
-}
-
-#[test]
-fn the_page_about_it_is_right() {
-    check_page("audit.md", 2, stable);
 }

@@ -6,7 +6,7 @@ use std::fs;
 use insta::assert_snapshot;
 use mcpd_tests::{Sandbox, output};
 
-use crate::{HELLO, check_page};
+use crate::HELLO;
 
 /// Prints two variables.
 const PRINTER: &str = r#"#!/bin/sh
@@ -259,9 +259,4 @@ fn a_flag_that_confines_nothing_is_refused() {
 
     For more information, try '--help'.
     ");
-}
-
-#[test]
-fn the_page_about_it_is_right() {
-    check_page("configuration.md", 3, str::to_owned);
 }

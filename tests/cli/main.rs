@@ -24,45 +24,7 @@ mod stdio;
 mod tokens;
 mod usage;
 
-use std::fs;
-
-use mcpd_tests::{Sandbox, output, repository};
-
-/// The commands of a page of the documentation, one after the other in an empty directory, print what it says, as far
-/// as that is `stable`; its configurations are read. So many blocks of commands there are.
-#[track_caller]
-fn check_page(name: &str, commands: usize, stable: impl Fn(&str) -> String) {
-    let page = fs::read_to_string(repository().join("docs").join(name)).unwrap();
-    let sandbox = Sandbox::new();
-    let blocks: Vec<_> = page.split("\n```").collect();
-    let mut checked = 0;
-    for (place, block) in blocks.iter().enumerate() {
-        if let Some(configuration) = block.strip_prefix("toml\n") {
-            fs::write(sandbox.path().join("token"), "a token").unwrap();
-            fs::write(sandbox.path().join("whole.toml"), configuration).unwrap();
-            sandbox.stdout(&["list", "scripts", "--config", "whole.toml"]);
-        }
-        let Some(script) = block.strip_prefix("sh\n") else {
-            continue;
-        };
-        let expected = blocks[place + 2].strip_prefix("text\n").unwrap();
-        let mut shell = sandbox.program("sh");
-        let binary = mcpd_tests::binary().parent().unwrap();
-        let path = std::env::var("PATH").unwrap();
-        shell.args(["-ec", script]);
-        shell.env("PATH", format!("{}:{path}", binary.display()));
-        let output = output(shell, b"");
-        let printed = String::from_utf8(output.stdout.clone()).unwrap();
-        assert_eq!(
-            stable(printed.trim_end()),
-            stable(expected),
-            "{}",
-            sandbox.transcript(&output)
-        );
-        checked += 1;
-    }
-    assert_eq!(checked, commands);
-}
+use mcpd_tests::Sandbox;
 
 /// The least that is a tool.
 const HELLO: &str = r#"#!/bin/sh

@@ -1,0 +1,225 @@
+//! The documentation is true: its commands print what it says they do, and its configurations are read.
+
+#![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
+
+mod page;
+mod printed;
+
+use std::fs;
+use std::io::Read as _;
+use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use mcpd_tests::{Sandbox, binary, eventually, output, repository};
+use page::{Step, steps};
+
+/// The port that pages speak of. Here it is another one, as this may be in use.
+const PORT: &str = "43210";
+
+/// Commands and configurations that are not tried, and why.
+const NOT_TRIED: &[(&str, &str)] = &[
+    ("cargo install --path crates/mcpd-cli", "it installs"),
+    ("cargo test --workspace", "it is what runs this"),
+    ("claude mcp add ", "it needs Claude Code"),
+    ("[mcp_servers.mcpd]", "it is a configuration of Codex"),
+];
+
+/// A reader who does what a page says, in a directory of their own with the examples in it.
+struct Reader {
+    sandbox: Sandbox,
+    port: String,
+    server: Option<Server>,
+}
+
+/// A server that runs until the end of the page. It is killed when dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It fails if the process has ended, as it should not have.
+        self.0.kill().ok();
+        self.0.wait().ok();
+    }
+}
+
+/// Does what the page says. Gives how many of its commands were compared with what the page says they print.
+fn follow(path: &str) -> usize {
+    let mut reader = Reader::new();
+    let mut compared = 0;
+    for step in steps(path) {
+        if NOT_TRIED
+            .iter()
+            .any(|(start, _)| step.text().starts_with(start))
+        {
+            continue;
+        }
+        match step {
+            Step::Run { commands, expected } => {
+                compared += usize::from(expected.is_some());
+                reader.run(&commands, expected.as_deref());
+            }
+            Step::Write { name, text } => reader.write(&name, &text),
+            Step::Configure(text) => reader.configure(&text),
+        }
+    }
+    compared
+}
+
+impl Reader {
+    fn new() -> Self {
+        let sandbox = Sandbox::new();
+        symlink(
+            repository().join("examples"),
+            sandbox.path().join("examples"),
+        )
+        .unwrap();
+        fs::create_dir(sandbox.path().join("home")).unwrap();
+        // Configurations may name it.
+        fs::write(sandbox.path().join("token"), "a token").unwrap();
+        let free = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = free.local_addr().unwrap().port().to_string();
+        Self {
+            sandbox,
+            port,
+            server: None,
+        }
+    }
+
+    #[track_caller]
+    fn run(&mut self, commands: &str, expected: Option<&str>) {
+        // The tests have built it.
+        let commands = commands
+            .replace("cargo run --release -- ", "mcpd ")
+            .replace(PORT, &self.port);
+        let expected = expected.map(|expected| expected.replace(PORT, &self.port));
+        if commands.starts_with("mcpd serve ") {
+            return self.serve(&commands, expected.as_deref());
+        }
+        let output = output(self.shell(&format!("exec 2>&1\n{commands}")), b"");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        match expected {
+            Some(expected) => assert!(
+                printed::is_as(&expected, &printed),
+                "{commands}\n--- expected\n{expected}\n--- printed\n{printed}"
+            ),
+            None => assert!(output.status.success(), "{commands}\n{printed}"),
+        }
+    }
+
+    /// Starts a server instead of the one before, and waits until it has said what it should.
+    #[track_caller]
+    fn serve(&mut self, command: &str, expected: Option<&str>) {
+        self.server = None;
+        let mut shell = self.shell(&format!("exec {command}"));
+        shell
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped());
+        let mut child = shell.spawn().unwrap();
+        let mut stderr = child.stderr.take().unwrap();
+        self.server = Some(Server(child));
+        let said = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&said);
+        thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            while let Ok(length @ 1..) = stderr.read(&mut buffer) {
+                log.lock().unwrap().extend_from_slice(&buffer[..length]);
+            }
+        });
+        let expected = format!("{}\n…", expected.unwrap_or("…\n  tools: …").trim_end());
+        eventually(&format!("{command} says {expected}"), || {
+            printed::is_as(&expected, &String::from_utf8_lossy(&said.lock().unwrap())).then_some(())
+        });
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let file = self.sandbox.path().join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, format!("{text}\n")).unwrap();
+        if text.starts_with("#!") {
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        }
+    }
+
+    /// The configuration is read, whatever it is about.
+    #[track_caller]
+    fn configure(&self, text: &str) {
+        self.write("whole.toml", text);
+        let listed = self
+            .sandbox
+            .run(&["list", "scripts", "--config", "whole.toml"]);
+        assert!(listed.starts_with("exit code: 0\n"), "{text}\n{listed}");
+    }
+
+    /// A shell that runs these commands where the page is followed.
+    fn shell(&self, commands: &str) -> Command {
+        let mut shell = self.sandbox.program("sh");
+        let directory = binary().parent().unwrap();
+        let path = std::env::var("PATH").unwrap();
+        shell.env("PATH", format!("{}:{path}", directory.display()));
+        shell.env("MCP_PORT", &self.port);
+        shell.args(["-ec", commands]);
+        shell
+    }
+}
+
+/// Pages with commands, and how many of these are compared with what the page says they print.
+const PAGES: &[(&str, usize)] = &[
+    ("README.md", 4),
+    ("docs/audit.md", 2),
+    ("docs/configuration.md", 3),
+    ("docs/endpoints.md", 2),
+    ("docs/event-stream.md", 1),
+    ("docs/run-command.md", 2),
+    ("docs/service.md", 5),
+];
+
+/// Pages with commands that are not followed, and why.
+const NOT_FOLLOWED: &[(&str, &str)] = &[
+    ("docs/basic.md", "mcpd-basic runs its programs"),
+    ("docs/check.md", "its commands stand for many"),
+    ("docs/clients.md", "it is about programs of others"),
+    (
+        "docs/diagnostics.md",
+        "it is made from rules that are tested one by one",
+    ),
+    ("docs/kit.md", "it is about a kit of one's own"),
+    ("docs/testing.md", "it is about these tests"),
+];
+
+#[test]
+fn whoever_does_what_a_page_says_sees_what_it_says() {
+    thread::scope(|scope| {
+        for (page, compared) in PAGES {
+            let reader = thread::Builder::new().name((*page).to_owned());
+            let reader = reader.spawn_scoped(scope, || assert_eq!(follow(page), *compared));
+            reader.unwrap();
+        }
+    });
+}
+
+#[test]
+fn no_page_with_commands_is_forgotten() {
+    let mut pages: Vec<_> = fs::read_dir(repository().join("docs"))
+        .unwrap()
+        .map(|entry| format!("docs/{}", entry.unwrap().file_name().display()))
+        .filter(|page| page.ends_with(".md"))
+        .collect();
+    pages.push("README.md".to_owned());
+    pages.retain(|page| {
+        steps(page)
+            .iter()
+            .any(|step| matches!(step, Step::Run { .. }))
+    });
+    pages.sort();
+    let followed = PAGES.iter().map(|(page, _)| *page);
+    let mut known: Vec<_> = followed
+        .chain(NOT_FOLLOWED.iter().map(|(page, _)| *page))
+        .collect();
+    known.sort_unstable();
+    assert_eq!(pages, known);
+}

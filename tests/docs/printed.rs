@@ -1,0 +1,62 @@
+//! What a page says is printed, and what is.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+/// What is never the same twice, and what stands for it: a page shows one of each.
+static VARYING: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
+    [
+        (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
+        (r"\b\d+ ms\b", "N ms"),
+        (r"\b[0-9a-f]{64}\b", "HASH"),
+    ]
+    .map(|(pattern, name)| (Regex::new(pattern).expect("a pattern"), name))
+});
+
+/// Whether the lines of `printed` are those of `expected`, in which `…` stands for anything within a line, and alone on a
+/// line for any number of lines.
+pub(crate) fn is_as(expected: &str, printed: &str) -> bool {
+    let (expected, printed) = (stable(expected), stable(printed));
+    let lines = expected.lines().map(|line| match line {
+        "…" => "(?:.*\n)*?".to_owned(),
+        line => {
+            let parts: Vec<_> = line.split('…').map(regex::escape).collect();
+            format!("{}\n", parts.join(".*"))
+        }
+    });
+    let pattern = format!("^{}$", lines.collect::<String>());
+    let pattern = Regex::new(&pattern).expect("its parts are escaped");
+    pattern.is_match(&format!("{printed}\n"))
+}
+
+fn stable(text: &str) -> String {
+    let text = text.trim_end().replace('\r', "");
+    VARYING.iter().fold(text, |text, (pattern, name)| {
+        pattern.replace_all(&text, *name).into_owned()
+    })
+}
+
+#[test]
+fn dots_stand_for_what_is_left_out() {
+    #[track_caller]
+    fn check(expected: &str, printed: &str, is: bool) {
+        assert_eq!(is_as(expected, printed), is, "{expected:?} {printed:?}");
+    }
+    check("a\nb\n", "a\nb", true);
+    check("a", "a\nb", false);
+    check("a\nb", "a", false);
+    check("a.", "ab", false);
+    check("a…c", "a b c", true);
+    check("a…c", "a b c d", false);
+    check("…\nb", "a\na\nb", true);
+    check("…\nb", "b", true);
+    check("…\nb", "a\nb\nc", false);
+    check("took 3 ms", "took 12 ms", true);
+    check("took 3 ms", "took 12 s", false);
+    check(
+        "2026-11-22T10:00:00.132Z  x",
+        "2027-01-02T00:00:00.000Z  x",
+        true,
+    );
+}
