@@ -1,0 +1,301 @@
+//! Clients that mean no good, and one honest client meanwhile, who should not notice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+
+use crate::client::Client;
+use crate::latency::Latency;
+use crate::report::{line, promise};
+use crate::server::{Server, Usage, build};
+
+/// The token of the honest client, and its SHA-256.
+const HONEST: &str = "6f8d2c1e9b3a47508e5d4c7b1a2f9360d8e7c6b5a4938271605f4e3d2c1b0a99";
+const CONFIGURATION: &str = r#"
+[[token]]
+name = "honest"
+sha256 = "bcb57f469236ac284d24d1d5129b7e2ae6b0f6ad5d53c14a620f4c020a129e8f"
+"#;
+
+const GREET: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Greets"}'
+  echo '{"name": {"description": "Whom", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+printf 'Hello, %s!\n' "$MCPD_OPT_name"
+"#;
+
+/// What a connection may cost, in KiB of the server's memory.
+const CONNECTION: u64 = 40;
+
+/// How long the server may take to be as before, once an attack has ended.
+const RECOVERY: Duration = Duration::from_secs(60);
+
+/// How an attacker behaves.
+#[derive(Debug, Clone, Copy)]
+enum Attack {
+    /// Connects, and sends nothing.
+    Silence,
+    /// Sends a head, one byte in ten seconds.
+    SlowHead,
+    /// Sends a body, one byte in ten seconds.
+    SlowBody,
+    /// Asks for a stream of notifications, and reads nothing of it.
+    DeafStream,
+}
+
+/// Connections of an attack.
+#[derive(Debug, Default)]
+struct Tally {
+    opened: AtomicUsize,
+    /// By the server, that is.
+    closed: AtomicUsize,
+}
+
+/// What the honest client sees.
+#[derive(Debug, Default)]
+struct Seen {
+    calls: Latency,
+    lists: Latency,
+}
+
+/// Runs every attack for so long. Gives whether every promise was kept.
+///
+/// # Errors
+///
+/// When the server can't be built, or ends.
+pub(crate) async fn run(each: Duration) -> anyhow::Result<bool> {
+    let server = Server::start(&build()?, &[("greet", GREET)], CONFIGURATION).await?;
+    // What is made once stays.
+    visit(server.address(), Duration::from_secs(2)).await?;
+    let rest = server.usage()?;
+    let base = visit(server.address(), each).await?;
+    line(format_args!("the honest client alone"));
+    base.show();
+    let mut kept = true;
+    for (name, connections, attack, must_close) in [
+        (
+            "2000 connections that send nothing",
+            2000,
+            Attack::Silence,
+            true,
+        ),
+        ("2000 heads, one byte in 10 s", 2000, Attack::SlowHead, true),
+        (
+            "2000 bodies, one byte in 10 s",
+            2000,
+            Attack::SlowBody,
+            true,
+        ),
+        (
+            "1000 streams that nobody reads",
+            1000,
+            Attack::DeafStream,
+            false,
+        ),
+    ] {
+        line(format_args!("{name}"));
+        let tally = Arc::new(Tally::default());
+        let mut attackers = JoinSet::new();
+        for _ in 0..connections {
+            let (address, token) = (server.address().to_owned(), server.token().to_owned());
+            let tally = Arc::clone(&tally);
+            attackers.spawn(async move { attack.run(&address, &token, &tally).await });
+        }
+        let seen = visit(server.address(), each).await?;
+        let peak = server.usage()?;
+        attackers.shutdown().await;
+        kept &= seen.judge(&base);
+        let [opened, closed] = [&tally.opened, &tally.closed].map(|n| n.load(Ordering::Relaxed));
+        kept &= promise(
+            opened == connections && (closed == opened || !must_close),
+            format_args!("{opened} connections were opened, and {closed} closed by the server"),
+        );
+        let growth = peak.memory.saturating_sub(rest.memory);
+        kept &= promise(
+            growth <= CONNECTION * connections as u64,
+            format_args!("memory grew by {growth} KiB"),
+        );
+        kept &= recovers(&server, rest).await?;
+    }
+    kept &= overload(&server, each, rest).await?;
+    server.stop().await?;
+    Ok(kept)
+}
+
+impl Attack {
+    async fn run(self, address: &str, token: &str, tally: &Tally) -> anyhow::Result<()> {
+        let start = match self {
+            Self::Silence => String::new(),
+            Self::SlowHead => format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nX-Slow: "),
+            Self::SlowBody => format!(
+                "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+                 Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+            ),
+            Self::DeafStream => {
+                let mut client = Client::connect(address, token).await?;
+                let wanted = json!({"notifications": {"toolsListChanged": true}});
+                let stream = client.send("subscriptions/listen", None, wanted).await?;
+                anyhow::ensure!(stream.status() == 200, "{}", stream.status());
+                tally.opened.fetch_add(1, Ordering::Relaxed);
+                std::future::pending::<()>().await;
+                drop(stream);
+                return Ok(());
+            }
+        };
+        let mut stream = TcpStream::connect(address).await?;
+        tally.opened.fetch_add(1, Ordering::Relaxed);
+        stream.write_all(start.as_bytes()).await?;
+        let mut answer = [0; 1024];
+        loop {
+            match timeout(Duration::from_secs(10), stream.read(&mut answer)).await {
+                Ok(Ok(1..)) => {}
+                Ok(_) => break,
+                Err(_) if matches!(self, Self::Silence) => {}
+                Err(_) if stream.write_all(b"x").await.is_ok() => {}
+                Err(_) => break,
+            }
+        }
+        tally.closed.fetch_add(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+impl Seen {
+    fn show(&self) {
+        line(format_args!("  greet      {}", self.calls));
+        line(format_args!("  tools/list {}", self.lists));
+    }
+
+    /// Whether it is much as it was.
+    fn judge(&self, base: &Self) -> bool {
+        self.show();
+        let [calls, lists] =
+            [(&self.calls, &base.calls), (&self.lists, &base.lists)].map(|(now, then)| {
+                now.quantile(0.99).as_secs_f64() / then.quantile(0.99).as_secs_f64()
+            });
+        promise(
+            calls <= 2.0 && lists <= 2.0,
+            format_args!("99 % take {calls:.2} and {lists:.2} times as long as before, 2 at most"),
+        )
+    }
+}
+
+/// What the honest client sees in this time: a call and a list, fifty times a second.
+async fn visit(address: &str, time: Duration) -> anyhow::Result<Seen> {
+    let mut client = Client::connect(address, HONEST).await?;
+    let mut seen = Seen::default();
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        let answer = client.call("greet", &json!({"name": "you"})).await?;
+        anyhow::ensure!(answer.text() == Some("Hello, you!"), "{answer:?}");
+        seen.calls.record(answer.took);
+        let answer = client.list().await?;
+        anyhow::ensure!(answer.status == 200, "{answer:?}");
+        seen.lists.record(answer.took);
+        sleep(Duration::from_millis(20)).await;
+    }
+    Ok(seen)
+}
+
+/// Waits until the server holds no more than before.
+async fn recovers(server: &Server, rest: Usage) -> anyhow::Result<bool> {
+    let start = Instant::now();
+    let mut usage = server.usage()?;
+    while !usage.is_within(rest) && start.elapsed() < RECOVERY {
+        sleep(Duration::from_millis(100)).await;
+        usage = server.usage()?;
+    }
+    Ok(promise(
+        usage.is_within(rest),
+        format_args!("after {:.1?} it holds {usage}", start.elapsed()),
+    ))
+}
+
+/// Ten times as many calls at once as the server can answer, beside the honest client.
+async fn overload(server: &Server, each: Duration, rest: Usage) -> anyhow::Result<bool> {
+    line(format_args!("64 calls at once"));
+    let (base, full) = crowd(server, 64, each).await?;
+    base.show();
+    full.show(each);
+    line(format_args!("640 calls at once"));
+    let (seen, crowd) = crowd(server, 640, each).await?;
+    let mut kept = seen.judge(&base);
+    crowd.show(each);
+    let share = crowd.answered.count() as f64 / full.answered.count() as f64;
+    kept &= promise(
+        share >= 0.9,
+        format_args!("{share:.2} as many answers as before, 0.9 at least"),
+    );
+    let refusal = crowd.refused.quantile(0.99);
+    kept &= promise(
+        crowd.refused.count() == 0 || refusal <= Duration::from_millis(10),
+        format_args!("99 % of refusals take {refusal:.1?}, 10 ms at most"),
+    );
+    kept &= promise(
+        crowd.wrong == 0,
+        format_args!("{} wrong answers", crowd.wrong),
+    );
+    Ok(kept & recovers(server, rest).await?)
+}
+
+/// What many clients see together.
+#[derive(Debug, Default)]
+struct Crowd {
+    answered: Latency,
+    refused: Latency,
+    wrong: usize,
+}
+
+impl Crowd {
+    fn show(&self, time: Duration) {
+        let rate = self.answered.count() as f64 / time.as_secs_f64();
+        line(format_args!(
+            "  answered   {} ({rate:.0} a second)",
+            self.answered
+        ));
+        line(format_args!("  refused    {}", self.refused));
+    }
+}
+
+/// So many clients that call without a pause, and the honest one meanwhile.
+async fn crowd(server: &Server, clients: usize, time: Duration) -> anyhow::Result<(Seen, Crowd)> {
+    let end = Instant::now() + time;
+    let mut calling = JoinSet::new();
+    for _ in 0..clients {
+        let mut client = Client::connect(server.address(), server.token()).await?;
+        calling.spawn(async move {
+            let mut crowd = Crowd::default();
+            while Instant::now() < end {
+                let answer = client.call("greet", &json!({"name": "you"})).await?;
+                if answer.text() == Some("Hello, you!") {
+                    crowd.answered.record(answer.took);
+                } else if answer.says_when {
+                    crowd.refused.record(answer.took);
+                    // It says when to come again; this one is not that polite.
+                    sleep(Duration::from_millis(100)).await;
+                } else {
+                    crowd.wrong += 1;
+                }
+            }
+            anyhow::Ok(crowd)
+        });
+    }
+    let seen = visit(server.address(), time).await?;
+    let mut sum = Crowd::default();
+    while let Some(crowd) = calling.join_next().await {
+        let crowd = crowd.context("a client panicked")??;
+        sum.answered.add(&crowd.answered);
+        sum.refused.add(&crowd.refused);
+        sum.wrong += crowd.wrong;
+    }
+    Ok((seen, sum))
+}

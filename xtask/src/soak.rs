@@ -1,0 +1,186 @@
+//! Ordinary life in fast motion, and nothing that piles up.
+
+use std::fs;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use serde_json::json;
+use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use crate::client::Client;
+use crate::latency::Latency;
+use crate::report::{line, promise};
+use crate::server::{Server, Usage, build};
+
+const CONFIGURATION: &str = "[[tool]]\nmatch = \"sleep\"\ntimeout = 1\n";
+
+/// Says what it takes, and does what `CASE` is replaced by.
+const SCRIPT: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "CASE"}'
+  echo '{"name": {"description": "Whom", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+"#;
+
+/// Memory that may be added in a run, in KiB: less than the smallest leak in each of so many calls would come to.
+const GROWTH: u64 = 8 * 1024;
+
+/// How often it is looked at what the server holds, and something is reloaded.
+const LOOK: Duration = Duration::from_secs(10);
+
+/// What a call is about, how often in a hundred, and what comes of it.
+const CASES: [(&str, &str, u64); 6] = [
+    ("greet", "printf 'Hello, %s!' \"$MCPD_OPT_name\"", 84),
+    ("cancelled", "exec sleep 5", 4),
+    ("sleep", "trap '' TERM; sleep 5; sleep 5", 2),
+    ("crash", "kill -SEGV $$", 4),
+    ("flood", "head -c 2000000 /dev/zero | tr '\\0' 'x'", 3),
+    ("orphan", "sleep 3 & echo left", 3),
+];
+
+/// Runs for so long, with so many calls a second. Gives whether every promise was kept.
+///
+/// # Errors
+///
+/// When the server can't be built, or ends.
+pub(crate) async fn run(time: Duration, rate: u32) -> anyhow::Result<bool> {
+    let scripts =
+        CASES.map(|(name, text, _)| (name, format!("{}{text}\n", SCRIPT.replace("CASE", name))));
+    let scripts = scripts
+        .each_ref()
+        .map(|(name, text)| (*name, text.as_str()));
+    let server = Arc::new(Server::start(&build()?, &scripts, CONFIGURATION).await?);
+    let watched = tokio::spawn(watch(Arc::clone(&server), time));
+    let mut ticks = interval(Duration::from_secs(1) / rate);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut calls = JoinSet::new();
+    let mut wrong = Vec::new();
+    let mut latency = Latency::default();
+    let end = Instant::now() + time;
+    for number in 0_u64.. {
+        ticks.tick().await;
+        if Instant::now() >= end {
+            break;
+        }
+        calls.spawn(call(Arc::clone(&server), number));
+        while let Some(ended) = calls.try_join_next() {
+            note(ended?, &mut latency, &mut wrong);
+        }
+    }
+    while let Some(ended) = calls.join_next().await {
+        note(ended?, &mut latency, &mut wrong);
+    }
+    line(format_args!("greet: {latency}"));
+    let mut kept = watched.await??;
+    kept &= promise(
+        wrong.is_empty(),
+        format_args!("{} answers other than expected", wrong.len()),
+    );
+    for fault in wrong.iter().take(10) {
+        line(format_args!("    {fault}"));
+    }
+    match Arc::try_unwrap(server) {
+        Ok(server) => server.stop().await?,
+        Err(_) => anyhow::bail!("a call still has the server"),
+    }
+    Ok(kept)
+}
+
+/// What comes of a call: how long a greeting took, or what was wrong with an answer.
+type Ended = Result<Option<Duration>, String>;
+
+fn note(ended: Ended, latency: &mut Latency, wrong: &mut Vec<String>) {
+    match ended {
+        Ok(Some(took)) => latency.record(took),
+        Ok(None) => {}
+        Err(fault) => wrong.push(fault),
+    }
+}
+
+/// One call of one client: which one depends on its number alone.
+async fn call(server: Arc<Server>, number: u64) -> Ended {
+    // A number that has nothing in common with 100, so that the cases are mixed.
+    let mut place = number * 37 % 100;
+    let mut cases = CASES.iter();
+    let name = loop {
+        match cases.next() {
+            Some((name, _, share)) if place < *share => break *name,
+            Some((_, _, share)) => place -= share,
+            None => break "greet",
+        }
+    };
+    let mut client = Client::connect(server.address(), server.token())
+        .await
+        .map_err(|error| format!("{name}: {error:#}"))?;
+    let arguments = json!({"name": format!("n{number}")});
+    if name == "cancelled" {
+        // Who hangs up cancels.
+        let given_up = timeout(Duration::from_millis(200), client.call(name, &arguments)).await;
+        return given_up.map_or(Ok(None), |answer| Err(format!("{name}: {answer:?}")));
+    }
+    let answer = client.call(name, &arguments).await;
+    let answer = answer.map_err(|error| format!("{name}: {error:#}"))?;
+    let exit = &answer.message["result"]["_meta"]["mcpd/exit"]["name"];
+    let is_right = match name {
+        "greet" => answer.text() == Some(&format!("Hello, n{number}!")),
+        "sleep" => exit == "time-limit",
+        "crash" => exit == "signal",
+        "flood" => answer.text().is_some_and(|text| text.starts_with("xxx")),
+        _ => answer.text() == Some("left"),
+    };
+    if is_right {
+        Ok((name == "greet").then_some(answer.took))
+    } else {
+        let answer = answer.message.to_string();
+        Err(format!(
+            "{name}: {}",
+            answer.chars().take(300).collect::<String>()
+        ))
+    }
+}
+
+/// Reloads and changes something now and then, and looks at what the server holds.
+async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
+    let start = Instant::now();
+    let mut looks: Vec<Usage> = Vec::new();
+    let script = server.script("greet");
+    let text = fs::read_to_string(&script)?;
+    while start.elapsed() < time {
+        sleep(LOOK).await;
+        server.signal(Signal::HUP)?;
+        fs::write(&script, format!("{text}# {}\n", looks.len()))?;
+        let usage = server.usage()?;
+        line(format_args!("{:>5} s: {usage}", start.elapsed().as_secs()));
+        looks.push(usage);
+    }
+    // Orphans of the last calls, and what ends with them.
+    sleep(LOOK).await;
+    let last = server.usage()?;
+    line(format_args!("  end: {last}"));
+    // Half of the first tenth is for what is made once.
+    let first = looks.get(looks.len() / 20).copied().unwrap_or(last);
+    let growth = last.memory.saturating_sub(first.memory);
+    let memory = promise(
+        growth <= GROWTH,
+        format_args!("memory grew by {growth} KiB, {GROWTH} at most"),
+    );
+    let rest = promise(
+        last.descriptors <= first.descriptors && last.threads <= first.threads + 2,
+        format_args!(
+            "{} descriptors and {} threads are left, of {} and {}",
+            last.descriptors, last.threads, first.descriptors, first.threads
+        ),
+    );
+    // The server, and its second process.
+    let processes = promise(
+        last.processes <= 2 && last.temporaries <= first.temporaries,
+        format_args!(
+            "{} processes and {} temporary files are left",
+            last.processes, last.temporaries
+        ),
+    );
+    Ok(memory & rest & processes)
+}
