@@ -10,6 +10,7 @@ mod ending;
 mod endpoints;
 mod faulty;
 mod hostile;
+mod limits;
 mod malformed;
 mod policies;
 mod tasks;

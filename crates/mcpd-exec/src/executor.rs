@@ -186,9 +186,14 @@ impl Executor {
         self.execute(command, Some(&mut on_line), cancel).await
     }
 
+    /// How many processes run at a time at most.
+    pub fn concurrency(&self) -> usize {
+        self.0.concurrency as usize
+    }
+
     /// How many processes are running, or killed and not yet reaped. While a shutdown waits it may say more.
     pub fn running(&self) -> usize {
-        self.0.concurrency as usize - self.0.turns.available_permits()
+        self.concurrency() - self.0.turns.available_permits()
     }
 
     /// How many runs wait for their turn.

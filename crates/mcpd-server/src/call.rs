@@ -15,9 +15,9 @@ use crate::context::Context;
 use crate::id;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
-use crate::policy::Busy;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
+use crate::turns::Busy;
 
 /// How a caller is told that its arguments are wrong.
 pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
@@ -202,20 +202,22 @@ pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Str
 /// What the caller may know of that.
 pub(crate) fn told_of(subject: &str, error: &RunError) -> String {
     match error {
-        RunError::Start(StartError::Busy { queued, .. }) => {
-            format!(
-                "The server is busy: {queued} calls are waiting already. Try again in a few seconds."
-            )
-        }
-        RunError::Busy(Busy { waiting }) => format!(
-            "{subject} is busy: {waiting} calls of it are waiting already. Try again in a few seconds."
-        ),
+        RunError::Busy(Busy::Lane { waiting }) => busy(subject, &format!("{waiting} calls of it")),
+        RunError::Start(StartError::Busy {
+            queued: waiting, ..
+        })
+        | RunError::Busy(Busy::All { waiting }) => busy("The server", &format!("{waiting} calls")),
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} can't be run safely here: this system lacks something that confines it. The server's log says what."
         ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
         _ => format!("{subject} could not be started. The server's log says why."),
     }
+}
+
+/// That there is too much to do already.
+fn busy(subject: &str, waiting: &str) -> String {
+    format!("{subject} is busy: {waiting} are waiting already. Try again in a few seconds.")
 }
 
 impl Script {

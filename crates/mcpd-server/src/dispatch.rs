@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::FutureExt as _;
-use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
+use mcpd_protocol::{CallToolRequest, GetPromptRequest, Method as _, ReadResourceRequest, Wire};
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -18,6 +18,13 @@ use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
+
+/// The methods for which something may run: they are recorded, and counted against the quota of whoever calls.
+pub(crate) const CALLS: [&str; 3] = [
+    CallToolRequest::NAME,
+    GetPromptRequest::NAME,
+    ReadResourceRequest::NAME,
+];
 
 /// The encoded result of a method, or the error.
 pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
@@ -38,6 +45,12 @@ impl Handled {
 
 /// Answers `request`, except for `initialize`, which opens a session and is its transport's business.
 pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context) -> Handled {
+    // Before it is recorded: who calls too fast must not push the calls of others out of the audit log.
+    if CALLS.contains(&&*request.method)
+        && let Err(error) = server.admission().pace.admit(&context.principal)
+    {
+        return Handled::Now(Err(error));
+    }
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         return wait_for_catalog(server.clone(), request, context);
     }
@@ -87,7 +100,7 @@ pub(crate) fn unless_panicked<T>(
 ///
 /// # Errors
 ///
-/// When the client has too many requests open, or this id already.
+/// What the request is answered with; or the client has too many requests open, or this id already.
 pub(crate) fn answer(
     server: &Server,
     inflight: &Arc<Inflight>,
@@ -96,7 +109,7 @@ pub(crate) fn answer(
 ) -> Result<Reply, ErrorObject> {
     let id = request.id.clone();
     match dispatch(server, request, context) {
-        Handled::Now(result) => Ok(Reply::Ready(encode(&id, result))),
+        Handled::Now(result) => result.map(|result| Reply::Ready(encode(&id, Ok(result)))),
         Handled::Later(result) => {
             let open = inflight.begin(&id)?;
             Ok(Reply::Pending(Box::pin(async move {

@@ -52,6 +52,7 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod admission;
 mod archive;
 pub mod audit;
 mod call;
@@ -82,6 +83,7 @@ mod policy;
 mod principal;
 mod private;
 mod questions;
+mod quota;
 mod relay;
 mod run;
 mod run_command;
@@ -96,6 +98,7 @@ mod sync;
 mod tasks;
 mod tool;
 pub mod transport;
+mod turns;
 mod wire;
 
 pub use access::{Access, Calls};
@@ -110,6 +113,7 @@ pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use principal::Principal;
+pub use quota::{Quota, Rate};
 pub use run_command::RunCommand;
 pub use server::{Server, ServerBuilder};
 pub use tool::Tool;

@@ -15,11 +15,9 @@ use crate::environment::Environment;
 
 mod redactor;
 mod terms;
-mod turns;
 
 pub(crate) use redactor::Redactor;
 pub use terms::Terms;
-pub(crate) use turns::Busy;
 
 /// How scripts are confined: a sandbox, and the limits that go with it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::access::Access;
+use crate::quota::Quota;
 
 /// Who calls. What is kept for somebody, such as a session or a task, is theirs alone: two of one name are one.
 #[derive(Debug, Clone)]
 pub struct Principal {
     name: Arc<str>,
     access: Option<Arc<Access>>,
+    quota: Quota,
 }
 
 impl Principal {
@@ -19,6 +21,7 @@ impl Principal {
         Self {
             name: name.into(),
             access: None,
+            quota: Quota::default(),
         }
     }
 
@@ -26,6 +29,13 @@ impl Principal {
     #[must_use]
     pub fn with(mut self, access: Access) -> Self {
         self.access = Some(Arc::new(access));
+        self
+    }
+
+    /// The same with this quota.
+    #[must_use]
+    pub fn limited(mut self, quota: Quota) -> Self {
+        self.quota = quota;
         self
     }
 
@@ -45,6 +55,16 @@ impl Principal {
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// The same for tables.
+    pub(crate) fn shared_name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    /// How much they may ask for.
+    pub(crate) fn quota(&self) -> &Quota {
+        &self.quota
     }
 
     /// What they may use, if not everything.

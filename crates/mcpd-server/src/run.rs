@@ -18,12 +18,14 @@ use crate::Server;
 use crate::context::Context;
 use crate::interaction::Answers;
 use crate::output::Exit;
-use crate::policy::{Busy, Terms};
+use crate::policy::Terms;
+use crate::principal::Principal;
 use crate::private;
 use crate::relay::{Relay, Speaker};
 use crate::subscribers::Event;
 use crate::sync;
 use crate::tool::Script;
+use crate::turns::Busy;
 
 /// The longest stdin that a script also gets as a variable, in bytes.
 const MAX_ARGUMENTS: usize = 32 * 1024;
@@ -61,7 +63,7 @@ pub(crate) enum RunError {
     /// The process could not be started.
     #[error(transparent)]
     Start(StartError),
-    /// Too many calls of the script are waiting.
+    /// Too many calls are waiting.
     #[error(transparent)]
     Busy(Busy),
     /// Its output could not be searched for secrets, and is not told.
@@ -102,7 +104,8 @@ pub(crate) async fn run(
     };
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
     let format = script.spec.output;
-    let run = execute(server, &script.terms, format, command, |line| {
+    let caller = (server, &context.principal);
+    let run = execute(caller, &script.terms, format, command, |line| {
         relay.line(line);
     });
     let ended = relay.during(run).await;
@@ -116,7 +119,8 @@ pub(crate) async fn run(
     ended
 }
 
-/// Runs `command` under `terms`, when it is its turn. What it printed, in `format`, is told without secrets.
+/// Runs `command` under `terms` for a caller, when it is its turn. What it printed, in `format`, is told without
+/// secrets.
 ///
 /// # Errors
 ///
@@ -126,18 +130,25 @@ pub(crate) async fn run(
 ///
 /// Dropping the future ends the process and its group.
 pub(crate) async fn execute(
-    server: &Server,
+    (server, caller): (&Server, &Principal),
     terms: &Terms,
     format: OutputFormat,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let outcome = execute_with(server.executor(), terms, format, command, on_line).await?;
+    let arrived = Instant::now();
+    let turn = server.admission().runs.take(caller, terms.lane()).await;
+    let turn = turn.map_err(RunError::Busy)?;
+    let waited = arrived.elapsed();
+    let ended = execute_with(server.executor(), terms, format, command, on_line).await;
+    drop(turn);
+    let mut outcome = ended?;
+    outcome.timing.queued += waited;
     server.gaps().report(&outcome.enforced);
     Ok(outcome)
 }
 
-/// The same on any executor.
+/// The same on any executor, for mcpd itself and at once.
 pub(crate) async fn execute_with(
     executor: &Executor,
     terms: &Terms,
@@ -145,13 +156,8 @@ pub(crate) async fn execute_with(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let arrived = Instant::now();
-    let turn = terms.turn().await.map_err(RunError::Busy)?;
-    let waited = arrived.elapsed();
     let ended = executor.run_with(command, on_line).await;
-    drop(turn);
-    let mut outcome = ended.map_err(RunError::Start)?;
-    outcome.timing.queued += waited;
+    let outcome = ended.map_err(RunError::Start)?;
     redacted(terms, format, outcome).await
 }
 

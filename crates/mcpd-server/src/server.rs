@@ -9,6 +9,7 @@ use mcpd_exec::Executor;
 use mcpd_protocol::{Implementation, ProtocolVersion, ServerCapabilities, Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use crate::admission::Admission;
 use crate::archive::Archive;
 use crate::audit::Audit;
 use crate::audit::trail::Auditor;
@@ -41,6 +42,7 @@ struct Inner {
     roots: Vec<PathBuf>,
     watching: bool,
     executor: Executor,
+    admission: Admission,
     gaps: Gaps,
     auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
@@ -119,6 +121,11 @@ impl Server {
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.inner.executor
+    }
+
+    /// What callers have to get past.
+    pub(crate) fn admission(&self) -> &Admission {
+        &self.inner.admission
     }
 
     pub(crate) fn catalog_is_ready(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::ready;
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -23,9 +24,11 @@ use crate::launch::Launch;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
+use crate::run::RunError;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
+use crate::turns::Lane;
 
 pub(crate) mod definition;
 
@@ -41,6 +44,8 @@ pub struct Tool {
     definition: protocol::Tool,
     /// What a client over HTTP repeats in headers.
     mirrored: Vec<Mirrored>,
+    /// In which its calls wait that run no process of ours.
+    lane: Arc<Lane>,
     body: Body,
 }
 
@@ -144,6 +149,7 @@ impl Tool {
             portable_name: path.portable().into_owned(),
             path,
             mirrored: mirror::mirrored(schema),
+            lane: Arc::new(Lane::new(NonZeroUsize::MAX)),
             definition,
             body,
         }
@@ -273,12 +279,31 @@ impl Tool {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
             Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
-                tool.call(arguments, CallContext::new(server, context, &self.path))
+                let run = tool.call(arguments, CallContext::new(server, context, &self.path));
+                self.in_turn(server, context, run)
             }
             Body::Remote(tool) => {
-                tool.call(arguments, CallContext::new(server, context, &self.path))
+                let run = tool.call(arguments, CallContext::new(server, context, &self.path));
+                self.in_turn(server, context, run)
             }
         }
+    }
+
+    /// A call that runs no process of ours, so that nothing limits it but the quota of its caller.
+    fn in_turn(&self, server: &Server, context: &Context, run: Run) -> Run {
+        let turns = server.admission().calls.clone();
+        let (caller, lane) = (context.principal.clone(), Arc::clone(&self.lane));
+        let path = self.path.clone();
+        Box::pin(async move {
+            match turns.take(&caller, &lane).await {
+                Ok(_turn) => run.await,
+                Err(busy) => {
+                    let subject = format!("The tool `{path}`");
+                    let reason = call::told_of(&subject, &RunError::Busy(busy));
+                    Ok(CallToolResult::error(reason).into())
+                }
+            }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! Scripted HTTP: each file under `http/` is what a client sends, each snapshot beside it the whole
 //! exchange. And what a script can't show.
 
+use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
@@ -10,7 +11,9 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_exec::Limits;
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::transport::http::{self, Auth, Options, Token};
-use mcpd_server::{Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Server};
+use mcpd_server::{
+    Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, Rate, Server,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -50,6 +53,7 @@ fn options() -> Options {
     let mut options = Options::new(Auth::tokens([
         Token::new("secret", Principal::new("agent")),
         Token::new("of-guest", guest),
+        Token::new("of-hasty", hasty()),
     ]));
     options.max_message = 1 << 20;
     options.http_sse = true;
@@ -63,6 +67,13 @@ fn guest() -> Result<Access, PatternError> {
     Ok(Access::default()
         .only([greetings, others])
         .deny(Calls::default().tool("talk")?))
+}
+
+/// May make one call in half an hour.
+fn hasty() -> Principal {
+    let mut quota = Quota::default();
+    quota.rate = Rate::new(1.0 / 1800.0, NonZeroU32::MIN);
+    Principal::new("hasty").limited(quota)
 }
 
 async fn listen_with(server: Server, options: Options) -> u16 {
@@ -640,4 +651,48 @@ async fn a_batch_is_bounded() {
         refused.starts_with("HTTP/1.1 400") && refused.contains("-32600"),
         "{refused}"
     );
+}
+
+/// The answer to a call that comes half an hour too soon.
+#[track_caller]
+fn check_hasty(response: &str, id: u8) {
+    assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
+    let seconds = header(response, "retry-after").and_then(|wait| wait.parse().ok());
+    let body = response.split("\r\n\r\n").nth(1).unwrap_or_default();
+    let answer: serde_json::Value = serde_json::from_str(body).expect(response);
+    assert_eq!(answer["id"], id);
+    assert_eq!(answer["error"]["code"], 429);
+    let milliseconds = answer["error"]["data"]["retryAfterMs"].as_u64();
+    for wait in [seconds, milliseconds.map(|wait| wait / 1000)] {
+        assert!(
+            wait.is_some_and(|wait| (1700..=1800).contains(&wait)),
+            "{response}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn whoever_calls_too_fast_is_told_when_to_try_again() {
+    let (server, port) = serve().await;
+    server.catalog_ready().await;
+    let post = async |message: &str| {
+        let request = format!("POST /rpc\nAuthorization: Bearer of-hasty\n\n{message}");
+        exchange(port, &complete(&request)).await
+    };
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}"#;
+    let served = post(call).await;
+    assert!(served.contains("Hello"), "{served}");
+    check_hasty(&post(call).await, 1);
+    let read = r#"{"jsonrpc":"2.0","id":2,"method":"resources/read","params":{"uri":"mcpd://counter/state"}}"#;
+    check_hasty(&post(read).await, 2);
+    let stateless = stateless(
+        "tools/call",
+        "greet",
+        r#""name":"greet","arguments":{"name":"Ada"}"#,
+    );
+    let stateless = stateless.replace("Bearer secret", "Bearer of-hasty");
+    check_hasty(&exchange(port, &stateless).await, 1);
+    // Whoever knows what there is has not called it.
+    let listed = post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
+    assert!(listed.starts_with("HTTP/1.1 200 "), "{listed}");
 }

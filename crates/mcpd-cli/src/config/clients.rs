@@ -1,10 +1,12 @@
 //! From `[[token]]` and `[[rule]]` to who may come in, and what each of them may use.
 
+use std::num::NonZeroU32;
+
 use mcpd_server::transport::http::Token;
-use mcpd_server::{Access, Calls, PatternError, Principal};
+use mcpd_server::{Access, Calls, PatternError, Principal, Quota, Rate};
 
 use super::file::{self, File};
-use super::tables::RuleTable;
+use super::tables::{RuleTable, TokenTable};
 use super::value::Spanned;
 
 /// Whoever shows the token that mcpd has made.
@@ -14,6 +16,11 @@ pub(super) const ANONYMOUS: &str = "anonymous";
 /// Whoever has started `mcpd stdio`.
 pub(super) const LOCAL: &str = "local";
 const RESERVED: [&str; 3] = [AGENT, ANONYMOUS, LOCAL];
+
+/// How many calls a second somebody may make who was given a token, and how many at once. Whoever is on this machine
+/// may make as many as they like: `agent` is who can read the file of its token.
+const RATE: f64 = 20.0;
+const BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 
 /// The tokens that `file` names.
 ///
@@ -38,7 +45,7 @@ pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
         {
             return Err(wrong("another token has this name already"));
         }
-        let owner = principal(file, name, table.tools.as_deref())?;
+        let owner = principal(file, name, Some(table))?;
         let token = Token::from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
             let what = "`sha256`: expected 64 hexadecimal digits, as `mcpd token new` prints them";
             file.error(table.sha256.span(), what)
@@ -48,7 +55,7 @@ pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
     Ok(tokens)
 }
 
-/// The client called `name`, with what the rules let it use, and of that only `tools` if they are named.
+/// The client called `name`, with what the rules let it use, and what its table says if it has one.
 ///
 /// # Errors
 ///
@@ -56,9 +63,10 @@ pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
 pub(super) fn principal(
     file: &File,
     name: &str,
-    tools: Option<&[Spanned<String>]>,
+    table: Option<&TokenTable>,
 ) -> anyhow::Result<Principal> {
-    let principal = Principal::new(name);
+    let principal = Principal::new(name).limited(quota(file, table)?);
+    let tools = table.and_then(|table| table.tools.as_deref());
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     for rule in &file.tables.rule {
         let (is_allowed, calls) = calls(file, rule)?;
@@ -79,6 +87,33 @@ pub(super) fn principal(
         access = access.only([self::tools(file, "tools", tools)?]);
     }
     Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
+}
+
+/// How much a client may ask for.
+fn quota(file: &File, table: Option<&TokenTable>) -> anyhow::Result<Quota> {
+    let all = &file.tables.limits;
+    let mut quota = Quota::default();
+    let concurrency = table.and_then(|table| table.concurrency);
+    quota.concurrency = concurrency.or(all.concurrency).unwrap_or(quota.concurrency);
+    let rate = table.and_then(|table| table.rate.as_ref());
+    let burst = table.and_then(|table| table.burst).or(all.burst);
+    quota.rate = match rate.or(all.rate.as_ref()) {
+        Some(rate) => Some(self::rate(file, rate, burst)?),
+        None if table.is_some() => Rate::new(RATE, burst.unwrap_or(BURST)),
+        None => None,
+    };
+    Ok(quota)
+}
+
+/// Two seconds' worth at once, if nobody has another wish.
+fn rate(file: &File, rate: &Spanned<f64>, burst: Option<NonZeroU32>) -> anyhow::Result<Rate> {
+    let per_second = *rate.get_ref();
+    let two_seconds = NonZeroU32::new((2.0 * per_second).ceil() as u32);
+    let burst = burst.or(two_seconds).unwrap_or(NonZeroU32::MIN);
+    Rate::new(per_second, burst).ok_or_else(|| {
+        let what = "`rate`: expected a number of calls per second above 0; `inf` for any number";
+        file.error(rate.span(), what)
+    })
 }
 
 /// Whether a rule is about the client called `name`. A rule for somebody who does not exist holds for nobody, which is

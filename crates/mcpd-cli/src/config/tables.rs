@@ -48,6 +48,9 @@ pub(super) struct Tables {
     /// The log of what was called.
     #[serde(default)]
     pub(super) audit: AuditTable,
+    /// How much every client may ask for, if its token says nothing else.
+    #[serde(default)]
+    pub(super) limits: LimitsTable,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -223,6 +226,25 @@ pub(super) struct TokenTable {
     pub(super) sha256: Spanned<String>,
     /// Patterns of all it may use; everything without it.
     pub(super) tools: Option<Vec<Spanned<String>>>,
+    /// How many of its calls are carried out at a time; others wait.
+    pub(super) concurrency: Option<NonZeroUsize>,
+    /// How many calls it may begin per second in the long run; `inf` for any number.
+    pub(super) rate: Option<Spanned<f64>>,
+    /// How many of them at once; two seconds' worth without it.
+    pub(super) burst: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct LimitsTable {
+    /// How many calls of a client are carried out at a time; others wait.
+    #[schemars(extend("default" = 32))]
+    pub(super) concurrency: Option<NonZeroUsize>,
+    /// How many calls a client may begin per second in the long run; `inf` for any number. Without it there is a limit
+    /// of 20 for clients with a `[[token]]`, and none for others.
+    pub(super) rate: Option<Spanned<f64>>,
+    /// How many of them at once; two seconds' worth without it.
+    pub(super) burst: Option<NonZeroU32>,
 }
 
 /// It has `allow` or `deny`.

@@ -8,8 +8,8 @@ use jiff::Timestamp;
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
-    CallToolRequest, CallToolResult, ContentBlock, GetPromptRequest, Implementation, Interactive,
-    Method as _, ProtocolVersion, ReadResourceRequest,
+    CallToolResult, ContentBlock, Implementation, Interactive, Method as _, ProtocolVersion,
+    ReadResourceRequest,
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
@@ -21,7 +21,7 @@ use super::writer::Entry;
 use super::{Arguments, Audit, Mode, PATIENCE};
 use crate::call::INVALID_ARGUMENTS;
 use crate::context::Context;
-use crate::dispatch::MethodResult;
+use crate::dispatch::{CALLS, MethodResult};
 use crate::output::Exit;
 use crate::policy::{Policy, Redactor};
 use crate::principal::Principal;
@@ -82,12 +82,7 @@ struct Notes {
 impl Trail {
     /// The notes on a request that has just arrived. Of most methods there are none.
     pub(crate) fn new(auditor: Option<&Arc<Auditor>>, method: &str, context: &Context) -> Self {
-        const RECORDED: [&str; 3] = [
-            CallToolRequest::NAME,
-            GetPromptRequest::NAME,
-            ReadResourceRequest::NAME,
-        ];
-        let method = RECORDED.into_iter().find(|recorded| *recorded == method);
+        let method = CALLS.into_iter().find(|call| *call == method);
         let (Some(auditor), Some(method)) = (auditor, method) else {
             return Self(None);
         };

@@ -142,7 +142,7 @@ impl EndpointTool {
         let command = self.client.command(&self.terms, &asked);
         let relay = Relay::new(Speaker::Script, &self.path, &self.terms, side);
         let run = run::execute(
-            context.server(),
+            (context.server(), &context.request().principal),
             &self.terms,
             OutputFormat::Json,
             command,

@@ -14,7 +14,6 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::archive::Output;
-use crate::audit::trail::Trail;
 use crate::call::{self, Call};
 use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
@@ -134,18 +133,23 @@ fn read_state(server: &Server, script: &Arc<Script>, uri: String, context: Conte
     context.trail.names(&script.path, Some(&script.spec));
     let (server, script) = (server.clone(), Arc::clone(script));
     Handled::later(async move {
-        let text = ask_state(&server, &script, &context.trail).await?;
+        let text = ask_state(&server, &script, &context).await?;
         let contents = output::contents(&uri, None, text.as_bytes());
         context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }
 
-async fn ask_state(server: &Server, script: &Script, trail: &Trail) -> Result<String, ErrorObject> {
+async fn ask_state(
+    server: &Server,
+    script: &Script,
+    context: &Context,
+) -> Result<String, ErrorObject> {
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.command().arg("--state").limits(limits);
-    let ended = execute(server, &script.terms, script.spec.output, command, |_| {}).await;
-    trail.ran(&ended, Exit::of);
+    let caller = (server, &context.principal);
+    let ended = execute(caller, &script.terms, script.spec.output, command, |_| {}).await;
+    context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
         tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());

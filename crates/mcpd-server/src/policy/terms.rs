@@ -7,9 +7,9 @@ use std::sync::Arc;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
 
-use super::turns::{Busy, Turn, Turns};
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
+use crate::turns::Lane;
 
 /// How much of an output is kept that is of use only as a whole, in bytes.
 const STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -25,7 +25,7 @@ pub struct Terms {
     environment: Inherited,
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
-    turns: Turns,
+    lane: Arc<Lane>,
     task: TaskSupport,
 }
 
@@ -79,7 +79,7 @@ impl Terms {
             limits,
             redactor,
             variables,
-            turns: Turns::new(concurrency),
+            lane: Arc::new(Lane::new(concurrency)),
             task: orders.task.or(declared_task).unwrap_or_default(),
         }
     }
@@ -126,13 +126,9 @@ impl Terms {
         self.redactor.as_ref()
     }
 
-    /// Waits for its turn to run.
-    ///
-    /// # Errors
-    ///
-    /// Too many wait for it already.
-    pub(crate) async fn turn(&self) -> Result<Turn, Busy> {
-        self.turns.take().await
+    /// In which its runs wait for their turn.
+    pub(crate) fn lane(&self) -> &Arc<Lane> {
+        &self.lane
     }
 
     /// Whether mcpd may read `file` on its behalf; the path is one without links.

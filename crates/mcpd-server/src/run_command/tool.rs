@@ -175,7 +175,8 @@ impl CommandTool {
         let command = run::identified(self.command(arguments), &call_id, context);
         let terms = &self.terms;
         let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
-        let run = run::execute(server, terms, OutputFormat::Text, command, |line| {
+        let caller = (server, &context.principal);
+        let run = run::execute(caller, terms, OutputFormat::Text, command, |line| {
             relay.line(line);
         });
         let ended = relay.during(run).await;

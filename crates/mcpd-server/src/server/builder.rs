@@ -15,6 +15,7 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
 use super::{Inner, Server};
+use crate::admission::Admission;
 use crate::audit::Audit;
 use crate::audit::trail::Auditor;
 use crate::catalog::live::LiveCatalog;
@@ -308,6 +309,7 @@ impl ServerBuilder {
             instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
             roots,
             watching: self.watch,
+            admission: Admission::new(executor.concurrency()),
             executor,
             gaps: Gaps::default(),
             auditor: auditor.map(Arc::new),

@@ -152,10 +152,8 @@ impl Router {
         }
         let id = request.id.clone();
         match dispatch::dispatch(&self.server, request, context) {
-            Handled::Now(result) => {
-                let (status, body) = stateless_answer(&id, result);
-                reply::json(status, body)
-            }
+            Handled::Now(Ok(result)) => reply::json(StatusCode::OK, encode(&id, Ok(result))),
+            Handled::Now(Err(error)) => reply::error(status(&error), Some(&id), &error),
             Handled::Later(result) => {
                 let answer = async move { Some(stateless_answer(&id, result.await)) };
                 respond(head, notifications, attached(answer, head.client.peer)).await
@@ -191,8 +189,10 @@ impl Router {
         };
         let (face, notifications) = self.face(head);
         let reply = conversation.request(&self.server, request, meta, face);
-        let reply = Reply::or_error(&request.id, reply);
-        detached(head, reply, notifications, conversation).await
+        match reply {
+            Ok(reply) => detached(head, reply, notifications, conversation).await,
+            Err(error) => reply::error(StatusCode::OK, Some(&request.id), &error),
+        }
     }
 
     /// A batch of 2025-03-26.
@@ -459,14 +459,19 @@ fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
 }
 
 /// The status and the body of a response on the stateless wire.
-/// -- 2026-07-28/basic/transports/streamable-http#error-responses
 fn stateless_answer(id: &RequestId, result: MethodResult) -> (StatusCode, Bytes) {
-    let status = match result.as_ref().map_err(|error| error.code) {
-        Err(ErrorCode::METHOD_NOT_FOUND) => StatusCode::NOT_FOUND,
-        Err(ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY) => {
+    let status = result.as_ref().map_or_else(status, |_| StatusCode::OK);
+    (status, encode(id, result))
+}
+
+/// The status of an error on the stateless wire.
+/// -- 2026-07-28/basic/transports/streamable-http#error-responses
+fn status(error: &ErrorObject) -> StatusCode {
+    match error.code {
+        ErrorCode::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        ErrorCode::HEADER_MISMATCH | ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY => {
             StatusCode::BAD_REQUEST
         }
         _ => StatusCode::OK,
-    };
-    (status, encode(id, result))
+    }
 }

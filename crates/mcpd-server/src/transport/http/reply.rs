@@ -1,5 +1,7 @@
 //! The few shapes of an HTTP response here: one JSON body, an event stream, or a status with a reason.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http_body_util::{Either, Full};
 use hyper::header::{
@@ -10,6 +12,7 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 
 use super::events::Events;
 use super::guard::Refusal;
+use crate::quota;
 
 /// The body of every response.
 pub(super) type Body = Either<Full<Bytes>, Events>;
@@ -24,13 +27,23 @@ pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
     response
 }
 
-/// A JSON-RPC error.
+/// A JSON-RPC error. One that says when to try again says so in HTTP, too.
 pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
     error: &ErrorObject,
 ) -> Response<Body> {
-    json(status, jsonrpc::error_response(id, error))
+    let mut response = json(status, jsonrpc::error_response(id, error));
+    if let Some(wait) = quota::wait(error) {
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        retry_after(&mut response, wait);
+    }
+    response
+}
+
+fn retry_after(response: &mut Response<Body>, wait: Duration) {
+    let seconds = HeaderValue::from(wait.as_secs() + 1);
+    response.headers_mut().insert(RETRY_AFTER, seconds);
 }
 
 /// Notifications and an answer, as they come.
@@ -86,8 +99,7 @@ pub(super) fn refused(refusal: Refusal) -> Response<Body> {
             .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if let Some(wait) = refusal.wait {
-        let seconds = HeaderValue::from(wait.as_secs() + 1);
-        response.headers_mut().insert(RETRY_AFTER, seconds);
+        retry_after(&mut response, wait);
     }
     response
 }

@@ -51,11 +51,8 @@ impl Sessions {
             keep
         });
         if sessions.len() >= MAX_SESSIONS
-            && let Some(oldest) = sessions
-                .iter()
-                .min_by_key(|(_, kept)| kept.used)
-                .map(|(id, _)| id.clone())
-            && let Some(abandoned) = sessions.remove(&oldest)
+            && let Some(id) = expendable(&sessions)
+            && let Some(abandoned) = sessions.remove(&id)
         {
             end(&abandoned.conversation);
         }
@@ -92,6 +89,20 @@ impl Sessions {
     }
 }
 
+/// The longest unused session of whoever has most: nobody loses one because another opens many.
+fn expendable(sessions: &BTreeMap<String, Kept>) -> Option<String> {
+    let mut counts = BTreeMap::new();
+    for kept in sessions.values() {
+        *counts.entry(kept.owner.name()).or_insert(0) += 1;
+    }
+    let (owner, _) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+    let theirs = sessions
+        .iter()
+        .filter(|(_, kept)| kept.owner.name() == owner);
+    let (id, _) = theirs.min_by_key(|(_, kept)| kept.used)?;
+    Some(id.clone())
+}
+
 #[cfg(test)]
 mod tests {
     use mcpd_protocol::ProtocolVersion;
@@ -119,6 +130,22 @@ mod tests {
         let is_there = |id: &str| sessions.get(id, &owner).is_some();
         assert!(is_there(&first) && is_there(&last) && !is_there(&second));
         assert!(unused.session.ended().is_cancelled() && !used.session.ended().is_cancelled());
+    }
+
+    #[test]
+    fn nobody_loses_one_because_another_opens_many() {
+        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let open = |owner: &Principal| {
+            let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
+            sessions.insert(Session::new(introduction, &subscribers), owner.clone())
+        };
+        let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
+        let hers = open(&alice);
+        for _ in 0..2 * MAX_SESSIONS {
+            open(&bob);
+        }
+        assert!(sessions.get(&hers, &alice).is_some());
+        assert_eq!(lock(&sessions.by_id).len(), MAX_SESSIONS);
     }
 
     #[test]

@@ -1,0 +1,168 @@
+//! How much a caller may ask for: so many runs at a time, and so many calls a second.
+
+use std::collections::BTreeMap;
+use std::num::{NonZeroU32, NonZeroUsize};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use serde_json::json;
+
+use crate::principal::Principal;
+use crate::sync::lock;
+
+/// How many calls of one caller are carried out at a time, if nobody has another wish.
+const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
+/// Of how many callers it is remembered how fast they were.
+const MAX_CALLERS: usize = 4096;
+/// The error of a caller that is too fast, named as in HTTP: codes of JSON-RPC and MCP lie elsewhere.
+pub(crate) const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
+
+/// How much a caller may ask for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[non_exhaustive]
+pub struct Quota {
+    /// How many of its calls are carried out at a time; others wait. 32.
+    pub concurrency: NonZeroUsize,
+    /// How many calls it may begin. As many as it likes.
+    pub rate: Option<Rate>,
+}
+
+impl Default for Quota {
+    fn default() -> Self {
+        Self {
+            concurrency: CONCURRENCY,
+            rate: None,
+        }
+    }
+}
+
+/// A number of calls within a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// The time that one call takes up.
+    each: Duration,
+    /// How far ahead of time a caller may be.
+    ahead: Duration,
+}
+
+impl Rate {
+    /// So many calls a second in the long run, and of them `burst` at once; `None` if that can't be.
+    #[must_use]
+    pub fn new(per_second: f64, burst: NonZeroU32) -> Option<Self> {
+        let each = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
+        Some(Self {
+            each,
+            ahead: each.checked_mul(burst.get() - 1)?,
+        })
+    }
+}
+
+/// How fast callers were of late.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// The time that the calls of each have taken up.
+    until: Mutex<BTreeMap<Arc<str>, Instant>>,
+}
+
+impl Pace {
+    /// Counts a call, unless it comes too soon.
+    ///
+    /// # Errors
+    ///
+    /// `429`, saying when to try again.
+    pub(crate) fn admit(&self, caller: &Principal) -> Result<(), ErrorObject> {
+        let Some(rate) = caller.quota().rate else {
+            return Ok(());
+        };
+        self.count(caller.shared_name(), rate, Instant::now())
+            .map_err(refused)
+    }
+
+    /// Says how long to wait, if it comes too soon.
+    fn count(&self, caller: &Arc<str>, rate: Rate, now: Instant) -> Result<(), Duration> {
+        let mut until = lock(&self.until);
+        if until.len() >= MAX_CALLERS && !until.contains_key(caller) {
+            until.retain(|_, until| *until > now);
+            if until.len() >= MAX_CALLERS {
+                until.pop_first();
+            }
+        }
+        let until = until.entry(Arc::clone(caller)).or_insert(now);
+        let taken = until.saturating_duration_since(now);
+        if taken > rate.ahead {
+            return Err(taken - rate.ahead);
+        }
+        *until = now + taken + rate.each;
+        Ok(())
+    }
+}
+
+fn refused(wait: Duration) -> ErrorObject {
+    // Rounded up: a little sooner would be too soon again.
+    let milliseconds = wait.as_millis() + 1;
+    let message = format!("too many calls; try again in {milliseconds} ms");
+    ErrorObject::new(TOO_MANY_CALLS, message)
+        .with_data(&json!({ "retryAfterMs": milliseconds as u64 }))
+}
+
+/// How long whoever got this error is asked to wait.
+#[cfg(feature = "http")]
+pub(crate) fn wait(error: &ErrorObject) -> Option<Duration> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Data {
+        retry_after_ms: u64,
+    }
+    if error.code != TOO_MANY_CALLS {
+        return None;
+    }
+    let data: Data = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
+    Some(Duration::from_millis(data.retry_after_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_and_then_the_rate() {
+        let (pace, start) = (Pace::default(), Instant::now());
+        let rate = Rate::new(10.0, NonZeroU32::new(3).unwrap()).unwrap();
+        let (alice, bob) = ("alice".into(), "bob".into());
+        let at = |ms| start + Duration::from_millis(ms);
+        for _ in 0..3 {
+            assert_eq!(pace.count(&alice, rate, start), Ok(()));
+        }
+        let wait = |ms| Err(Duration::from_millis(ms));
+        assert_eq!(pace.count(&alice, rate, start), wait(100));
+        assert_eq!(pace.count(&alice, rate, at(60)), wait(40));
+        assert_eq!(pace.count(&bob, rate, at(60)), Ok(()), "each has its own");
+        assert_eq!(pace.count(&alice, rate, at(100)), Ok(()));
+        assert_eq!(pace.count(&alice, rate, at(100)), wait(100));
+        // Whoever has waited long enough has all of it again, and no more.
+        for _ in 0..3 {
+            assert_eq!(pace.count(&alice, rate, at(10_000)), Ok(()));
+        }
+        assert_eq!(pace.count(&alice, rate, at(10_000)), wait(100));
+    }
+
+    #[test]
+    fn callers_are_forgotten_before_they_are_too_many() {
+        let (pace, now) = (Pace::default(), Instant::now());
+        let rate = Rate::new(1.0, NonZeroU32::MIN).unwrap();
+        for caller in 0..MAX_CALLERS + 10 {
+            assert_eq!(pace.count(&caller.to_string().into(), rate, now), Ok(()));
+        }
+        assert_eq!(lock(&pace.until).len(), MAX_CALLERS);
+    }
+
+    #[test]
+    fn what_is_no_rate_is_none() {
+        let burst = NonZeroU32::new(40).unwrap();
+        for wrong in [0.0, -1.0, f64::NAN, 1e-300] {
+            assert_eq!(Rate::new(wrong, burst), None, "{wrong}");
+        }
+        assert!(Rate::new(f64::INFINITY, burst).is_some());
+    }
+}
