@@ -236,6 +236,212 @@ fn the_first_configuration_there_is_counts() {
     ");
 }
 
+/// Sets something in every way there is, and takes one away after the other.
+#[track_caller]
+fn check_precedence(
+    key: &str,
+    in_file: &str,
+    variable: (&str, &str),
+    flag: &[&str],
+    said: [&str; 4],
+) {
+    let sandbox = sandbox();
+    let shown = |arguments: &[&str], is_variable: bool| {
+        let mut command = sandbox.command(&[&["config", "show", "--origin"], arguments].concat());
+        if is_variable {
+            command.env(variable.0, variable.1);
+        }
+        let transcript = sandbox.transcript(&output(command, b""));
+        let mut lines = transcript.lines().map(str::to_owned);
+        lines
+            .find(|line| line.starts_with(key))
+            .unwrap_or_else(|| format!("no {key}"))
+    };
+    let file = sandbox.path().join("mcpd.toml");
+    fs::write(&file, format!("# first\n{in_file}\n")).unwrap();
+    let with_all = shown(flag, true);
+    let with_variable = shown(&[], true);
+    let with_file = shown(&[], false);
+    fs::remove_file(file).unwrap();
+    let with_nothing = shown(&[], false);
+    assert_eq!([with_all, with_variable, with_file, with_nothing], said);
+}
+
+#[test]
+fn flags_go_before_variables_those_before_the_file_and_that_before_the_default() {
+    check_precedence(
+        "page_size",
+        "page_size = 7",
+        ("MCPD_PAGE_SIZE", "8"),
+        &["--page-size", "9"],
+        [
+            "page_size = 9  # --page-size",
+            "page_size = 8  # MCPD_PAGE_SIZE",
+            "page_size = 7  # mcpd.toml:2",
+            "page_size = 1000  # default",
+        ],
+    );
+    check_precedence(
+        "watch",
+        "watch = false",
+        ("MCPD_NO_WATCH", "false"),
+        &["--no-watch"],
+        [
+            "watch = false  # --no-watch",
+            "watch = true  # MCPD_NO_WATCH",
+            "watch = false  # mcpd.toml:2",
+            "watch = true  # default",
+        ],
+    );
+    check_precedence(
+        "allow_hosts",
+        "allow_hosts = [\"a.example\", \"b.example\"]",
+        ("MCPD_ALLOW_HOST", "c.example,d.example"),
+        &["--allow-host", "e.example"],
+        [
+            "allow_hosts = [\"e.example\"]  # --allow-host",
+            "allow_hosts = [\"c.example\",\"d.example\"]  # MCPD_ALLOW_HOST",
+            "allow_hosts = [\"a.example\",\"b.example\"]  # mcpd.toml:2",
+            "no allow_hosts",
+        ],
+    );
+    check_precedence(
+        "timeout",
+        "timeout = 1.5",
+        ("MCPD_TIMEOUT", "2.5"),
+        &["--timeout", "3"],
+        [
+            "timeout = 3  # --timeout",
+            "timeout = 2.5  # MCPD_TIMEOUT",
+            "timeout = 1.5  # mcpd.toml:2",
+            "timeout = 60  # default",
+        ],
+    );
+    check_precedence(
+        "log.filter",
+        "[log]\nfilter = \"error\"",
+        ("MCPD_LOG", "warn"),
+        &["--log", "off"],
+        [
+            "log.filter = \"off\"  # --log",
+            "log.filter = \"warn\"  # MCPD_LOG",
+            "log.filter = \"error\"  # mcpd.toml:3",
+            "no log.filter",
+        ],
+    );
+}
+
+#[test]
+fn what_the_file_sets_is_what_mcpd_does() {
+    let sandbox = sandbox();
+    let configuration = "roots = [\"scripts\"]\ntimeout = 0.2\nfloor = \"slow\"\n[sandbox.slow]\nlevel = \"none\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    assert_snapshot!(sandbox.run(&["list"]), @"
+    exit code: 0
+    ----- stdout -----
+    hello    Says hello
+    printer  Knows nothing
+    ");
+    // Directories that are named go before those of the file.
+    assert_snapshot!(sandbox.run(&["list", "--root-directory", "missing"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the root directory `missing`: No such file or directory (os error 2)
+    ");
+    sandbox.write_script(
+        "slow",
+        "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"d\"}' || exec sleep 60\n",
+    );
+    assert_snapshot!(sandbox.run(&["call", "scripts", "slow"]), @"
+    exit code: 5
+    ----- stdout -----
+    The script was stopped because it ran longer than its limit of 0.2 s. What it printed until then follows.
+    ----- stderr -----
+    mcpd: error: `slow` failed: exit code 143 (time-limit)
+    ");
+}
+
+#[test]
+fn a_configuration_is_checked_without_being_used() {
+    let sandbox = sandbox();
+    let check = |configuration: &str, arguments: &[&str]| {
+        fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+        sandbox.run(&[&["config", "check"], arguments].concat())
+    };
+    let right = "[[tool]]\nmatch = \"*\"\nenv = { A = { command = [\"touch\", \"proof\"] } }\n";
+    assert_snapshot!(check(right, &[]), @"exit code: 0");
+    assert!(!sandbox.path().join("proof").exists());
+    assert_snapshot!(check(right, &["--json"]), @"
+    exit code: 0
+    ----- stdout -----
+    []
+    ");
+    let wrong = "floor = \"gaurded\"\n[interpreter]\n\".py\" = [\"python\"]\n[[rule]]\nclients = [\"reports\"]\nallow = [\"*\"]\n";
+    assert_snapshot!(check(wrong, &[]), @r#"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:1:9: `floor = "gaurded"`: there is none; did you mean `guarded`?
+    mcpd.toml:3:1: in [interpreter]: `.py`: write the extension without a dot, `py`
+    mcpd.toml:5:12: in [[rule]]: `clients`: there is no client `reports`; known are agent, anonymous, local
+    "#);
+    assert_snapshot!(check(wrong, &["--json"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    [
+      {
+        "file": "mcpd.toml",
+        "line": 1,
+        "column": 9,
+        "message": "`floor = \"gaurded\"`: there is none; did you mean `guarded`?"
+      },
+      {
+        "file": "mcpd.toml",
+        "line": 3,
+        "column": 1,
+        "message": "in [interpreter]: `.py`: write the extension without a dot, `py`"
+      },
+      {
+        "file": "mcpd.toml",
+        "line": 5,
+        "column": 12,
+        "message": "in [[rule]]: `clients`: there is no client `reports`; known are agent, anonymous, local"
+      }
+    ]
+    "#);
+    assert_snapshot!(check("[sandbox.x]\nlevle = 1\n", &["mcpd.toml", "missing.toml"]), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:1: in [sandbox.x]: unknown key `levle`; did you mean `level`?
+    failed to read the configuration `missing.toml`: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn no_secret_is_shown() {
+    let sandbox = sandbox();
+    let configuration = "[[tool]]\nmatch = \"*\"\n[tool.env]\nA = \"s3cret-text\"\nB = { file = \"b\" }\n\n[[upstream]]\nname = \"x\"\nurl = \"http://localhost\"\ntoken = \"s3cret-text\"\nheaders = { H = \"s3cret-text\" }\n";
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    for arguments in [&["--origin"][..], &["--json"]] {
+        let shown = sandbox.run(&[&["config", "show"], arguments].concat());
+        assert!(shown.contains("tool[0].env.A"), "{shown}");
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+    let shown = sandbox.run(&["config", "show", "--origin"]);
+    let lines: Vec<_> = shown
+        .lines()
+        .filter(|line| line.contains("mcpd.toml"))
+        .collect();
+    assert_snapshot!(lines.join("\n"), @r#"
+    tool[0].match = "*"  # mcpd.toml:2
+    tool[0].env.A = "[secret]"  # mcpd.toml:4
+    tool[0].env.B.file = "b"  # mcpd.toml:5
+    upstream[0].name = "x"  # mcpd.toml:8
+    upstream[0].url = "http://localhost"  # mcpd.toml:9
+    upstream[0].token = "[secret]"  # mcpd.toml:10
+    upstream[0].headers.H = "[secret]"  # mcpd.toml:11
+    "#);
+}
+
 #[test]
 fn a_flag_that_confines_nothing_is_refused() {
     let run = |arguments: &[&str]| sandbox().run(&[&["list", "scripts"], arguments].concat());
@@ -252,11 +458,6 @@ fn a_flag_that_confines_nothing_is_refused() {
     assert_snapshot!(run(&["--allow-write", "x"]), @"
     exit code: 1
     ----- stderr -----
-    error: the following required arguments were not provided:
-      --sandbox <LEVEL>
-
-    Usage: mcpd list --sandbox <LEVEL> --allow-write <PATH> <DIR|--root-directory <DIR>|--enable <TOOL>>
-
-    For more information, try '--help'.
+    mcpd: error: failed to confine scripts: `--allow-write` and `--no-network` need a `--sandbox`
     ");
 }

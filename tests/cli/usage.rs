@@ -75,11 +75,11 @@ fn a_command_explains_itself() {
 
     Options:
           --no-cache           Ask every script for its description, even if nothing has changed since
-                               last time
-          --enable <TOOL>      Serve a tool that mcpd brings along; no directory is needed then
-                               [possible values: run_command, runs]
+                               last time [env: MCPD_NO_CACHE]
+          --enable <TOOL>      Serve a tool that mcpd brings along; no directory is needed then [env:
+                               MCPD_ENABLE] [possible values: run_command, runs]
           --workdir <DIR>      Where `run_command` works [default: a directory of this server's own,
-                               deleted with it]
+                               deleted with it] [env: MCPD_WORKDIR]
           --json <OBJECT>      All arguments as one JSON object; `-` reads it from stdin [alias:
                                --json-args]
           --output <FORMAT>    What is printed: the content of the answer, or all of it [default: text]
@@ -87,14 +87,18 @@ fn a_command_explains_itself() {
           --timeout <SECONDS>  How long a script may run [default: 60] [env: MCPD_TIMEOUT]
       -h, --help               Print help (see more with '--help')
 
+    Configuration:
+          --config <FILE>  The configuration, mcpd.toml [default: that of the project, the user or the
+                           system] [env: MCPD_CONFIG]
+
     Confinement:
-          --config <FILE>       The configuration, mcpd.toml [env: MCPD_CONFIG]
           --sandbox <LEVEL>     Confine every script at least so far: none, guarded, strict or a sandbox
                                 of the configuration [env: MCPD_SANDBOX]
-          --allow-write <PATH>  Let every confined script write this file or directory
+          --allow-write <PATH>  Let every confined script write this file or directory [env:
+                                MCPD_ALLOW_WRITE]
           --cgroup <DIR>        A control group that was delegated to mcpd, below which it limits the
                                 memory of whole runs; `mcpd doctor` finds it [env: MCPD_CGROUP]
-          --no-network          Let no script use the network
+          --no-network          Let no script use the network [env: MCPD_NO_NETWORK]
 
     Log, on stderr:
       -v, --verbose...           Log more; twice for even more

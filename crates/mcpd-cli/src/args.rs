@@ -4,12 +4,18 @@
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::time::Duration;
 
-use clap::{
-    ArgAction, Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum, value_parser,
-};
+use clap::{ArgAction, Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+pub(crate) use self::command_line::{Chosen, CommandLine};
+
+mod command_line;
 
 const HTTP: &str = "HTTP";
+const CONFIGURATION: &str = "Configuration";
 const CONFINEMENT: &str = "Confinement";
 const LOG: &str = "Log, on stderr";
 
@@ -113,7 +119,8 @@ pub(crate) struct Logging {
     pub(crate) filter: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
     /// For people.
     Text,
@@ -144,14 +151,22 @@ impl Roots {
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Enabling {
     /// Serve a tool that mcpd brings along; no directory is needed then.
-    #[arg(long, value_name = "TOOL", group = "Roots")]
+    #[arg(
+        long,
+        value_name = "TOOL",
+        group = "Roots",
+        env = "MCPD_ENABLE",
+        hide_env_values = true,
+        value_delimiter = ','
+    )]
     pub(crate) enable: Vec<BuiltIn>,
     /// Where `run_command` works [default: a directory of this server's own, deleted with it]
-    #[arg(long, value_name = "DIR", requires = "enable")]
+    #[arg(long, value_name = "DIR", env = "MCPD_WORKDIR", hide_env_values = true)]
     pub(crate) workdir: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
 pub(crate) enum BuiltIn {
     /// Any command of a shell, written by a model; confined unless the configuration says otherwise
     #[value(name = "run_command")]
@@ -164,22 +179,30 @@ pub(crate) enum BuiltIn {
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Scanning {
     /// Ask every script for its description, even if nothing has changed since last time.
-    #[arg(long)]
+    #[arg(long, env = "MCPD_NO_CACHE", hide_env_values = true)]
     pub(crate) no_cache: bool,
 }
 
-/// What scripts may do.
-#[derive(Debug, Clone, ClapArgs)]
-pub(crate) struct Confinement {
-    /// The configuration, mcpd.toml
+/// Where the configuration is; [`CommandLine`] reads it before everything else.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct Configuration {
+    /// The configuration, mcpd.toml [default: that of the project, the user or the system]
     #[arg(
         long,
+        global = true,
         value_name = "FILE",
         env = "MCPD_CONFIG",
         hide_env_values = true,
-        help_heading = CONFINEMENT
+        help_heading = CONFIGURATION
     )]
-    pub(crate) config: Option<PathBuf>,
+    config: Option<PathBuf>,
+}
+
+/// What scripts may do.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct Confinement {
+    #[command(flatten)]
+    pub(crate) configuration: Configuration,
     /// Confine every script at least so far: none, guarded, strict or a sandbox of the configuration
     #[arg(
         long,
@@ -193,7 +216,9 @@ pub(crate) struct Confinement {
     #[arg(
         long,
         value_name = "PATH",
-        requires = "sandbox",
+        env = "MCPD_ALLOW_WRITE",
+        hide_env_values = true,
+        value_delimiter = ',',
         help_heading = CONFINEMENT
     )]
     pub(crate) allow_write: Vec<PathBuf>,
@@ -207,7 +232,7 @@ pub(crate) struct Confinement {
     )]
     pub(crate) cgroup: Option<PathBuf>,
     /// Let no script use the network.
-    #[arg(long, requires = "sandbox", help_heading = CONFINEMENT)]
+    #[arg(long, env = "MCPD_NO_NETWORK", hide_env_values = true, help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,
 }
 
@@ -221,7 +246,7 @@ pub(crate) struct Serving {
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     /// Don't follow changes of the directories.
-    #[arg(long)]
+    #[arg(long, env = "MCPD_NO_WATCH", hide_env_values = true)]
     pub(crate) no_watch: bool,
     /// How lists spell the tool `math/add`: `math_add`, which every client accepts, or as it is.
     #[arg(
@@ -256,7 +281,7 @@ pub(crate) struct Serving {
     )]
     pub(crate) state_key_file: Option<PathBuf>,
     /// Also serve the tools kit/show, kit/hide and kit/state of a Script Kit, and its resources.
-    #[arg(long)]
+    #[arg(long, env = "MCPD_KIT", hide_env_values = true)]
     pub(crate) kit: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
@@ -273,12 +298,13 @@ pub(crate) struct RunLimits {
         value_name = "SECONDS",
         env = "MCPD_TIMEOUT",
         hide_env_values = true,
-        value_parser = value_parser!(u64).range(1..)
+        value_parser = seconds
     )]
-    pub(crate) timeout: Option<u64>,
+    pub(crate) timeout: Option<Duration>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum ToolNames {
     /// `math/add`
     Path,
@@ -323,16 +349,16 @@ pub(crate) struct Serve {
     )]
     pub(crate) token_file: Option<PathBuf>,
     /// Serve every program on this machine, without a token; only on a loopback address.
-    #[arg(long, help_heading = HTTP)]
+    #[arg(long, env = "MCPD_NO_AUTH", hide_env_values = true, help_heading = HTTP)]
     pub(crate) no_auth: bool,
     /// A name that clients may reach the server under, besides localhost and the address it listens on.
-    #[arg(long, value_name = "HOST", help_heading = HTTP)]
+    #[arg(long, value_name = "HOST", env = "MCPD_ALLOW_HOST", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_host: Vec<String>,
     /// A web origin that may call, such as `https://app.example`.
-    #[arg(long, value_name = "ORIGIN", help_heading = HTTP)]
+    #[arg(long, value_name = "ORIGIN", env = "MCPD_ALLOW_ORIGIN", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_origin: Vec<String>,
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
-    #[arg(long, help_heading = HTTP)]
+    #[arg(long, env = "MCPD_HTTP_SSE", hide_env_values = true, help_heading = HTTP)]
     pub(crate) http_sse: bool,
 }
 
@@ -347,6 +373,8 @@ pub(crate) struct Stdio {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Doctor {
+    #[command(flatten)]
+    configuration: Configuration,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
@@ -635,6 +663,8 @@ pub(crate) enum TokenAction {
             hide_env_values = true
         )]
         token_file: Option<PathBuf>,
+        #[command(flatten)]
+        configuration: Configuration,
     },
     /// Make a token for a client of its own, and what mcpd.toml has to say of it.
     New {
@@ -655,15 +685,8 @@ pub(crate) struct Audit {
     /// The log [default: that of the configuration]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
-    /// The configuration, mcpd.toml
-    #[arg(
-        long,
-        global = true,
-        value_name = "FILE",
-        env = "MCPD_CONFIG",
-        hide_env_values = true
-    )]
-    pub(crate) config: Option<PathBuf>,
+    #[command(flatten)]
+    configuration: Configuration,
 }
 
 #[derive(Debug, Subcommand)]
@@ -729,22 +752,37 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
+    /// Find faults in configurations; then the exit code is 1. Programs that print secrets are not run.
+    Check {
+        /// The files [default: the one that is read without another wish]
+        #[arg(value_name = "FILE", env = "MCPD_CONFIG", hide_env_values = true)]
+        files: Vec<PathBuf>,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Show what `mcpd serve` would go by: flags, variables, the configuration and defaults. No secret is shown.
+    Show(Box<ConfigShow>),
     /// Print the JSON Schema of mcpd.toml.
     Schema,
+}
+
+#[derive(Debug, ClapArgs)]
+pub(crate) struct ConfigShow {
+    /// What `mcpd serve` would be called with.
+    #[command(flatten)]
+    pub(crate) serve: Serve,
+    /// Say where each setting comes from.
+    #[arg(long)]
+    pub(crate) origin: bool,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Denied {
     Warnings,
-}
-
-/// Reads the command line.
-///
-/// # Errors
-///
-/// What is wrong with it; also the text of `--help` and `--version`.
-pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Args, clap::Error> {
-    Args::try_parse_from(with_command(arguments.collect()))
 }
 
 /// Without a command, `--root-directory` means `serve`.
@@ -760,6 +798,19 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
         arguments.insert(1, OsStr::new("serve").to_owned());
     }
     arguments
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.filter(|time| !time.is_zero())
+        .ok_or_else(|| "expected a number of seconds above 0".to_owned())
+}
+
+/// How the command line spells values.
+pub(crate) fn spellings<T: ValueEnum>(values: &[T]) -> Vec<OsString> {
+    let values = values.iter().filter_map(ValueEnum::to_possible_value);
+    values.map(|value| value.get_name().into()).collect()
 }
 
 #[cfg(test)]

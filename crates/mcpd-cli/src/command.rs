@@ -9,7 +9,8 @@ use anyhow::Context as _;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Args, Command};
+use crate::args::{Command, CommandLine};
+use crate::config::{File, settings};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -36,25 +37,34 @@ mod token;
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
 /// Carries a command out.
-pub(crate) fn run(args: Args) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
+    let file = match line.is_configured().then(|| File::find(line)) {
+        None => File::default(),
+        Some(Err(error)) if line.command() == "endpoint" => return endpoint::refuse(&error),
+        Some(file) => file?,
+    };
+    let args = line.with(&settings(&file))?;
     logging::start(&args.logging, audience(&args.command))?;
+    if let Some(path) = file.path() {
+        tracing::info!(file = %path.display(), "read the configuration");
+    }
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
-            Command::Serve(serve) => serve::run(&serve, &args.logging).await,
-            Command::Stdio(stdio) => stdio::run(stdio).await,
-            Command::List(list) => list::run(list).await,
-            Command::Describe(describe) => describe::run(describe).await,
-            Command::Call(call) => call::run(call, &args.logging).await,
-            Command::State(state) => state::run(state).await,
-            Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging).await,
-            Command::Check(check) => check::run(check).await,
-            Command::Compile(compile) => compile::run(compile).await,
+            Command::Serve(serve) => serve::run(&serve, &args.logging, line, &file).await,
+            Command::Stdio(stdio) => stdio::run(stdio, &file).await,
+            Command::List(list) => list::run(list, &file).await,
+            Command::Describe(describe) => describe::run(describe, &file).await,
+            Command::Call(call) => call::run(call, &args.logging, &file).await,
+            Command::State(state) => state::run(state, &file).await,
+            Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
+            Command::Check(check) => check::run(check, &file).await,
+            Command::Compile(compile) => compile::run(compile, &file).await,
             Command::Catalog(catalog) => catalog::run(&catalog),
             Command::Token(token) => token::run(&token),
-            Command::Audit(audit) => audit::run(audit),
-            Command::Config(config) => config::run(&config),
-            Command::Doctor(doctor) => doctor::run(doctor).await,
+            Command::Audit(audit) => audit::run(audit, &file),
+            Command::Config(config) => config::run(config, line, &file).await,
+            Command::Doctor(doctor) => doctor::run(doctor, &file).await,
             Command::Basic(basic) => basic::run(&basic),
         }
     });

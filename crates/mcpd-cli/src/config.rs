@@ -1,12 +1,11 @@
-//! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable
-//! before the default; clap settles that for the flags that have one variable of their own.
+//! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable before
+//! the file, and that before the default: [`settings`] has the command line settle that.
 
 use std::env::{self, VarError};
 use std::fs;
 use std::iter;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
@@ -15,18 +14,26 @@ use mcpd_server::{
     Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder,
 };
 
-use self::file::File;
+pub(crate) use self::effective::effective;
+pub(crate) use self::faults::{Fault, faults};
+pub(crate) use self::file::File;
 pub(crate) use self::schema::schema;
-use crate::args::{BuiltIn, Confinement, Enabling, RunLimits, Scanning, Serve, Serving};
+pub(crate) use self::settings::{Setting, settings};
+use crate::args::{
+    BuiltIn, Command, CommandLine, Confinement, Enabling, RunLimits, Scanning, Serve, Serving,
+};
 use crate::{directories, kit, token};
 
 mod audit;
 mod clients;
+mod effective;
+mod faults;
 mod file;
 mod interpreters;
 mod policy;
 mod run_command;
 mod schema;
+mod settings;
 mod sources;
 mod tables;
 mod upstreams;
@@ -40,6 +47,7 @@ const STATE_KEY: usize = 32;
 
 /// A server for commands that ask it something and end.
 pub(crate) async fn asked<'a>(
+    file: &File,
     roots: impl IntoIterator<Item = &'a PathBuf>,
     enabling: &Enabling,
     scanning: &Scanning,
@@ -47,10 +55,9 @@ pub(crate) async fn asked<'a>(
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let file = file(confinement.config.as_deref(), &[Path::new("")])?;
-    let running = running_by(&file, confinement, limits, &executor).await?;
-    let server = enabled(server(roots, scanning, running), enabling, &file)?;
-    Ok(sources::add(server, &file, &executor)
+    let running = running(file, confinement, limits, &executor).await?;
+    let server = enabled(server(roots, scanning, running), enabling, file)?;
+    Ok(sources::add(server, file, Some(&executor))
         .await?
         .watch(false)
         .probes(executor.clone())
@@ -58,38 +65,42 @@ pub(crate) async fn asked<'a>(
 }
 
 /// A server of what is configured to come from elsewhere, and of nothing else; none if there is nothing.
-pub(crate) async fn elsewhere(confinement: &Confinement) -> anyhow::Result<Option<ServerBuilder>> {
-    let file = file(confinement.config.as_deref(), &[Path::new("")])?;
-    if !sources::are_there(&file)? {
+pub(crate) async fn elsewhere(
+    confinement: &Confinement,
+    file: &File,
+) -> anyhow::Result<Option<ServerBuilder>> {
+    if !sources::are_there(file)? {
         return Ok(None);
     }
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let running = running_by(&file, confinement, Limits::default(), &executor).await?;
+    let running = running(file, confinement, Limits::default(), &executor).await?;
     let server = Server::builder().policy(running.policy).watch(false);
-    let server = sources::add(server, &file, &executor).await?;
+    let server = sources::add(server, file, Some(&executor)).await?;
     Ok(Some(server.probes(executor.clone()).executor(executor)))
 }
 
 /// A server for the client on the pipes of this process, and who that is.
-pub(crate) async fn stdio(options: &Serving) -> anyhow::Result<(ServerBuilder, Principal)> {
-    // The client chooses where this runs, often a directory whose content others have written: no place to take
-    // a configuration from.
-    let file = file(options.confinement.config.as_deref(), &[])?;
-    let client = clients::principal(&file, clients::LOCAL, None)?;
-    Ok((serving(&file, options).await?, client))
+pub(crate) async fn stdio(
+    options: &Serving,
+    file: &File,
+) -> anyhow::Result<(ServerBuilder, Principal)> {
+    let client = clients::principal(file, clients::LOCAL, None)?;
+    Ok((serving(file, options).await?, client))
 }
 
 /// A server for clients over HTTP, and how they are served.
-pub(crate) async fn http(args: &Serve) -> anyhow::Result<(ServerBuilder, Http)> {
-    let file = file(args.serving.confinement.config.as_deref(), &[Path::new("")])?;
-    let http = listening(&file, args)?;
-    Ok((serving(&file, &args.serving).await?, http))
+pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
+    let http = listening(file, args)?;
+    Ok((serving(file, &args.serving).await?, http))
 }
 
 /// What clients over HTTP must show as it is configured now.
-pub(crate) fn auth(args: &Serve) -> anyhow::Result<Auth> {
-    let file = file(args.serving.confinement.config.as_deref(), &[Path::new("")])?;
-    Ok(authentication(&file, args)?.0)
+pub(crate) fn auth(line: &CommandLine) -> anyhow::Result<Auth> {
+    let file = File::find(line)?;
+    match line.with(&settings(&file))?.command {
+        Command::Serve(args) => Ok(authentication(&file, &args)?.0),
+        _ => bail!("read the command line: it is another"),
+    }
 }
 
 async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder> {
@@ -97,10 +108,10 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
     let probes = probes()?;
     let mut limits = limits(&options.limits);
     limits.keep = DEFAULT_KEEP;
-    let running = running_by(file, &options.confinement, limits, &probes).await?;
+    let running = running(file, &options.confinement, limits, &probes).await?;
     let server = with_tasks(server(options.roots.all(), &options.scanning, running));
     let server = enabled(server, &options.enabling, file)?;
-    let mut server = sources::add(server, file, &probes)
+    let mut server = sources::add(server, file, Some(&probes))
         .await?
         .watch(!options.no_watch)
         .page_size(options.page_size)
@@ -156,6 +167,9 @@ fn enabled(
         server
     };
     if !is_wanted(BuiltIn::RunCommand) {
+        if enabling.workdir.is_some() {
+            bail!("use `--workdir`: it is for `run_command`, which is not enabled");
+        }
         return Ok(server);
     }
     Ok(server.run_command(run_command::run_command(file, enabling)?))
@@ -195,46 +209,30 @@ pub(crate) struct Running {
 
 /// How scripts are run, as the configuration and the flags say.
 pub(crate) async fn running(
-    flags: &Confinement,
-    here: &[&Path],
-    limits: Limits,
-    executor: &Executor,
-) -> anyhow::Result<Running> {
-    let file = file(flags.config.as_deref(), here)?;
-    running_by(&file, flags, limits, executor).await
-}
-
-async fn running_by(
     file: &File,
     flags: &Confinement,
     limits: Limits,
     executor: &Executor,
 ) -> anyhow::Result<Running> {
     Ok(Running {
-        policy: policy::policy(file, flags, limits, executor).await?,
+        policy: policy::policy(file, flags, limits, Some(executor)).await?,
         interpreters: interpreters::interpreters(file)?,
     })
 }
 
 /// The audit log of commands that answer others and end.
-pub(crate) fn audit(config: Option<&Path>) -> anyhow::Result<Option<Audit>> {
-    audit::audit(&file(config, &[Path::new("")])?)
+pub(crate) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
+    audit::audit(file)
 }
 
 /// Where the audit log is.
-pub(crate) fn audit_log(config: Option<&Path>) -> anyhow::Result<PathBuf> {
-    audit::path(&file(config, &[Path::new("")])?)
+pub(crate) fn audit_log(file: &File) -> anyhow::Result<PathBuf> {
+    audit::path(file)
 }
 
-/// What runs the scripts that are no programs, as the configuration says that is found without flags.
-pub(crate) fn interpreters() -> anyhow::Result<Interpreters> {
-    interpreters::interpreters(&file(None, &[Path::new("")])?)
-}
-
-/// The configuration that is named, or the first of those in the directories `here` and in the user's own.
-fn file(explicit: Option<&Path>, here: &[&Path]) -> anyhow::Result<File> {
-    let own = directories::config();
-    File::find(explicit, here.iter().copied().chain(own.as_deref()))
+/// What runs the scripts that are no programs.
+pub(crate) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
+    interpreters::interpreters(file)
 }
 
 /// The secret in `file`, byte for byte.
@@ -254,7 +252,7 @@ fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
 /// The limits of one run.
 pub(crate) fn limits(options: &RunLimits) -> Limits {
     let mut limits = Limits::default();
-    limits.wall = options.timeout.map_or(limits.wall, Duration::from_secs);
+    limits.wall = options.timeout.unwrap_or(limits.wall);
     limits
 }
 

@@ -19,11 +19,13 @@ pub(crate) fn token() -> anyhow::Result<PathBuf> {
     Ok(state()?.join("agent-token"))
 }
 
-/// What the user has set: the configuration. `$XDG_CONFIG_HOME/mcpd`.
-pub(crate) fn config() -> Option<PathBuf> {
-    etcetera::choose_base_strategy()
-        .ok()
-        .map(|base| base.config_dir().join("mcpd"))
+/// Where a configuration may be: what the user has set, `$XDG_CONFIG_HOME/mcpd`, and then what holds for the system,
+/// `/etc/mcpd`.
+pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
+    let own = etcetera::choose_base_strategy().ok();
+    let own = own.map(|base| base.config_dir().join("mcpd"));
+    own.into_iter()
+        .chain(cfg!(unix).then(|| PathBuf::from("/etc/mcpd")))
 }
 
 /// What can be done without: the database. Without a home directory nothing is remembered.

@@ -24,27 +24,33 @@ mod token;
 
 use std::process;
 
+use args::CommandLine;
 use exit_code::ExitCode;
 
 fn main() -> process::ExitCode {
     if mcpd_exec::run_watchdog() {
         return ExitCode::Success.into();
     }
-    let code = match args::parse(std::env::args_os()) {
-        Ok(args) => command::run(args).unwrap_or_else(|error| {
-            output::error(&format!("failed to {error:#}"));
-            ExitCode::Failure
-        }),
-        Err(error) => {
-            // Help and version are errors to the parser, but not to us. Nobody is left to be told
-            // if printing fails.
-            error.print().ok();
-            if error.use_stderr() {
+    let code = CommandLine::read(std::env::args_os())
+        .map_err(anyhow::Error::from)
+        .and_then(|line| command::run(&line))
+        .unwrap_or_else(|error| match error.downcast::<clap::Error>() {
+            Ok(usage) => explain(&usage),
+            Err(error) => {
+                output::error(&format!("failed to {error:#}"));
                 ExitCode::Failure
-            } else {
-                ExitCode::Success
             }
-        }
-    };
+        });
     code.into()
+}
+
+/// Help and version are errors to the parser, but not to us.
+fn explain(usage: &clap::Error) -> ExitCode {
+    // Nobody is left to be told if printing fails.
+    usage.print().ok();
+    if usage.use_stderr() {
+        ExitCode::Failure
+    } else {
+        ExitCode::Success
+    }
 }

@@ -13,6 +13,7 @@ use mcpd_server::audit::{self, Line, Records, Verified};
 use serde_json::{Value, json};
 
 use crate::args::{Audit, AuditAction, AuditGrep, AuditTail};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
@@ -23,10 +24,10 @@ const LOOK: Duration = Duration::from_millis(200);
 const SHOWN: usize = 200;
 
 /// Carries out what is asked for.
-pub(crate) fn run(args: Audit) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(args: Audit, configuration: &File) -> anyhow::Result<ExitCode> {
     let log = match args.file {
         Some(file) => file,
-        None => config::audit_log(args.config.as_deref())?,
+        None => config::audit_log(configuration)?,
     };
     let done = match args.action {
         AuditAction::Verify { hash, json } => verify(&log, hash.as_deref(), json),

@@ -15,11 +15,12 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, with_server};
 use crate::args::{Call, CallOutput, Logging};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
 /// Calls the tool and prints its answer.
-pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
         Some(json) => whole(json)?,
         None => pairs(&args.arguments)?,
@@ -28,6 +29,7 @@ pub(crate) async fn run(args: Call, logging: &Logging) -> anyhow::Result<ExitCod
     let tool = &args.tool;
     let limits = config::limits(&args.limits);
     let server = config::asked(
+        file,
         [&tool.directory],
         &args.enabling,
         &tool.scanning,

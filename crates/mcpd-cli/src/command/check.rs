@@ -13,13 +13,14 @@ use mcpd_server::catalog::scan::Scanner;
 use super::with_server;
 use crate::args::{Check, CheckFormat, Client, Confinement};
 use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::render::{self, Finding};
 use crate::signals::Termination;
 use crate::{config, output, rules};
 
 /// Asks every script, and says what is wrong or what clients make of them; or explains rules, and asks none.
-pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if let Some(code) = &args.explain {
         explain(code)?;
         return Ok(ExitCode::Success);
@@ -27,10 +28,10 @@ pub(crate) async fn run(args: Check) -> anyhow::Result<ExitCode> {
     if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
         bail!("show what clients make of the tools: `--as` has the formats human and json only");
     }
-    let Some(catalog) = examine(&args.paths, &args.confinement).await? else {
+    let Some(catalog) = examine(&args.paths, &args.confinement, file).await? else {
         return Ok(ExitCode::Interrupted);
     };
-    let Some(sources) = config::elsewhere(&args.confinement).await? else {
+    let Some(sources) = config::elsewhere(&args.confinement, file).await? else {
         return judge(&catalog, &args);
     };
     with_server(sources, async |server| {
@@ -62,14 +63,14 @@ fn judge(catalog: &Catalog, args: &Check) -> anyhow::Result<ExitCode> {
 pub(super) async fn examine(
     paths: &[PathBuf],
     confinement: &Confinement,
+    file: &File,
 ) -> anyhow::Result<Option<Catalog>> {
     let roots = paths
         .iter()
         .map(|path| canonical(path))
         .collect::<Result<_, _>>()?;
     let executor = config::executor(None, None)?;
-    let here = [Path::new("")];
-    let running = config::running(confinement, &here, Limits::default(), &executor).await?;
+    let running = config::running(file, confinement, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what the database knows was true on a machine that may have changed since.
     let mut scanner = Scanner::new(executor, running.policy, running.interpreters, roots);

@@ -6,13 +6,14 @@ use serde_json::{Value, json};
 
 use super::check::examine;
 use crate::args::{Compile, CompileFormat};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render::{self, Finding};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
-pub(crate) async fn run(args: Compile) -> anyhow::Result<ExitCode> {
-    let Some(catalog) = examine(&args.files, &args.confinement).await? else {
+pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {
+    let Some(catalog) = examine(&args.files, &args.confinement, file).await? else {
         return Ok(ExitCode::Interrupted);
     };
     let findings = Finding::all(&catalog);

@@ -1,12 +1,64 @@
-//! `mcpd config`: what can be configured.
+//! `mcpd config`: what is configured, what can be, and what is wrong with it.
 
-use crate::args::{Config, ConfigAction};
+use std::path::PathBuf;
+
+use crate::args::{CommandLine, Config, ConfigAction, ConfigShow};
+use crate::config::{self, Fault, File};
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::output;
 
-pub(crate) fn run(args: &Config) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Config, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
     match args.action {
-        ConfigAction::Schema => output::write_json(&config::schema())?,
+        ConfigAction::Check { files, json } => check(&files, line, json).await,
+        ConfigAction::Show(options) => show(&options, line, file),
+        ConfigAction::Schema => {
+            output::write_json(&config::schema())?;
+            Ok(ExitCode::Success)
+        }
     }
+}
+
+/// Prints what is wrong with the files, or with the one that is read without any.
+async fn check(files: &[PathBuf], line: &CommandLine, json: bool) -> anyhow::Result<ExitCode> {
+    let read: Vec<_> = match files {
+        [] => vec![File::find(line)],
+        files => files.iter().map(|path| File::read(path)).collect(),
+    };
+    let mut faults = Vec::new();
+    for file in read {
+        match file {
+            Ok(file) => faults.extend(config::faults(&file).await),
+            Err(error) => faults.push(error),
+        }
+    }
+    let faults: Vec<_> = faults.into_iter().map(Fault::from).collect();
+    if json {
+        output::write_json(&faults)?;
+    } else {
+        let lines = faults.iter().map(|fault| format!("{fault}\n"));
+        output::write_text(&lines.collect::<String>())?;
+    }
+    Ok(match faults[..] {
+        [] => ExitCode::Success,
+        _ => ExitCode::Failure,
+    })
+}
+
+/// Prints what holds.
+fn show(options: &ConfigShow, line: &CommandLine, file: &File) -> anyhow::Result<ExitCode> {
+    let effective = config::effective(line, file)?;
+    if options.json {
+        output::write_json(&effective)?;
+        return Ok(ExitCode::Success);
+    }
+    let mut text = String::new();
+    for entry in &effective {
+        text += &format!("{} = {}", entry.key, entry.value);
+        if options.origin {
+            text += &format!("  # {}", entry.origin);
+        }
+        text.push('\n');
+    }
+    output::write_text(&text)?;
     Ok(ExitCode::Success)
 }

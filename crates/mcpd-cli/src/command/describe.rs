@@ -8,15 +8,17 @@ use serde_json::Value;
 
 use super::{find_tool, with_server};
 use crate::args::Describe;
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
 /// Describes the tool.
-pub(crate) async fn run(args: Describe) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let limits = Limits::default();
     with_server(
         config::asked(
+            file,
             [&tool.directory],
             &args.enabling,
             &tool.scanning,

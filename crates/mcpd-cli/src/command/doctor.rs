@@ -11,12 +11,13 @@ use mcpd_exec::{
 use serde::Serialize;
 
 use crate::args::Doctor;
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
-pub(crate) async fn run(options: Doctor) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
     let executor = config::executor(None, None)?;
     let program = env::current_exe().context("find the program that is running")?;
     let mut levels = Vec::new();
@@ -27,7 +28,7 @@ pub(crate) async fn run(options: Doctor) -> anyhow::Result<ExitCode> {
         system: system(),
         levels,
         control_group: mcpd_exec::control_group(),
-        interpreters: interpreters(&executor).await?,
+        interpreters: interpreters(file, &executor).await?,
     };
     if options.json {
         output::write_json(&report)?;
@@ -94,8 +95,8 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
 }
 
 /// Looks for what runs the scripts that are no programs.
-async fn interpreters(executor: &Executor) -> anyhow::Result<Vec<Language>> {
-    let interpreters = config::interpreters()?;
+async fn interpreters(file: &File, executor: &Executor) -> anyhow::Result<Vec<Language>> {
+    let interpreters = config::interpreters(file)?;
     let mut languages = Vec::new();
     for extension in interpreters.extensions() {
         let (program, missing) = match interpreters.find(extension, executor).await {

@@ -11,19 +11,27 @@ use serde_json::value::RawValue;
 
 use super::{call, with_server};
 use crate::args::{Enabling, Endpoint, Logging};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
 /// Answers the request.
-pub(crate) async fn run(args: Endpoint, logging: &Logging) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(
+    args: Endpoint,
+    logging: &Logging,
+    file: &File,
+) -> anyhow::Result<ExitCode> {
     let answered = match request() {
-        Ok(request) => serve(args, logging, request).await,
+        Ok(request) => serve(args, logging, file, request).await,
         Err(fault) => return print(Err(fault)),
     };
-    answered.or_else(|error| {
-        let message = format!("failed to {error:#}");
-        print(Err(Fault::new(Category::Fatal, message)))
-    })
+    answered.or_else(|error| refuse(&error))
+}
+
+/// Answers that nothing can be answered.
+pub(crate) fn refuse(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
+    let message = format!("failed to {error:#}");
+    print(Err(Fault::new(Category::Fatal, message)))
 }
 
 /// The request on stdin, checked before anything is started for it.
@@ -33,9 +41,15 @@ fn request() -> Result<Request, Fault> {
     Request::read(&text)
 }
 
-async fn serve(args: Endpoint, logging: &Logging, request: Request) -> anyhow::Result<ExitCode> {
+async fn serve(
+    args: Endpoint,
+    logging: &Logging,
+    file: &File,
+    request: Request,
+) -> anyhow::Result<ExitCode> {
     let limits = config::limits(&args.limits);
     let mut server = config::asked(
+        file,
         args.roots.all(),
         &Enabling::default(),
         &args.scanning,
@@ -43,7 +57,7 @@ async fn serve(args: Endpoint, logging: &Logging, request: Request) -> anyhow::R
         limits,
     )
     .await?;
-    if let Some(audit) = config::audit(args.confinement.config.as_deref())? {
+    if let Some(audit) = config::audit(file)? {
         server = server.audit(audit);
     }
     with_server(server, async |server| {

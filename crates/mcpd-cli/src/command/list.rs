@@ -5,14 +5,16 @@ use mcpd_protocol::Tool;
 
 use super::with_server;
 use crate::args::List;
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output, render};
 
 /// Lists what is served, and says if that is not all.
-pub(crate) async fn run(args: List) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
     with_server(
         config::asked(
+            file,
             args.roots.all(),
             &args.enabling,
             &args.scanning,

@@ -11,8 +11,8 @@ use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Auth};
 use tokio::net::TcpListener;
 
-use crate::args::{LogFormat, Logging, Serve};
-use crate::config::{self, Http};
+use crate::args::{CommandLine, LogFormat, Logging, Serve};
+use crate::config::{self, File, Http};
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::output;
@@ -21,8 +21,13 @@ use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 
 /// Serves until the system asks mcpd to end.
-pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitCode> {
-    let (server, config) = config::http(args).await?;
+pub(crate) async fn run(
+    args: &Serve,
+    logging: &Logging,
+    line: &CommandLine,
+    file: &File,
+) -> anyhow::Result<ExitCode> {
+    let (server, config) = config::http(args, file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let listener = listen(&config).await?;
@@ -42,7 +47,7 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
         }
         announce(&server, &url, config.token_file.as_ref(), logging);
         service::tell(State::Ready);
-        follow(reload, args, &auth).await
+        follow(reload, line, &auth).await
     };
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
@@ -59,11 +64,11 @@ pub(crate) async fn run(args: &Serve, logging: &Logging) -> anyhow::Result<ExitC
 }
 
 /// Reads the configuration again whenever that is asked for. One that is wrong changes nothing.
-async fn follow(mut reload: Reload, args: &Serve, auth: &Auth) -> Infallible {
+async fn follow(mut reload: Reload, line: &CommandLine, auth: &Auth) -> Infallible {
     loop {
         reload.requested().await;
         service::tell(State::Reloading);
-        match config::auth(args) {
+        match config::auth(line) {
             Ok(new) => {
                 auth.replace(&new);
                 tracing::info!("read who may come in again");

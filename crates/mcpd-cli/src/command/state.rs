@@ -7,15 +7,17 @@ use mcpd_protocol::{
 
 use super::{find_tool, with_server};
 use crate::args::{Enabling, State};
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
 /// Reads the state and prints it.
-pub(crate) async fn run(args: State) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let limits = Limits::default();
     with_server(
         config::asked(
+            file,
             [&tool.directory],
             &Enabling::default(),
             &tool.scanning,

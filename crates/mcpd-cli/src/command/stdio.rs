@@ -7,14 +7,15 @@ use mcpd_server::transport::stdio::{self, Options};
 
 use crate::args::Stdio;
 use crate::config;
+use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
 
 /// Serves until the client hangs up or the system asks mcpd to end.
-pub(crate) async fn run(args: Stdio) -> anyhow::Result<ExitCode> {
+pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
-    let (server, principal) = config::stdio(&args.serving).await?;
+    let (server, principal) = config::stdio(&args.serving, file).await?;
     let server = server.start()?;
     let mut options = Options::default();
     options.principal = principal;

@@ -13,7 +13,7 @@ use crate::{directories, output, token};
 /// Makes a token, or another in place of the one there is.
 pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
     match &args.action {
-        TokenAction::Rotate { token_file } => {
+        TokenAction::Rotate { token_file, .. } => {
             let file = match token_file {
                 Some(file) => file.clone(),
                 None => directories::token()?,

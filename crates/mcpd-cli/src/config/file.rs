@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::faults::Misplaced;
 use super::tables::Tables;
 use super::value::Spanned;
+use crate::args::CommandLine;
 use crate::kit::Commands;
-use crate::suggest;
+use crate::{directories, suggest};
 
 /// The name of the file where it is looked for.
 const NAME: &str = "mcpd.toml";
 
 /// The file, with what it takes to point into it.
 #[derive(Debug, Default)]
-pub(super) struct File {
+pub(crate) struct File {
     path: PathBuf,
     /// Where it is, as an absolute path.
     directory: PathBuf,
@@ -25,26 +27,32 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Reads the file that is meant: `explicit`, or else the first there is of those in the directories. Without
-    /// any of them nothing is configured.
+    /// Reads the file that is named, or else the first there is of those of the project, the user and the system.
+    /// Without any of them nothing is configured.
     ///
     /// # Errors
     ///
     /// It can't be read or has something in it that nobody knows.
-    pub(super) fn find<'a>(
-        explicit: Option<&Path>,
-        directories: impl IntoIterator<Item = &'a Path>,
-    ) -> anyhow::Result<Self> {
-        if let Some(path) = explicit {
+    pub(crate) fn find(line: &CommandLine) -> anyhow::Result<Self> {
+        if let Some(path) = line.configuration() {
             return Self::read(path);
         }
-        let mut places = directories.into_iter().map(|place| place.join(NAME));
+        // A client chooses where `mcpd stdio` runs, often a directory whose content others have written: no place to
+        // take a configuration from.
+        let project = (line.command() != "stdio").then(PathBuf::new);
+        let places = project.into_iter().chain(directories::configurations());
         places
+            .map(|place| place.join(NAME))
             .find(|path| path.exists())
             .map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
     }
 
-    fn read(path: &Path) -> anyhow::Result<Self> {
+    /// Reads this file.
+    ///
+    /// # Errors
+    ///
+    /// As of [`find`](Self::find).
+    pub(crate) fn read(path: &Path) -> anyhow::Result<Self> {
         let named = || format!("read the configuration `{}`", path.display());
         let absolute = std::path::absolute(path).with_context(named)?;
         let mut file = Self {
@@ -59,14 +67,13 @@ impl File {
             let what = key.unwrap_or_default() + &words(error.message());
             file.error(span, &what)
         })?;
-        tracing::info!(file = %file.path.display(), "read the configuration");
         Ok(file)
     }
 
     /// Something that is wrong at a place.
     pub(super) fn error(&self, span: Range<usize>, what: &str) -> anyhow::Error {
         let before = self.text.get(..span.start).unwrap_or_default();
-        let line = before.matches('\n').count() + 1;
+        let line = self.line(span.start);
         let start = before.rfind('\n').map_or(0, |newline| newline + 1);
         let column = before[start..].chars().count() + 1;
         let end = self.text[start..]
@@ -76,8 +83,24 @@ impl File {
         let table = table
             .map(|table| format!("in {table}: "))
             .unwrap_or_default();
-        let path = self.path.display();
-        anyhow::anyhow!("use the configuration: {path}:{line}:{column}: {table}{what}")
+        Misplaced {
+            file: self.path.clone(),
+            line,
+            column,
+            message: format!("{table}{what}"),
+        }
+        .into()
+    }
+
+    /// The line of a place, from 1 on.
+    pub(super) fn line(&self, place: usize) -> usize {
+        let before = self.text.get(..place).unwrap_or_default();
+        before.matches('\n').count() + 1
+    }
+
+    /// What is written in it.
+    pub(super) fn text(&self) -> &str {
+        &self.text
     }
 
     /// The key whose value is at a place.
@@ -115,7 +138,12 @@ impl File {
         })
     }
 
-    /// Where the file is.
+    /// Where it was found, if it was.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        (!self.text.is_empty()).then_some(&self.path)
+    }
+
+    /// The directory it is in.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }

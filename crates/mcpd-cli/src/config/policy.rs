@@ -6,7 +6,7 @@ use std::env;
 use std::fs;
 use std::ops::Range;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::{Executor, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
@@ -18,7 +18,8 @@ use super::value::{Source, Spanned};
 use crate::args::Confinement;
 use crate::program;
 
-/// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`.
+/// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`, or not at all
+/// without one.
 ///
 /// # Errors
 ///
@@ -27,11 +28,11 @@ pub(super) async fn policy(
     file: &File,
     flags: &Confinement,
     limits: Limits,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<Policy> {
     let profiles = profiles(file)?;
     let mut policy = Policy::default()
-        .floor(floor(&profiles, flags)?)
+        .floor(floor(file, &profiles, flags)?)
         .limits(limits)
         .environment(environment(file)?);
     for tool in &file.tables.tool {
@@ -113,12 +114,21 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
 }
 
 /// What holds for every script, as the flags say.
-fn floor(profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
+fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
     let Some(name) = &flags.sandbox else {
+        if flags.no_network || !flags.allow_write.is_empty() {
+            bail!("confine scripts: `--allow-write` and `--no-network` need a `--sandbox`");
+        }
         return Ok(Profile::default());
     };
     let Some(floor) = profiles.get(name) else {
-        bail!("use the sandbox `{name}`: {}", unknown(name, profiles));
+        let what = unknown(name, profiles);
+        return Err(match &file.tables.floor {
+            Some(written) if written.get_ref() == name => {
+                file.error(written.span(), &format!("`floor = \"{name}\"`: {what}"))
+            }
+            _ => anyhow!("use the sandbox `{name}`: {what}"),
+        });
     };
     let mut floor = floor.clone();
     if floor.sandbox.level == mcpd_exec::Level::None
@@ -201,7 +211,7 @@ async fn rule(
     file: &File,
     table: &ToolTable,
     profiles: &Profiles,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<Rule> {
     let pattern = &table.pattern;
     let wrong = |error| file.error(pattern.span(), &format!("`match`: failed to {error}"));
@@ -235,7 +245,7 @@ async fn rule(
 pub(super) async fn variables<'a>(
     file: &File,
     table: &'a Variables,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<Vec<(&'a str, String)>> {
     let mut variables = Vec::with_capacity(table.len());
     for (name, source) in table {
@@ -251,7 +261,7 @@ pub(super) async fn value(
     file: &File,
     name: &str,
     source: &Spanned<Source>,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<String> {
     let value = match source.get_ref() {
         Source::Literal(text) => Ok(text.clone()),
@@ -290,7 +300,14 @@ fn at(file: &File, span: Range<usize>, name: &str, what: &str) -> anyhow::Error 
 }
 
 /// What a program prints. What it says on stderr is not repeated: nobody knows what that is.
-async fn printed(file: &File, words: &[String], executor: &Executor) -> Result<String, String> {
+async fn printed(
+    file: &File,
+    words: &[String],
+    executor: Option<&Executor>,
+) -> Result<String, String> {
+    let Some(executor) = executor else {
+        return Ok(String::new());
+    };
     let outcome = program::run(words, file.directory(), executor).await?;
     let whole = outcome.stdout.whole();
     let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());

@@ -42,6 +42,9 @@ impl Transform for Tidy {
                 schema.ensure_object().extend(one);
             }
         }
+        if schema.get("default").is_some_and(Value::is_null) {
+            schema.remove("default");
+        }
         let is_size = |format: &Value| {
             format
                 .as_str()

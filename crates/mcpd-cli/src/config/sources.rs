@@ -16,7 +16,8 @@ use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";
 
-/// Adds all sources to `server`. Programs that print secrets are run with `executor`.
+/// Adds all sources to `server`. Programs that print secrets are run with `executor`, or not at all
+/// without one.
 ///
 /// # Errors
 ///
@@ -24,7 +25,7 @@ const ENDPOINT: &str = "MCP_ENDPOINT";
 pub(super) async fn add(
     mut server: ServerBuilder,
     file: &File,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<ServerBuilder> {
     if !are_there(file)? {
         return Ok(server);
@@ -67,7 +68,7 @@ fn endpoint_of_variable(line: &str) -> anyhow::Result<Endpoint> {
 async fn endpoint_of_table(
     file: &File,
     table: &EndpointTable,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<Endpoint> {
     let command = table.command.get_ref();
     if command.is_empty() {

@@ -9,12 +9,59 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::value::{Amount, Seconds, Source, Spanned};
+use crate::args::{BuiltIn, LogFormat, ToolNames};
 
 /// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "mcpd.toml")]
 pub(super) struct Tables {
+    /// Directories with scripts; of two with one name, the first directory's is served.
+    pub(super) roots: Option<Vec<PathBuf>>,
+    /// Tools that mcpd brings along.
+    pub(super) enable: Option<Vec<BuiltIn>>,
+    /// Whether scripts that have not changed are not asked again for their descriptions.
+    #[schemars(extend("default" = true))]
+    pub(super) cache: Option<bool>,
+    /// Whether changes of the directories are followed.
+    #[schemars(extend("default" = true))]
+    pub(super) watch: Option<bool>,
+    /// How lists spell the tool `math/add`; without it as the face of mcpd demands.
+    pub(super) tool_names: Option<ToolNames>,
+    /// How many entries a list gives at a time.
+    #[schemars(extend("default" = mcpd_server::DEFAULT_PAGE_SIZE))]
+    pub(super) page_size: Option<NonZeroUsize>,
+    /// The longest message that is read.
+    #[schemars(extend("default" = "16 MiB"))]
+    pub(super) max_message: Option<Amount>,
+    /// How many scripts run at a time; 4 for each core without it.
+    pub(super) concurrency: Option<NonZeroUsize>,
+    /// How long a script may run, in seconds.
+    #[schemars(extend("default" = 60))]
+    pub(super) timeout: Option<Seconds>,
+    /// The sandbox that confines every script at least so far, as `--sandbox` does.
+    #[schemars(extend("default" = "none"))]
+    pub(super) floor: Option<Spanned<String>>,
+    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs.
+    pub(super) cgroup: Option<PathBuf>,
+    /// A file with a secret of at least 32 bytes, which seals the state that clients carry for scripts; the same for
+    /// all servers that a client may reach.
+    pub(super) state_key_file: Option<PathBuf>,
+    /// Whether clients over HTTP must show who they are.
+    #[schemars(extend("default" = true))]
+    pub(super) auth: Option<bool>,
+    /// The file of the token, made if it is missing; `agent-token` in the state directory without it.
+    pub(super) token_file: Option<PathBuf>,
+    /// Names that clients may reach the server under, besides localhost and the address it listens on.
+    pub(super) allow_hosts: Option<Vec<String>>,
+    /// Web origins that may call, such as `https://app.example`.
+    pub(super) allow_origins: Option<Vec<String>>,
+    /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
+    #[schemars(extend("default" = false))]
+    pub(super) http_sse: Option<bool>,
+    /// What mcpd says of its own doings, on stderr.
+    #[serde(default)]
+    pub(super) log: LogTable,
     /// The environment that all scripts start from.
     #[serde(default)]
     pub(super) env: EnvTable,
@@ -55,7 +102,20 @@ pub(super) struct Tables {
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+pub(super) struct LogTable {
+    /// The form of the log.
+    #[schemars(extend("default" = "text"))]
+    pub(super) format: Option<LogFormat>,
+    /// Which messages are logged, such as `warn` or `mcpd_server=debug`.
+    pub(super) filter: Option<String>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(super) struct KitTable {
+    /// Whether the tools kit/show, kit/hide and kit/state are served, and the resources of a Script Kit.
+    #[schemars(extend("default" = false))]
+    pub(super) serve: Option<bool>,
     /// The program that shows the window, and its arguments.
     pub(super) show: Option<Spanned<Vec<String>>>,
     /// The program that hides it, and its arguments.

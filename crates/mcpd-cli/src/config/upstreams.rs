@@ -11,7 +11,8 @@ use super::policy;
 use super::tables::UpstreamTable;
 use super::value::Spanned;
 
-/// Adds all of them to `server`. Programs that print secrets are run with `executor`.
+/// Adds all of them to `server`. Programs that print secrets are run with `executor`, or not at all
+/// without one.
 ///
 /// # Errors
 ///
@@ -19,7 +20,7 @@ use super::value::Spanned;
 pub(super) async fn add(
     mut server: ServerBuilder,
     file: &File,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> Result<ServerBuilder> {
     for table in &file.tables.upstream {
         server = server.source(upstream(file, table, executor).await?);
@@ -28,7 +29,11 @@ pub(super) async fn add(
 }
 
 /// The server that a table describes.
-async fn upstream(file: &File, table: &UpstreamTable, executor: &Executor) -> Result<Upstream> {
+async fn upstream(
+    file: &File,
+    table: &UpstreamTable,
+    executor: Option<&Executor>,
+) -> Result<Upstream> {
     check_path(file, "name", &table.name)?;
     let name = table.name.get_ref();
     let mut upstream = match (&table.command, &table.url) {
@@ -68,7 +73,7 @@ async fn program(
     file: &File,
     table: &UpstreamTable,
     command: &Spanned<Vec<String>>,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> Result<Program> {
     let wrong = |what: &str| Err(file.error(command.span(), what));
     if table.token.is_some() || !table.headers.is_empty() {
@@ -97,7 +102,7 @@ async fn address(
     file: &File,
     table: &UpstreamTable,
     url: &Spanned<String>,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> Result<Address> {
     if !table.env.is_empty() {
         let what = "`env` is for servers that are started by `command`";

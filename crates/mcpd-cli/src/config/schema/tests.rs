@@ -68,9 +68,11 @@ fn the_schema_and_the_program_agree() {
     check(&secret("{ command = [] }"), false);
 }
 
-/// The tables there are, each with the schemas of its keys: `tool` is `[[tool]]`, and `sandbox` is `[sandbox.NAME]`.
+/// The tables there are, each with the schemas of its keys: `tool` is `[[tool]]`, `sandbox` is `[sandbox.NAME]`, and
+/// what is above all tables has no name.
 fn tables(schema: &Value) -> BTreeMap<String, Map<String, Value>> {
     let mut tables = BTreeMap::new();
+    let mut settings = Map::new();
     for (name, value) in schema["properties"].as_object().unwrap() {
         let value = &value["items"]
             .as_object()
@@ -82,8 +84,11 @@ fn tables(schema: &Value) -> BTreeMap<String, Map<String, Value>> {
         };
         if let Some(keys) = table["properties"].as_object() {
             tables.insert(name.clone(), keys.clone());
+        } else if !name.eq("interpreter") {
+            settings.insert(name.clone(), table.clone());
         }
     }
+    tables.insert(String::new(), settings);
     tables
 }
 
@@ -114,12 +119,12 @@ fn keys_of_table(text: &str) -> BTreeSet<String> {
 /// A page says `<!-- keys: tool -->` before the table with the keys of `[[tool]]`.
 #[test]
 fn the_pages_have_the_keys_of_every_table() {
-    const MARK: &str = "\n<!-- keys: ";
+    const MARK: &str = "\n<!-- keys:";
     let mut documented = BTreeMap::new();
     for (page, text) in pages() {
         for part in text.split(MARK).skip(1) {
-            let (table, rest) = part.split_once(" -->").expect(&page);
-            let before = documented.insert(table.to_owned(), keys_of_table(rest));
+            let (table, rest) = part.split_once("-->").expect(&page);
+            let before = documented.insert(table.trim().to_owned(), keys_of_table(rest));
             assert!(before.is_none(), "{page} documents `{table}` again");
         }
     }

@@ -1,0 +1,181 @@
+//! The command line, read twice: first to find out which configuration is meant, then with what that says in the place
+//! of defaults. So a flag goes before its variable, and both go before the file.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+
+use super::{Args, with_command};
+use crate::config::Setting;
+
+/// One of these is needed where scripts are served.
+const ROOTS: &str = "Roots";
+
+/// What mcpd was called with.
+#[derive(Debug)]
+pub(crate) struct CommandLine {
+    words: Vec<OsString>,
+    /// The names of the command and of what follows it, such as `token rotate`.
+    command: Vec<String>,
+    /// Those of the last of them.
+    matches: ArgMatches,
+}
+
+/// Who has the word on a setting.
+#[derive(Debug)]
+pub(crate) enum Chosen {
+    /// A flag, by its name.
+    Flag(String),
+    /// A variable, by its name.
+    Variable(String),
+    /// None of them.
+    Nobody,
+}
+
+impl CommandLine {
+    /// Reads it for the first time.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it; also the text of `--help` and `--version`.
+    pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
+        let words = with_command(words.collect());
+        let definition = everywhere(Args::command(), &without_need_of_roots);
+        let (command, matches) = last_command(definition.try_get_matches_from(&words)?);
+        Ok(Self {
+            words,
+            command,
+            matches,
+        })
+    }
+
+    /// Whether the command reads a configuration.
+    pub(crate) fn is_configured(&self) -> bool {
+        self.matches.try_contains_id("config").is_ok()
+    }
+
+    /// The configuration that is named.
+    pub(crate) fn configuration(&self) -> Option<&Path> {
+        let named = self.matches.try_get_one::<PathBuf>("config").ok()?;
+        named.map(PathBuf::as_path)
+    }
+
+    /// The name of the command.
+    pub(crate) fn command(&self) -> &str {
+        &self.command[0]
+    }
+
+    /// Reads it again, with `settings` as the defaults.
+    ///
+    /// # Errors
+    ///
+    /// What is still missing.
+    pub(crate) fn with(&self, settings: &[Setting]) -> Result<Args, clap::Error> {
+        let definition = self.definition(settings);
+        Args::from_arg_matches(&definition.try_get_matches_from(&self.words)?)
+    }
+
+    /// What one of `settings` comes to, as words of the command line, and who says so.
+    ///
+    /// # Errors
+    ///
+    /// What is still missing.
+    pub(crate) fn chosen(
+        &self,
+        setting: &Setting,
+        settings: &[Setting],
+    ) -> Result<(Vec<OsString>, Chosen), clap::Error> {
+        let definition = self.definition(settings);
+        let (_, matches) = last_command(definition.clone().try_get_matches_from(&self.words)?);
+        let words = matches.try_get_raw(setting.argument).ok().flatten();
+        let words = words.into_iter().flatten().map(ToOwned::to_owned).collect();
+        let argument = argument(&definition, &self.command, setting.argument);
+        let chosen = match (matches.value_source(setting.argument), argument) {
+            (Some(ValueSource::CommandLine), Some(argument)) => Chosen::Flag(spelling(argument)),
+            (Some(ValueSource::EnvVariable), Some(argument)) => {
+                let name = argument.get_env().unwrap_or_default();
+                Chosen::Variable(name.to_string_lossy().into_owned())
+            }
+            _ => Chosen::Nobody,
+        };
+        Ok((words, chosen))
+    }
+
+    fn definition(&self, settings: &[Setting]) -> Command {
+        let mut definition = Args::command();
+        if self.command() == "config" {
+            definition = everywhere(definition, &without_need_of_roots);
+        }
+        for setting in settings {
+            let Some(words) = &setting.words else {
+                continue;
+            };
+            // These are no different from the others that it names.
+            if setting.argument == "directories" && self.is_given("root_directories") {
+                continue;
+            }
+            let set = |command| with_default(command, setting.argument, words);
+            definition = everywhere(definition, &set);
+            if ["directories", "enable"].contains(&setting.argument) {
+                definition = everywhere(definition, &without_need_of_roots);
+            }
+        }
+        definition
+    }
+
+    fn is_given(&self, argument: &str) -> bool {
+        let is_known = self.matches.try_contains_id(argument).is_ok();
+        is_known && self.matches.value_source(argument) == Some(ValueSource::CommandLine)
+    }
+}
+
+/// The names of the commands in `matches`, and the matches of the last.
+fn last_command(mut matches: ArgMatches) -> (Vec<String>, ArgMatches) {
+    let mut names = Vec::new();
+    while let Some((name, inner)) = matches.remove_subcommand() {
+        names.push(name);
+        matches = inner;
+    }
+    (names, matches)
+}
+
+/// As people write it.
+fn spelling(argument: &Arg) -> String {
+    match argument.get_long() {
+        Some(long) => format!("--{long}"),
+        None => "the command line".to_owned(),
+    }
+}
+
+fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Option<&'a Arg> {
+    let commands = command.iter().scan(definition, |outer, name| {
+        *outer = outer.find_subcommand(name)?;
+        Some(*outer)
+    });
+    let mut arguments = std::iter::once(definition)
+        .chain(commands)
+        .flat_map(Command::get_arguments);
+    arguments.find(|argument| argument.get_id() == name)
+}
+
+/// Changes a command and all below it.
+fn everywhere(command: Command, change: &impl Fn(Command) -> Command) -> Command {
+    change(command).mut_subcommands(|below| everywhere(below, change))
+}
+
+fn with_default(command: Command, argument: &str, words: &[OsString]) -> Command {
+    command.mut_args(|known| match known.get_id() == argument {
+        true => known.default_values(words),
+        false => known,
+    })
+}
+
+fn without_need_of_roots(command: Command) -> Command {
+    let has_roots = command.get_groups().any(|group| group.get_id() == ROOTS);
+    match has_roots {
+        true => command.mut_group(ROOTS, |roots| roots.required(false)),
+        false => command,
+    }
+}

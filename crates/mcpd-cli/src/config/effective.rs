@@ -1,0 +1,215 @@
+//! What holds, and who says so: for every setting, and for every key of the file and of its tables.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fmt;
+use std::ops::Range;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use serde_json::{Value, json};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::file::File;
+use super::{schema, settings};
+use crate::args::{Chosen, CommandLine};
+
+/// What stands for a secret.
+const SECRET: &str = "[secret]";
+
+/// A key and what it comes to.
+#[derive(Debug, Serialize)]
+pub(crate) struct Effective {
+    /// The whole of it, such as `tool[0].match`.
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+/// Who says so.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Origin {
+    /// A flag, by its name.
+    Flag(String),
+    /// A variable, by its name.
+    Variable(String),
+    /// A file and the line in it.
+    File(String, usize),
+    /// Nobody.
+    Default,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) | Self::Variable(name) => f.write_str(name),
+            Self::File(path, line) => write!(f, "{path}:{line}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// All that `mcpd serve` goes by and that is set or has a default.
+///
+/// # Errors
+///
+/// What is wrong with the command line.
+pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<Effective>> {
+    let schema = Schema(&schema());
+    let mut written = written(file, &schema)?;
+    let mut all = Vec::new();
+    let settings = settings(file);
+    for setting in &settings {
+        let (words, chosen) = line.chosen(setting, &settings)?;
+        let place = written.iter().position(|entry| entry.key == setting.key);
+        let in_file = place.map(|place| written.remove(place).origin);
+        let origin = match chosen {
+            Chosen::Flag(name) => Origin::Flag(name),
+            Chosen::Variable(name) => Origin::Variable(name),
+            Chosen::Nobody => in_file.unwrap_or(Origin::Default),
+        };
+        let kind = schema.of(setting.key);
+        if let Some(value) = value(&words, kind, setting.is_opposite) {
+            let key = setting.key.to_owned();
+            all.push(Effective { key, value, origin });
+        }
+    }
+    all.extend(written);
+    let known: BTreeSet<_> = all.iter().map(|entry| entry.key.clone()).collect();
+    let defaults = schema.defaults().into_iter();
+    all.extend(defaults.filter(|entry| !known.contains(&entry.key)));
+    Ok(all)
+}
+
+/// Words of the command line as what the schema wants.
+fn value(words: &[OsString], kind: &Value, is_opposite: bool) -> Option<Value> {
+    let texts: Vec<_> = words.iter().map(|word| word.to_string_lossy()).collect();
+    let [text] = &texts[..] else {
+        return (!texts.is_empty()).then(|| json!(texts));
+    };
+    Some(match kind["type"].as_str() {
+        Some("boolean") => json!((text == "true") != is_opposite),
+        Some("array") => json!([text]),
+        Some("string") => json!(text),
+        _ => text.parse().unwrap_or_else(|_| json!(text)),
+    })
+}
+
+/// The schema, with references followed.
+struct Schema<'a>(&'a Value);
+
+impl<'a> Schema<'a> {
+    /// That of a key, such as `log.filter`.
+    fn of(&self, key: &str) -> &'a Value {
+        let inner = |schema, key| self.inner(schema, key);
+        key.split('.').fold(self.0, inner)
+    }
+
+    /// That of a key in a table.
+    fn inner(&self, table: &'a Value, key: &str) -> &'a Value {
+        let table = self.followed(table);
+        match &table["properties"][key] {
+            Value::Null => self.followed(&table["additionalProperties"]),
+            property => self.followed(property),
+        }
+    }
+
+    fn followed(&self, schema: &'a Value) -> &'a Value {
+        match schema["$ref"].as_str() {
+            Some(reference) => self.0.pointer(&reference[1..]).unwrap_or(schema),
+            None => schema,
+        }
+    }
+
+    fn is_secret(&self, schema: &Value) -> bool {
+        std::ptr::eq(schema, &raw const self.0["$defs"]["Secret"])
+    }
+
+    /// The defaults of all keys that every configuration has.
+    fn defaults(&self) -> Vec<Effective> {
+        let mut defaults = Vec::new();
+        self.add_defaults("", self.0, &mut defaults);
+        defaults
+    }
+
+    fn add_defaults(&self, prefix: &str, table: &'a Value, defaults: &mut Vec<Effective>) {
+        for (key, property) in table["properties"].as_object().into_iter().flatten() {
+            let key = format!("{prefix}{key}");
+            if let Some(value) = property.get("default") {
+                let value = value.clone();
+                let origin = Origin::Default;
+                defaults.push(Effective { key, value, origin });
+            } else {
+                self.add_defaults(&format!("{key}."), self.followed(property), defaults);
+            }
+        }
+    }
+}
+
+/// What the file says, in its order.
+fn written(file: &File, schema: &Schema<'_>) -> anyhow::Result<Vec<Effective>> {
+    let table = DeTable::parse(file.text()).context("read the configuration")?;
+    let mut entries = Vec::new();
+    add_table("", table.get_ref(), schema, schema.0, &mut entries);
+    entries.sort_by_key(|(place, ..)| place.start);
+    let path = file
+        .path()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default();
+    let entry = |(place, key, value): (Range<usize>, _, _)| Effective {
+        key,
+        value,
+        origin: Origin::File(path.clone(), file.line(place.start)),
+    };
+    Ok(entries.into_iter().map(entry).collect())
+}
+
+type Entries = Vec<(Range<usize>, String, Value)>;
+
+fn add_table<'a>(
+    prefix: &str,
+    table: &DeTable<'_>,
+    schema: &Schema<'a>,
+    at: &'a Value,
+    entries: &mut Entries,
+) {
+    for (key, value) in table {
+        let inner = schema.inner(at, key.get_ref());
+        let key = format!("{prefix}{}", key.get_ref());
+        add(key, value, schema, inner, entries);
+    }
+}
+
+fn add<'a>(
+    key: String,
+    value: &Spanned<DeValue<'_>>,
+    schema: &Schema<'a>,
+    at: &'a Value,
+    entries: &mut Entries,
+) {
+    match value.get_ref() {
+        DeValue::Table(table) => add_table(&format!("{key}."), table, schema, at, entries),
+        DeValue::Array(array) if array.iter().any(|one| one.get_ref().is_table()) => {
+            let at = schema.followed(&at["items"]);
+            for (place, one) in array.iter().enumerate() {
+                add(format!("{key}[{place}]"), one, schema, at, entries);
+            }
+        }
+        _ if schema.is_secret(at) => entries.push((value.span(), key, json!(SECRET))),
+        plain => entries.push((value.span(), key, plain_value(plain))),
+    }
+}
+
+fn plain_value(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => json!(text),
+        DeValue::Boolean(is_on) => json!(is_on),
+        DeValue::Integer(number) => number.to_string().parse().unwrap_or(Value::Null),
+        DeValue::Float(number) => number.to_string().parse().unwrap_or(Value::Null),
+        DeValue::Array(array) => array.iter().map(|one| plain_value(one.get_ref())).collect(),
+        DeValue::Datetime(time) => json!(time.to_string()),
+        DeValue::Table(_) => Value::Null,
+    }
+}

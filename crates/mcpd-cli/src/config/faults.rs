@@ -1,0 +1,102 @@
+//! What is wrong with a configuration, as far as it can be told without starting anything: the first fault of each part.
+
+use std::error::Error;
+use std::fmt;
+use std::path::PathBuf;
+
+use mcpd_exec::Limits;
+use mcpd_server::Server;
+use serde::Serialize;
+
+use super::file::File;
+use super::{clients, interpreters, policy, run_command, sources};
+use crate::args::{Confinement, Enabling};
+
+/// Something that is wrong at a place of a file.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Misplaced {
+    pub(super) file: PathBuf,
+    pub(super) line: usize,
+    /// In characters.
+    pub(super) column: usize,
+    pub(super) message: String,
+}
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("use the configuration: ")?;
+        Place(self).fmt(f)
+    }
+}
+
+impl Error for Misplaced {}
+
+/// The same without what was to be done.
+struct Place<'a>(&'a Misplaced);
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misplaced {
+            file,
+            line,
+            column,
+            message,
+        } = self.0;
+        write!(f, "{}:{line}:{column}: {message}", file.display())
+    }
+}
+
+/// Something that is wrong, with its place if it has one.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+pub(crate) enum Fault {
+    At(Misplaced),
+    Anywhere { message: String },
+}
+
+impl From<anyhow::Error> for Fault {
+    fn from(error: anyhow::Error) -> Self {
+        error.downcast().map_or_else(
+            |error| Self::Anywhere {
+                message: format!("failed to {error:#}"),
+            },
+            Self::At,
+        )
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::At(misplaced) => Place(misplaced).fmt(f),
+            Self::Anywhere { message } => f.write_str(message),
+        }
+    }
+}
+
+/// All that is found. Files are read, and programs are not run.
+pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
+    let confinement = Confinement {
+        sandbox: file
+            .tables
+            .floor
+            .as_ref()
+            .map(|name| name.get_ref().clone()),
+        ..Confinement::default()
+    };
+    let policy = policy::policy(file, &confinement, Limits::default(), None).await;
+    let sources = sources::add(Server::builder(), file, None).await;
+    let found = [
+        policy.err(),
+        interpreters::interpreters(file).err(),
+        clients::tokens(file).err(),
+        clients::principal(file, clients::AGENT, None).err(),
+        sources.err(),
+        run_command::run_command(file, &Enabling::default()).err(),
+        file.kit().err(),
+    ];
+    let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
+    // Parts that make use of one sandbox find the same.
+    faults.dedup_by_key(|fault| fault.to_string());
+    faults
+}

@@ -1,0 +1,107 @@
+//! The settings that are flags, too. What the file says of one stands in for the default of its flag, so that a flag
+//! and its variable go before the file, for every one of them and without another word.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use super::file::File;
+use super::tables::LogTable;
+use crate::args::spellings;
+
+/// A setting, by its key in the file and by its argument on the command line.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The key, such as `log.filter`.
+    pub(crate) key: &'static str,
+    /// The argument, by the name of its field.
+    pub(crate) argument: &'static str,
+    /// What the file says, as words of the command line.
+    pub(crate) words: Option<Vec<OsString>>,
+    /// Whether the flag switches off what the key switches on.
+    pub(crate) is_opposite: bool,
+}
+
+impl Setting {
+    fn new(key: &'static str, argument: &'static str, words: Option<Vec<OsString>>) -> Self {
+        Self {
+            key,
+            argument,
+            words,
+            is_opposite: false,
+        }
+    }
+
+    fn opposite(key: &'static str, argument: &'static str, is_on: Option<bool>) -> Self {
+        Self {
+            is_opposite: true,
+            ..Self::new(key, argument, word(is_on.map(|is_on| !is_on)))
+        }
+    }
+}
+
+/// All settings, with what `file` says of them.
+pub(crate) fn settings(file: &File) -> Vec<Setting> {
+    let tables = &file.tables;
+    let LogTable { format, filter } = &tables.log;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| vec![file.absolute(path).into()]);
+    let paths = |paths: &Option<Vec<PathBuf>>| {
+        let absolute = |path: &PathBuf| file.absolute(path).into();
+        paths
+            .as_ref()
+            .map(|paths| paths.iter().map(absolute).collect())
+    };
+    vec![
+        Setting::new("roots", "directories", paths(&tables.roots)),
+        Setting::new("enable", "enable", tables.enable.as_deref().map(spellings)),
+        Setting::opposite("cache", "no_cache", tables.cache),
+        Setting::opposite("watch", "no_watch", tables.watch),
+        Setting::new(
+            "tool_names",
+            "tool_names",
+            tables.tool_names.map(|names| spellings(&[names])),
+        ),
+        Setting::new("page_size", "page_size", word(tables.page_size)),
+        Setting::new("max_message", "max_message", word(tables.max_message)),
+        Setting::new("concurrency", "concurrency", word(tables.concurrency)),
+        Setting::new("timeout", "timeout", word(tables.timeout)),
+        Setting::new(
+            "floor",
+            "sandbox",
+            word(tables.floor.as_ref().map(|name| name.get_ref())),
+        ),
+        Setting::new("cgroup", "cgroup", path(&tables.cgroup)),
+        Setting::new(
+            "state_key_file",
+            "state_key_file",
+            path(&tables.state_key_file),
+        ),
+        Setting::opposite("auth", "no_auth", tables.auth),
+        Setting::new("token_file", "token_file", path(&tables.token_file)),
+        Setting::new(
+            "allow_hosts",
+            "allow_host",
+            tables.allow_hosts.as_deref().map(words),
+        ),
+        Setting::new(
+            "allow_origins",
+            "allow_origin",
+            tables.allow_origins.as_deref().map(words),
+        ),
+        Setting::new("http_sse", "http_sse", word(tables.http_sse)),
+        Setting::new("kit.serve", "kit", word(tables.kit.serve)),
+        Setting::new(
+            "log.format",
+            "log_format",
+            format.map(|format| spellings(&[format])),
+        ),
+        Setting::new("log.filter", "filter", word(filter.as_ref())),
+    ]
+}
+
+fn word(value: Option<impl ToString>) -> Option<Vec<OsString>> {
+    value.map(|value| vec![value.to_string().into()])
+}
+
+fn words(values: &[String]) -> Vec<OsString> {
+    values.iter().map(OsString::from).collect()
+}
