@@ -10,12 +10,14 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use mcpd_exec::Limits;
 use mcpd_server::endpoint::Endpoint;
-use mcpd_server::transport::http::{self, Auth, Options, Token};
+use mcpd_server::transport::http::{self, Auth, Listener, Options, Token};
 use mcpd_server::{
     Access, Calls, DEFAULT_KEEP, PatternError, Policy, Principal, Quota, Rate, Server,
 };
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+#[cfg(unix)]
+use tokio::net::{UnixListener, UnixStream};
 
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -620,16 +622,29 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
     );
 }
 
+/// However a client begins, and however busy it seems: without a whole request there is no connection for long.
 #[tokio::test]
 async fn a_connection_that_says_too_little_is_closed() {
     let (_server, port) = serve().await;
-    let quiet = ["", "P", "PRI * HTTP/2.0\r\n"].map(|beginning| {
+    let settings = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
+    let ping = "\0\0\x08\x06\0\0\0\0\0--------";
+    let quiet = [
+        ("", ""),
+        ("P", ""),
+        ("PRI * HTTP/2.0\r\n", ""),
+        (settings, ""),
+        (settings, ping),
+        ("POST /mcp HTTP/1.1\r\nHost: localhost\r\n", "A: b\r\n"),
+    ];
+    let quiet = quiet.map(|(beginning, again)| {
         tokio::spawn(async move {
-            let mut stream = TcpStream::connect(("127.0.0.1", port))
-                .await
-                .expect("the server listens");
-            stream.write_all(beginning.as_bytes()).await.expect("sent");
-            stream.read_to_end(&mut Vec::new()).await.ok();
+            let mut stream = send(port, beginning).await;
+            let (mut reader, mut writer) = stream.split();
+            let mut received = Vec::new();
+            tokio::select! {
+                _ = reader.read_to_end(&mut received) => {}
+                () = repeat(&mut writer, again) => {}
+            }
         })
     });
     for quiet in quiet {
@@ -638,6 +653,37 @@ async fn a_connection_that_says_too_little_is_closed() {
             .expect("it stays open")
             .expect("no panic");
     }
+}
+
+/// Sends a text again and again, until that fails.
+async fn repeat(writer: &mut (impl AsyncWrite + Unpin), text: &str) {
+    while writer.write_all(text.as_bytes()).await.is_ok() {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_socket_of_the_file_system_is_served_beside_others() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("mcpd.sock");
+    let in_network = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = in_network.local_addr().expect("bound");
+    let in_files = UnixListener::bind(&path).expect("a free path");
+    let server = Server::builder().start().expect("starts");
+    let listener = Listener::from(in_network).and(in_files);
+    let serving = server.clone();
+    let served = tokio::spawn(async move { http::serve(&serving, listener, options()).await });
+    let health = complete("GET /health");
+    let over_network = exchange(address.port(), &health).await;
+    let mut stream = UnixStream::connect(&path).await.expect("it listens");
+    stream.write_all(health.as_bytes()).await.expect("it reads");
+    let mut over_files = String::new();
+    stream.read_to_string(&mut over_files).await.expect("text");
+    assert!(over_files.starts_with("HTTP/1.1 200"), "{over_files}");
+    assert_eq!(shown(&over_files), shown(&over_network));
+    server.shutdown().await;
+    served.await.expect("no panic").expect("it ends well");
 }
 
 #[tokio::test]

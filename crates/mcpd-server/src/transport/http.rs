@@ -2,29 +2,32 @@
 //! connections; who may come in is decided in `guard`, what a message means behind it.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
+use tokio::time::Instant;
 use tokio_io_timeout::TimeoutStream;
 
 use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
 use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
+mod activity;
 mod auth;
 mod cors;
 mod event_stream;
 mod events;
 mod guard;
 mod headers;
+mod listener;
 mod peer;
 mod post;
 mod reply;
@@ -32,22 +35,24 @@ mod router;
 mod sessions;
 mod sse;
 
+use activity::{Activity, Answering};
 pub use auth::{Auth, Token};
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
+pub use listener::Listener;
 use peer::Peer;
 use router::Router;
 
 /// Connections open at once; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 16 * 1024;
-/// How long a new connection may take to show which HTTP it speaks.
-const PREFACE: Duration = Duration::from_secs(10);
-/// How HTTP/2 begins. Any other beginning is HTTP/1.
-const HTTP2: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// How long to wait for the rest of a beginning that could be either.
-const PREFACE_PAUSE: Duration = Duration::from_millis(20);
-/// How long a request's headers may take, and how long an idle connection is kept.
-const HEADERS: Duration = Duration::from_secs(30);
+/// How long a new connection may take to show its first request.
+const FIRST: Duration = Duration::from_secs(10);
+/// How long a connection is kept on which no request is open.
+const IDLE: Duration = Duration::from_secs(30);
+/// How often a quiet HTTP/2 connection shows that it is alive.
+const PING: Duration = Duration::from_secs(15);
+/// How many requests an HTTP/2 connection may have open at once.
+const MAX_STREAMS: u32 = 256;
 /// How long connections may go on when the server stops.
 const DRAIN: Duration = Duration::from_secs(3);
 /// How long to wait when the system has no descriptor for another connection.
@@ -99,11 +104,15 @@ impl Options {
 /// # Cancel safety
 ///
 /// Dropping the future closes the listener and every connection.
-pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> Result<(), Error> {
-    let local = listener.local_addr().map_err(Error::Transport)?;
-    let router = Arc::new(Router::new(server.clone(), &options, local));
+pub async fn serve(
+    server: &Server,
+    listener: impl Into<Listener>,
+    options: Options,
+) -> Result<(), Error> {
+    let mut listener = listener.into();
+    let router = Router::new(server.clone(), &options, listener.addresses().collect());
+    let router = Arc::new(router);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
-    let graceful = GracefulShutdown::new();
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let place = Arc::clone(&places).acquire_owned();
@@ -113,12 +122,11 @@ pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> 
             accepted = async { (place.await, listener.accept().await) } => accepted,
         };
         match accepted {
-            (place, Ok((stream, address))) => {
-                let connection =
-                    connection(stream, address, Arc::clone(&router), graceful.watcher());
+            (place, Ok(peer)) => {
+                let router = Arc::clone(&router);
                 connections.spawn(async move {
                     let _place = place;
-                    connection.await;
+                    connection(peer, router).await;
                 });
             }
             (_, Err(error)) => {
@@ -129,63 +137,70 @@ pub async fn serve(server: &Server, listener: TcpListener, options: Options) -> 
         }
     }
     drop(listener);
-    if tokio::time::timeout(DRAIN, graceful.shutdown())
-        .await
-        .is_err()
-    {
+    let drained = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(DRAIN, drained).await.is_err() {
         tracing::warn!("connections that did not end in time are closed");
     }
     Ok(())
 }
 
 /// One client's connection, from its first byte to its end.
-async fn connection(
-    stream: TcpStream,
-    address: SocketAddr,
-    router: Arc<Router>,
-    watcher: hyper_util::server::graceful::Watcher,
-) {
-    // Without this, small answers wait for the other side's delayed acknowledgements.
-    if let Err(error) = stream.set_nodelay(true) {
-        tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
-    }
-    let Ok(Ok(())) = tokio::time::timeout(PREFACE, preface(&stream)).await else {
-        return;
-    };
-    let peer = Peer::new(stream, address.ip());
+async fn connection(peer: Peer, router: Arc<Router>) {
+    let activity = Activity::new(Instant::now(), FIRST);
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
-    let service = service_fn(move |request: hyper::Request<Incoming>| {
-        let (router, peer) = (Arc::clone(&router), peer.clone());
-        async move { Ok::<_, Infallible>(router.route(request, &peer).await) }
+    requests(Box::pin(stream), peer, router, activity).await;
+}
+
+/// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.
+async fn requests(
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    peer: Peer,
+    router: Arc<Router>,
+    activity: Activity,
+) {
+    let address = peer.address();
+    // One of its own, as looking at one that is shared by all connections would have them wait for each other.
+    let stopping = router.server.stopping().child_token();
+    let seen = activity.clone();
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (router, peer, open) = (Arc::clone(&router), peer.clone(), seen.begin(IDLE));
+        async move {
+            let response = router.route(request, &peer).await;
+            Ok::<_, Infallible>(response.map(|body| Answering::new(body, open)))
+        }
     });
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEADERS);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .max_concurrent_streams(256)
-        .keep_alive_interval(HEADERS);
-    let connection = builder.serve_connection(TokioIo::new(Box::pin(stream)), service);
-    if let Err(error) = watcher.watch(connection).await {
+    let builder = protocols();
+    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = async { tokio::select! { () = activity.ceased() => {}, () = stopping.cancelled() => {} } } => {
+            // What is open goes on, and a client of HTTP/2 hears that it has to connect anew for more.
+            connection.as_mut().graceful_shutdown();
+            activity.limit(DRAIN);
+            tokio::select! {
+                ended = connection => ended,
+                () = activity.ceased() => Ok(()),
+            }
+        }
+    };
+    if let Err(error) = ended {
         tracing::debug!(error, %address, "a connection ended early");
     }
 }
 
-/// Waits until it is clear which HTTP the client speaks: from there on hyper's own deadlines hold.
-async fn preface(stream: &TcpStream) -> std::io::Result<()> {
-    let mut seen = [0; HTTP2.len()];
-    loop {
-        match stream.peek(&mut seen).await? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            read if read < HTTP2.len() && HTTP2.starts_with(&seen[..read]) => {
-                // What has been seen stays there, so there is no event to wait for.
-                tokio::time::sleep(PREFACE_PAUSE).await;
-            }
-            _ => return Ok(()),
-        }
-    }
+/// HTTP/1 and HTTP/2, whichever the client begins with.
+fn protocols() -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    // How long a request may take to come, the activity of the connection says for both.
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(None);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(MAX_STREAMS)
+        .keep_alive_interval(PING);
+    builder
 }

@@ -17,7 +17,8 @@ pub(super) struct Guard {
     failures: Failures,
     hosts: Vec<String>,
     origins: Vec<String>,
-    local: IpAddr,
+    /// Where the listener is.
+    local: Vec<IpAddr>,
 }
 
 /// Why a request is turned away.
@@ -40,7 +41,7 @@ impl Refusal {
 }
 
 impl Guard {
-    pub(super) fn new(options: &super::Options, local: IpAddr) -> Self {
+    pub(super) fn new(options: &super::Options, local: Vec<IpAddr>) -> Self {
         Self {
             auth: options.auth.clone(),
             failures: Failures::default(),
@@ -129,7 +130,7 @@ impl Guard {
         match address {
             Ok(address) => {
                 address.is_loopback()
-                    || address == self.local
+                    || self.local.contains(&address)
                     || self.hosts.iter().any(|h| h == host)
             }
             Err(_) => host == "localhost" || self.hosts.iter().any(|allowed| allowed == host),
@@ -176,7 +177,7 @@ mod tests {
         )]));
         options.allowed_hosts = vec!["Tools.example".to_owned()];
         options.allowed_origins = vec!["https://app.example".to_owned()];
-        Guard::new(&options, "192.0.2.7".parse().unwrap())
+        Guard::new(&options, vec!["192.0.2.7".parse().unwrap()])
     }
 
     #[track_caller]

@@ -2,15 +2,19 @@
 //! gone. Hyper reads no further than the request it answers, so it does not see an end behind more.
 
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
+#[cfg(unix)]
+use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
+#[cfg(unix)]
+use tokio::net::UnixStream;
 
 /// How often a client that is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(500);
@@ -18,16 +22,73 @@ const LOOK: Duration = Duration::from_millis(500);
 /// The socket. All clones are one.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    stream: Arc<TcpStream>,
+    stream: Arc<Stream>,
     address: IpAddr,
+}
+
+#[derive(Debug)]
+enum Stream {
+    Tcp(TcpStream),
+    #[cfg(unix)]
+    Unix(UnixStream),
+}
+
+/// Both kinds of sockets have the same methods, but no trait for them.
+macro_rules! on {
+    ($stream:expr, $socket:ident => $call:expr) => {
+        match $stream {
+            Stream::Tcp($socket) => $call,
+            #[cfg(unix)]
+            Stream::Unix($socket) => $call,
+        }
+    };
+}
+
+impl Stream {
+    fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on!(self, socket => socket.poll_read_ready(cx))
+    }
+
+    fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        on!(self, socket => socket.poll_write_ready(cx))
+    }
+
+    fn try_read_buf(&self, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
+        on!(self, socket => socket.try_read_buf(buffer))
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        on!(self, socket => socket.try_write(bytes))
+    }
+
+    fn try_write_vectored(&self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
+        on!(self, socket => socket.try_write_vectored(slices))
+    }
+
+    async fn ready(&self, interest: Interest) -> io::Result<Ready> {
+        on!(self, socket => socket.ready(interest).await)
+    }
 }
 
 impl Peer {
     /// The socket of a client at `address`.
-    pub(super) fn new(stream: TcpStream, address: IpAddr) -> Self {
+    pub(super) fn tcp(stream: TcpStream, address: SocketAddr) -> Self {
+        // Without this, small answers wait for the other side's delayed acknowledgements.
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
+        }
         Self {
-            stream: Arc::new(stream),
-            address,
+            stream: Arc::new(Stream::Tcp(stream)),
+            address: address.ip(),
+        }
+    }
+
+    /// The socket of a client that has found this server in the file system, so on this machine.
+    #[cfg(unix)]
+    pub(super) fn unix(stream: UnixStream) -> Self {
+        Self {
+            stream: Arc::new(Stream::Unix(stream)),
+            address: Ipv4Addr::LOCALHOST.into(),
         }
     }
 
@@ -55,7 +116,7 @@ impl Peer {
     fn poll_write_with(
         &self,
         cx: &mut Context<'_>,
-        mut write: impl FnMut(&TcpStream) -> io::Result<usize>,
+        mut write: impl FnMut(&Stream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.stream.poll_write_ready(cx))?;

@@ -1,6 +1,6 @@
 //! Which path and verb leads where. The guard stands before all of them.
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -41,14 +41,14 @@ pub(super) struct Router {
 }
 
 impl Router {
-    pub(super) fn new(server: Server, options: &Options, local: SocketAddr) -> Self {
+    pub(super) fn new(server: Server, options: &Options, local: Vec<IpAddr>) -> Self {
         Self {
             server,
             sessions: Sessions::default(),
             max_message: options.max_message,
             write_timeout: options.write_timeout,
             streams: options.http_sse.then(Streams::default),
-            guard: Guard::new(options, local.ip()),
+            guard: Guard::new(options, local),
             names: options.names,
         }
     }
