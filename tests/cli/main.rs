@@ -18,6 +18,7 @@ mod list;
 mod run_command;
 mod serve;
 mod service;
+mod sockets;
 mod sources;
 mod state;
 mod stdio;

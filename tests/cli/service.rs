@@ -1,8 +1,9 @@
 //! What `mcpd serve` tells a service manager, and the socket it takes from one.
 
+use std::fs;
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;
-use std::os::unix::net::UnixDatagram;
+use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -72,6 +73,15 @@ fn the_manager_hears_how_it_is() {
     assert!(service.0.wait().unwrap().success());
 }
 
+/// mcpd without a token, and a socket for it as systemd passes one.
+fn passing(sandbox: &Sandbox, socket: impl Into<OwnedFd>) -> Command {
+    let mut command = sandbox.program("sh");
+    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve scripts --no-auth 3<&0 </dev/null";
+    command.args(["-c", script]).arg(binary());
+    command.stdin(socket.into());
+    command
+}
+
 #[test]
 fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
     let spy =
@@ -80,12 +90,8 @@ fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
     let (manager, socket) = manager(&sandbox);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let mut command = sandbox.program("sh");
-    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve scripts --no-auth 3<&0 </dev/null";
-    command.args(["-c", script]).arg(binary());
-    command
-        .env("NOTIFY_SOCKET", socket)
-        .stdin(OwnedFd::from(listener));
+    let mut command = passing(&sandbox, listener);
+    command.env("NOTIFY_SOCKET", socket);
     let _service = Service::start(command);
     hear(&manager, "READY=1");
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "spy"}}"#;
@@ -101,13 +107,30 @@ fn a_socket_is_taken_over_and_scripts_know_nothing_of_it() {
 fn a_socket_that_others_reach_is_not_served_without_a_token() {
     let listener = TcpListener::bind("0.0.0.0:0").unwrap();
     let sandbox = sandbox();
-    let mut command = sandbox.program("sh");
-    let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve . --no-auth 3<&0 </dev/null";
-    command.args(["-c", script]).arg(binary());
-    let output = command.stdin(OwnedFd::from(listener)).output().unwrap();
+    let output = passing(&sandbox, listener).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
         said.contains("`--no-auth` needs a loopback address"),
         "{said}"
     );
+}
+
+/// It was there before mcpd, and is there for the next one.
+#[test]
+fn a_socket_in_the_file_system_is_taken_over_and_left() {
+    let sandbox = sandbox();
+    let (manager, notified) = manager(&sandbox);
+    let path = sandbox.path().join("passed.sock");
+    let listener = UnixListener::bind(&path).unwrap();
+    let mut command = passing(&sandbox, listener.try_clone().unwrap());
+    command.env("NOTIFY_SOCKET", notified);
+    let mut service = Service::start(command);
+    hear(&manager, "READY=1");
+    let found = fs::read_to_string(sandbox.path().join("state/mcpd/server.json")).unwrap();
+    let found: serde_json::Value = serde_json::from_str(&found).unwrap();
+    assert_eq!(found["socket"], path.to_str().unwrap());
+    assert_eq!(found["url"], "http://localhost/mcp");
+    service.signal(Signal::TERM);
+    assert!(service.0.wait().unwrap().success());
+    assert!(path.exists());
 }

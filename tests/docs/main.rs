@@ -175,7 +175,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),
     ("docs/run-command.md", 2),
-    ("docs/service.md", 5),
+    ("docs/service.md", 7),
 ];
 
 /// Pages with commands that are not followed, and why.

@@ -18,6 +18,7 @@ pub struct Daemon {
     child: Child,
     log: Receiver<String>,
     announcement: String,
+    url: String,
     address: String,
     token: Option<String>,
 }
@@ -32,8 +33,18 @@ impl Daemon {
     #[must_use]
     #[track_caller]
     pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let arguments = [&["serve", "scripts", "--port", "0"], arguments].concat();
-        let mut command = sandbox.command(&arguments);
+        Self::listening(sandbox, &[&["--port", "0"], arguments].concat())
+    }
+
+    /// The same with arguments that say where it listens.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    #[must_use]
+    #[track_caller]
+    pub fn listening(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = sandbox.command(&[&["serve", "scripts"], arguments].concat());
         command.stdin(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("mcpd starts");
         let stderr = BufReader::new(child.stderr.take().expect("it is piped"));
@@ -49,16 +60,19 @@ impl Daemon {
             announcement += &format!("{line}\n");
         }
         let url = announcement
-            .split("http://")
+            .split("mcpd listens on ")
             .nth(1)
-            .expect("the address is announced");
-        let address = url.split('/').next().unwrap_or_default().to_owned();
+            .and_then(|rest| rest.split([',', '\n']).next())
+            .expect("the address is announced")
+            .to_owned();
+        let address = url.split('/').nth(2).unwrap_or_default().to_owned();
         let token = fs::read_to_string(sandbox.path().join("state/mcpd/agent-token")).ok();
         let token = token.map(|token| token.trim().to_owned());
         Self {
             child,
             log,
             announcement,
+            url,
             address,
             token,
         }
@@ -79,7 +93,7 @@ impl Daemon {
     /// Where MCP is spoken.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}/mcp", self.address)
+        self.url.clone()
     }
 
     /// The token it wants, if it has made one.

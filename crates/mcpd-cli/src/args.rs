@@ -327,16 +327,19 @@ Examples:
   mcpd serve ~/tools
   mcpd serve ~/tools --port 8080
   mcpd serve ~/tools --listen 0.0.0.0:8080 --allow-host tools.example
+  mcpd serve ~/tools --listen 127.0.0.1:8080 --listen unix:/tmp/mcpd.sock
 
-The address is that of --listen or --port, or else of the variable MCPD_LISTEN, MCPD_PORT or MCP_PORT.
+The address is that of --listen or --port, or else of the first there is of the variables MCPD_LISTEN,
+MCPD_PORT and MCP_PORT, and `listen` in mcpd.toml.
 The token is made at the first start; clients send it as `Authorization: Bearer TOKEN`.")]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) serving: Serving,
-    /// Where to listen [default: 127.0.0.1:43210]
-    #[arg(long, value_name = "HOST:PORT", conflicts_with = "port", help_heading = HTTP)]
-    pub(crate) listen: Option<String>,
-    /// The same with 127.0.0.1 as the host; 0 is any port that is free.
+    /// Where to listen: HOST:PORT, or unix:PATH for a socket in the file system; may be given several times
+    /// [default: 127.0.0.1:43210]
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "port", help_heading = HTTP)]
+    pub(crate) listen: Vec<String>,
+    /// The same as HOST:PORT with 127.0.0.1 as the host; 0 is any port that is free.
     #[arg(long, help_heading = HTTP)]
     pub(crate) port: Option<u16>,
     /// The file of the token, made if it is missing [default: $XDG_STATE_HOME/mcpd/agent-token]
@@ -348,7 +351,7 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) token_file: Option<PathBuf>,
-    /// Serve every program on this machine, without a token; only on a loopback address.
+    /// Serve every program on this machine, without a token; only on a loopback address or a socket in the file system.
     #[arg(long, env = "MCPD_NO_AUTH", hide_env_values = true, help_heading = HTTP)]
     pub(crate) no_auth: bool,
     /// A name that clients may reach the server under, besides localhost and the address it listens on.

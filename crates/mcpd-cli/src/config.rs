@@ -4,12 +4,11 @@
 use std::env::{self, VarError};
 use std::fs;
 use std::iter;
-use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
-use mcpd_server::transport::http::{Auth, Options, Token};
+use mcpd_server::transport::http::{Auth, Token};
 use mcpd_server::{
     Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder,
 };
@@ -17,6 +16,7 @@ use mcpd_server::{
 pub(crate) use self::effective::effective;
 pub(crate) use self::faults::{Fault, faults};
 pub(crate) use self::file::File;
+pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
 use crate::args::{
@@ -30,6 +30,7 @@ mod effective;
 mod faults;
 mod file;
 mod interpreters;
+mod listening;
 mod policy;
 mod run_command;
 mod schema;
@@ -40,8 +41,6 @@ mod upstreams;
 mod user;
 mod value;
 
-/// The port that is served without another wish.
-const DEFAULT_PORT: u16 = 43210;
 /// How long a secret must be that nobody shall guess, in bytes.
 const STATE_KEY: usize = 32;
 
@@ -90,7 +89,7 @@ pub(crate) async fn stdio(
 
 /// A server for clients over HTTP, and how they are served.
 pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
-    let http = listening(file, args)?;
+    let http = listening::listening(file, args)?;
     Ok((serving(file, &args.serving).await?, http))
 }
 
@@ -256,52 +255,6 @@ pub(crate) fn limits(options: &RunLimits) -> Limits {
     limits
 }
 
-/// How HTTP is served.
-#[derive(Debug)]
-pub(crate) struct Http {
-    /// One of these is listened on.
-    pub(crate) addresses: Vec<SocketAddr>,
-    /// Where the token is, if clients must show one.
-    pub(crate) token_file: Option<PathBuf>,
-    pub(crate) options: Options,
-}
-
-/// Everything about HTTP. Makes the token, if there is none yet.
-fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
-    let address = address(args.listen.as_deref(), args.port, variable)?;
-    let resolved = address
-        .to_socket_addrs()
-        .with_context(|| format!("use the address `{address}`"))?;
-    let addresses: Vec<_> = resolved.collect();
-    let (auth, token_file) = authentication(file, args)?;
-    let mut options = Options::new(auth);
-    options.allowed_hosts.clone_from(&args.allow_host);
-    options.allowed_origins.clone_from(&args.allow_origin);
-    options.names = args.serving.tool_names.map(Into::into);
-    options.http_sse = args.http_sse;
-    options.max_message = args.serving.max_message;
-    let http = Http {
-        addresses,
-        token_file,
-        options,
-    };
-    let mut addresses = http.addresses.iter();
-    addresses.try_for_each(|address| http.check_exposure(*address))?;
-    Ok(http)
-}
-
-impl Http {
-    /// Refuses to listen at `address` without a token, if others can reach it.
-    pub(crate) fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
-        if self.token_file.is_none() && !address.ip().is_loopback() {
-            bail!(
-                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
-            );
-        }
-        Ok(())
-    }
-}
-
 /// What clients must show, and where the token is that mcpd has made for them.
 fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<PathBuf>)> {
     if args.no_auth {
@@ -318,75 +271,10 @@ fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<Pat
     Ok((Auth::tokens(tokens), Some(token_file)))
 }
 
-/// The first wish there is: both flags go before all variables.
-fn address(
-    listen: Option<&str>,
-    port: Option<u16>,
-    variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
-) -> anyhow::Result<String> {
-    let local = |port: u16| format!("127.0.0.1:{port}");
-    if let Some(listen) = listen {
-        return Ok(listen.to_owned());
-    }
-    if let Some(port) = port {
-        return Ok(local(port));
-    }
-    if let Some(listen) = variable("MCPD_LISTEN")? {
-        return Ok(listen);
-    }
-    for name in ["MCPD_PORT", "MCP_PORT"] {
-        if let Some(port) = variable(name)? {
-            return port
-                .parse()
-                .map(local)
-                .with_context(|| format!("use the port `{port}` of {name}"));
-        }
-    }
-    Ok(local(DEFAULT_PORT))
-}
-
 fn variable(name: &str) -> anyhow::Result<Option<String>> {
     match env::var(name) {
         Ok(value) => Ok(Some(value)),
         Err(VarError::NotPresent) => Ok(None),
         Err(error @ VarError::NotUnicode(_)) => Err(error).with_context(|| format!("read {name}")),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[track_caller]
-    fn check(listen: Option<&str>, port: Option<u16>, variables: &[(&str, &str)], expected: &str) {
-        let variable = |name: &str| {
-            Ok(variables
-                .iter()
-                .find(|(known, _)| *known == name)
-                .map(|(_, value)| (*value).to_owned()))
-        };
-        let address = address(listen, port, variable).unwrap_or_else(|error| format!("{error:#}"));
-        assert_eq!(address, expected);
-    }
-
-    #[test]
-    fn flags_go_before_variables_and_those_before_the_default() {
-        let all = [
-            ("MCPD_LISTEN", "[::1]:3"),
-            ("MCPD_PORT", "4"),
-            ("MCP_PORT", "5"),
-        ];
-        check(Some("localhost:1"), None, &all, "localhost:1");
-        check(None, Some(2), &all, "127.0.0.1:2");
-        check(None, None, &all, "[::1]:3");
-        check(None, None, &all[1..], "127.0.0.1:4");
-        check(None, None, &all[2..], "127.0.0.1:5");
-        check(None, None, &[], "127.0.0.1:43210");
-    }
-
-    #[test]
-    fn a_variable_that_is_no_port_is_named() {
-        let expected = "use the port `http` of MCP_PORT: invalid digit found in string";
-        check(None, None, &[("MCP_PORT", "http")], expected);
     }
 }

@@ -11,12 +11,16 @@ use mcpd_protocol::ServerCapabilities;
 use mcpd_server::Server;
 use serde::{Deserialize, Serialize};
 
+use crate::sockets::Address;
 use crate::{directories, private_file};
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Discovery {
     pub(crate) url: String,
+    /// What to connect with instead of the host of the URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) socket: Option<PathBuf>,
     /// Where the token is; never the token itself.
     pub(crate) token_path: Option<PathBuf>,
     pub(crate) pid: u32,
@@ -25,10 +29,11 @@ pub(crate) struct Discovery {
 }
 
 impl Discovery {
-    /// What this process has to say of `server`.
-    pub(crate) fn new(server: &Server, url: String, token_path: Option<&Path>) -> Self {
+    /// What this process has to say of `server`, which listens at `address`.
+    pub(crate) fn new(server: &Server, address: &Address, token_path: Option<&Path>) -> Self {
         Self {
-            url,
+            url: address.url(),
+            socket: address.file().map(Path::to_owned),
             token_path: token_path.map(|path| std::path::absolute(path).unwrap_or(path.into())),
             pid: process::id(),
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -19,6 +19,7 @@ mod render;
 mod rules;
 mod service;
 mod signals;
+mod sockets;
 mod suggest;
 mod token;
 

@@ -1,9 +1,12 @@
-//! mcpd as a service of systemd: the socket it is given, and what it tells of itself. Without a manager nobody is told.
+//! mcpd as a service of systemd: the sockets it is given, and what it tells of itself. Without a manager nobody is told.
 
 use std::future::pending;
 use std::io;
+use std::net::TcpListener;
+#[cfg(unix)]
+use std::os::unix::net::UnixListener;
 
-use tokio::net::TcpListener;
+use listenfd::ListenFd;
 
 /// What a service manager is told.
 #[derive(Debug, Clone, Copy)]
@@ -16,18 +19,46 @@ pub(crate) enum State {
     Stopping,
 }
 
-/// The socket that a manager listens on for this service, if there is one.
+/// A socket that a manager listens on for this service.
+#[derive(Debug)]
+pub(crate) enum Passed {
+    /// One of TCP.
+    Network(TcpListener),
+    /// One in the file system.
+    #[cfg(unix)]
+    File(UnixListener),
+}
+
+/// The sockets that a manager listens on for this service, if there are any.
 ///
 /// # Errors
 ///
-/// It is not one of TCP.
-pub(crate) fn listener() -> io::Result<Option<TcpListener>> {
-    let listener = listenfd::ListenFd::from_env().take_tcp_listener(0)?;
-    let tokio = |listener: std::net::TcpListener| {
+/// One of them is neither of TCP nor in the file system.
+pub(crate) fn sockets() -> io::Result<Vec<Passed>> {
+    let mut passed = ListenFd::from_env();
+    (0..passed.len())
+        .filter_map(|place| socket(&mut passed, place).transpose())
+        .collect()
+}
+
+#[cfg(unix)]
+fn socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Passed>> {
+    if let Ok(Some(listener)) = passed.take_unix_listener(place) {
         listener.set_nonblocking(true)?;
-        TcpListener::from_std(listener)
-    };
-    listener.map(tokio).transpose()
+        return Ok(Some(Passed::File(listener)));
+    }
+    network_socket(passed, place)
+}
+
+#[cfg(not(unix))]
+use network_socket as socket;
+
+fn network_socket(passed: &mut ListenFd, place: usize) -> io::Result<Option<Passed>> {
+    let listener = passed.take_tcp_listener(place)?;
+    if let Some(listener) = &listener {
+        listener.set_nonblocking(true)?;
+    }
+    Ok(listener.map(Passed::Network))
 }
 
 /// Tells the manager, if there is one.

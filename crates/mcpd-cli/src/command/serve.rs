@@ -1,24 +1,22 @@
 //! `mcpd serve`: many clients over HTTP.
 
 use std::convert::Infallible;
-use std::io::ErrorKind;
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::pin::pin;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Auth};
-use tokio::net::TcpListener;
 
 use crate::args::{CommandLine, LogFormat, Logging, Serve};
-use crate::config::{self, File, Http};
+use crate::config::{self, File};
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render;
 use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
+use crate::sockets::{self, Address};
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(
@@ -30,22 +28,20 @@ pub(crate) async fn run(
     let (server, config) = config::http(args, file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
-    let listener = listen(&config).await?;
-    let address = listener.local_addr().context("listen")?;
+    let (listener, addresses) = sockets::open(&config).await?;
     let server = server.start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(http::serve(&server, listener, config.options));
     let announced = async {
         server.catalog_ready().await;
-        let url = format!("http://{address}/mcp");
-        let discovery = Discovery::new(&server, url.clone(), config.token_file.as_deref());
+        let discovery = Discovery::new(&server, &addresses[0], config.token_file.as_deref());
         let published = discovery.publish();
         if let Err(error) = &published {
             tracing::warn!(
                 "programs that look for a server don't find this one: failed to {error:#}"
             );
         }
-        announce(&server, &url, config.token_file.as_ref(), logging);
+        announce(&server, &addresses, config.token_file.as_ref(), logging);
         service::tell(State::Ready);
         follow(reload, line, &auth).await
     };
@@ -79,42 +75,32 @@ async fn follow(mut reload: Reload, line: &CommandLine, auth: &Auth) -> Infallib
     }
 }
 
-/// The socket of a service manager, or one of our own.
-async fn listen(config: &Http) -> anyhow::Result<TcpListener> {
-    if let Some(listener) = service::listener().context("use the socket of the service manager")? {
-        let address = listener
-            .local_addr()
-            .context("use the socket of the service manager")?;
-        config.check_exposure(address)?;
-        return Ok(listener);
-    }
-    match TcpListener::bind(&config.addresses[..]).await {
-        Err(error) if error.kind() == ErrorKind::AddrInUse => {
-            let port = config.addresses.first().map_or(0, SocketAddr::port);
-            bail!(
-                "listen on port {port}: another program does already, perhaps another mcpd; \
-                 stop it, or choose another port with `--port`"
-            )
-        }
-        listener => listener.with_context(|| format!("listen on {:?}", config.addresses)),
-    }
-}
-
 /// Says where clients find the server and what they find there. What is faulty is in the log.
-fn announce(server: &Server, url: &str, token_file: Option<&PathBuf>, logging: &Logging) {
+fn announce(
+    server: &Server,
+    addresses: &[Address],
+    token_file: Option<&PathBuf>,
+    logging: &Logging,
+) {
     let catalog = server.catalog();
     let tools = catalog.tools().len();
     let shortfall = render::shortfall(&catalog);
     let token_file = token_file.map(|file| file.display().to_string());
-    if logging.log_format == LogFormat::Json {
-        tracing::info!(url, token_file, tools, shortfall, "listening");
-        return;
+    let mut text = String::new();
+    for address in addresses {
+        let url = address.url();
+        let socket = address.file().map(|file| file.display().to_string());
+        if logging.log_format == LogFormat::Json {
+            tracing::info!(url, socket, token_file, tools, shortfall, "listening");
+        }
+        let socket = socket.map(|socket| format!(", at the socket {socket}"));
+        text += &format!("mcpd listens on {url}{}\n", socket.unwrap_or_default());
     }
-    if logging.quiet {
+    if logging.quiet || logging.log_format == LogFormat::Json {
         return;
     }
     let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
-    let mut text = format!("mcpd listens on {url}\n  token: {token}\n  tools: {tools}\n");
+    text += &format!("  token: {token}\n  tools: {tools}\n");
     if let Some(shortfall) = shortfall {
         let roots: Vec<_> = server
             .roots()

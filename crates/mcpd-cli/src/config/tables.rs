@@ -47,6 +47,10 @@ pub(super) struct Tables {
     /// A file with a secret of at least 32 bytes, which seals the state that clients carry for scripts; the same for
     /// all servers that a client may reach.
     pub(super) state_key_file: Option<PathBuf>,
+    /// Where `mcpd serve` listens: `HOST:PORT`, or `unix:PATH` for a socket in the file system.
+    #[serde(default)]
+    #[schemars(extend("default" = ["127.0.0.1:43210"]))]
+    pub(super) listen: Vec<Spanned<String>>,
     /// Whether clients over HTTP must show who they are.
     #[schemars(extend("default" = true))]
     pub(super) auth: Option<bool>,

@@ -1,0 +1,174 @@
+//! Where HTTP is served, and to whom: what the flags, the variables and `listen` in the file come to.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use mcpd_server::transport::http::Options;
+
+use super::file::File;
+use super::{authentication, variable};
+use crate::args::Serve;
+use crate::sockets::Place;
+
+/// The port that is served without another wish.
+const DEFAULT_PORT: u16 = 43210;
+/// What the path of a socket in the file system begins with.
+const UNIX: &str = "unix:";
+
+/// How HTTP is served.
+#[derive(Debug)]
+pub(crate) struct Http {
+    /// All of these are listened at.
+    pub(crate) places: Vec<Place>,
+    /// Where the token is, if clients must show one.
+    pub(crate) token_file: Option<PathBuf>,
+    pub(crate) options: Options,
+}
+
+/// Everything about HTTP. Makes the token, if there is none yet.
+pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
+    let places = match wanted(&args.listen, args.port, variable)? {
+        Some(wanted) => wanted
+            .iter()
+            .map(|text| place(text, Path::to_owned))
+            .collect::<anyhow::Result<_>>()?,
+        None => configured(file)?,
+    };
+    let (auth, token_file) = authentication(file, args)?;
+    let mut options = Options::new(auth);
+    options.allowed_hosts.clone_from(&args.allow_host);
+    options.allowed_origins.clone_from(&args.allow_origin);
+    options.names = args.serving.tool_names.map(Into::into);
+    options.http_sse = args.http_sse;
+    options.max_message = args.serving.max_message;
+    let http = Http {
+        places,
+        token_file,
+        options,
+    };
+    let mut addresses = http.places.iter().flat_map(Place::addresses);
+    addresses.try_for_each(|address| http.check_exposure(*address))?;
+    Ok(http)
+}
+
+impl Http {
+    /// Refuses to listen at `address` without a token, if others can reach it.
+    pub(crate) fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
+        if self.token_file.is_none() && !address.ip().is_loopback() {
+            bail!(
+                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
+            );
+        }
+        Ok(())
+    }
+}
+
+/// The first wish there is: both flags go before all variables.
+fn wanted(
+    listen: &[String],
+    port: Option<u16>,
+    variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
+) -> anyhow::Result<Option<Vec<String>>> {
+    if !listen.is_empty() {
+        return Ok(Some(listen.to_owned()));
+    }
+    if let Some(port) = port {
+        return Ok(Some(vec![local(port)]));
+    }
+    if let Some(listen) = variable("MCPD_LISTEN")? {
+        return Ok(Some(listen.split(',').map(str::to_owned).collect()));
+    }
+    for name in ["MCPD_PORT", "MCP_PORT"] {
+        if let Some(port) = variable(name)? {
+            let address = port.parse().map(local);
+            let address = address.with_context(|| format!("use the port `{port}` of {name}"))?;
+            return Ok(Some(vec![address]));
+        }
+    }
+    Ok(None)
+}
+
+/// What the file wants, or else the default.
+fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
+    if file.tables.listen.is_empty() {
+        return Ok(vec![place(&local(DEFAULT_PORT), Path::to_owned)?]);
+    }
+    let places = file.tables.listen.iter().map(|text| {
+        place(text.get_ref(), |path| file.absolute(path))
+            .map_err(|error| file.error(text.span(), &format!("`listen`: failed to {error:#}")))
+    });
+    places.collect()
+}
+
+fn local(port: u16) -> String {
+    format!("127.0.0.1:{port}")
+}
+
+/// The place that `text` means; its path is made absolute by `absolute`.
+fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Place> {
+    if let Some(path) = text.strip_prefix(UNIX) {
+        if path.is_empty() {
+            bail!("use the address `{text}`: the path of the socket is missing");
+        }
+        return Ok(Place::File(absolute(Path::new(path))));
+    }
+    let addresses = text
+        .to_socket_addrs()
+        .with_context(|| format!("use the address `{text}`"))?;
+    Ok(Place::Network(addresses.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(listen: &[&str], port: Option<u16>, variables: &[(&str, &str)], expected: &str) {
+        let variable = |name: &str| {
+            Ok(variables
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, value)| (*value).to_owned()))
+        };
+        let listen: Vec<_> = listen.iter().map(|&text| text.to_owned()).collect();
+        let wanted = match wanted(&listen, port, variable) {
+            Ok(wanted) => wanted.map_or_else(|| "the default".to_owned(), |all| all.join(" ")),
+            Err(error) => format!("{error:#}"),
+        };
+        assert_eq!(wanted, expected);
+    }
+
+    #[test]
+    fn flags_go_before_variables_and_those_before_the_default() {
+        let all = [
+            ("MCPD_LISTEN", "[::1]:3,unix:a b"),
+            ("MCPD_PORT", "4"),
+            ("MCP_PORT", "5"),
+        ];
+        check(&["localhost:1", "unix:a"], None, &all, "localhost:1 unix:a");
+        check(&[], Some(2), &all, "127.0.0.1:2");
+        check(&[], None, &all, "[::1]:3 unix:a b");
+        check(&[], None, &all[1..], "127.0.0.1:4");
+        check(&[], None, &all[2..], "127.0.0.1:5");
+        check(&[], None, &[], "the default");
+    }
+
+    #[test]
+    fn a_variable_that_is_no_port_is_named() {
+        let expected = "use the port `http` of MCP_PORT: invalid digit found in string";
+        check(&[], None, &[("MCP_PORT", "http")], expected);
+    }
+
+    #[test]
+    fn a_path_makes_a_place_in_the_file_system() {
+        let place = |text| place(text, |path| Path::new("/etc").join(path)).ok();
+        assert_eq!(place("unix:a"), Some(Place::File("/etc/a".into())));
+        assert_eq!(place("unix:/b:1"), Some(Place::File("/b:1".into())));
+        let address = ([127, 0, 0, 1], 80).into();
+        assert_eq!(place("127.0.0.1:80"), Some(Place::Network(vec![address])));
+        for wrong in ["unix:", "", "127.0.0.1", "/a", "http://127.0.0.1:80"] {
+            assert_eq!(place(wrong), None, "{wrong}");
+        }
+    }
+}

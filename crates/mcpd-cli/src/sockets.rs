@@ -1,0 +1,152 @@
+//! The sockets that clients come in by: those of a service manager, or what is made of `--listen`.
+
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use mcpd_server::transport::http::Listener;
+use tokio::net::TcpListener;
+
+use crate::config::Http;
+use crate::service::{self, Passed};
+
+#[cfg(unix)]
+mod file;
+
+/// Where to listen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// At one of these addresses.
+    Network(Vec<SocketAddr>),
+    /// At a socket of the file system.
+    File(PathBuf),
+}
+
+impl Place {
+    /// Those in the network.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        match self {
+            Self::Network(addresses) => addresses,
+            Self::File(_) => &[],
+        }
+    }
+}
+
+/// A socket that is listened on.
+#[derive(Debug)]
+struct Socket {
+    listener: Listener,
+    address: Address,
+}
+
+/// Where clients find a socket.
+#[derive(Debug)]
+pub(crate) enum Address {
+    /// In the network.
+    Network(SocketAddr),
+    /// In the file system: they connect with this, and ask for `localhost`.
+    #[cfg(unix)]
+    File(file::SocketFile),
+}
+
+impl Address {
+    /// The URL of the MCP endpoint there.
+    pub(crate) fn url(&self) -> String {
+        match self {
+            Self::Network(address) => format!("http://{address}/mcp"),
+            #[cfg(unix)]
+            Self::File(_) => "http://localhost/mcp".to_owned(),
+        }
+    }
+
+    /// What clients connect with instead of the host in the URL.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Network(_) => None,
+            #[cfg(unix)]
+            Self::File(file) => Some(file.path()),
+        }
+    }
+}
+
+/// Opens the sockets that are wanted, one at least. Those that a service manager has opened go before.
+pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address>)> {
+    let passed = service::sockets().context("use the sockets of the service manager")?;
+    let mut sockets = Vec::new();
+    if passed.is_empty() {
+        for place in &config.places {
+            sockets.push(listen(place).await?);
+        }
+    }
+    for socket in passed {
+        sockets.push(take_over(socket).context("use the sockets of the service manager")?);
+    }
+    for socket in &sockets {
+        if let Address::Network(address) = socket.address {
+            config.check_exposure(address)?;
+        }
+    }
+    let (listeners, addresses): (Vec<_>, _) = sockets
+        .into_iter()
+        .map(|socket| (socket.listener, socket.address))
+        .unzip();
+    let listener = listeners.into_iter().reduce(Listener::and);
+    Ok((listener.context("listen: no address is given")?, addresses))
+}
+
+async fn listen(place: &Place) -> anyhow::Result<Socket> {
+    match place {
+        Place::Network(addresses) => listen_at(addresses).await,
+        #[cfg(unix)]
+        Place::File(path) => {
+            let (listener, file) = file::listen(path)
+                .await
+                .with_context(|| format!("listen at `{}`", path.display()))?;
+            Ok(Socket {
+                listener: listener.into(),
+                address: Address::File(file),
+            })
+        }
+        #[cfg(not(unix))]
+        Place::File(path) => bail!(
+            "listen at `{}`: this system has no sockets in its file system",
+            path.display()
+        ),
+    }
+}
+
+async fn listen_at(addresses: &[SocketAddr]) -> anyhow::Result<Socket> {
+    match TcpListener::bind(addresses).await {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            let port = addresses.first().map_or(0, SocketAddr::port);
+            bail!(
+                "listen on port {port}: another program does already, perhaps another mcpd; \
+                 stop it, or choose another port with `--port`"
+            )
+        }
+        listener => network(listener.with_context(|| format!("listen on {addresses:?}"))?),
+    }
+}
+
+fn take_over(socket: Passed) -> anyhow::Result<Socket> {
+    match socket {
+        Passed::Network(listener) => network(TcpListener::from_std(listener)?),
+        #[cfg(unix)]
+        Passed::File(listener) => {
+            let file = file::SocketFile::of_another(&listener)?;
+            Ok(Socket {
+                listener: tokio::net::UnixListener::from_std(listener)?.into(),
+                address: Address::File(file),
+            })
+        }
+    }
+}
+
+fn network(listener: TcpListener) -> anyhow::Result<Socket> {
+    let address = listener.local_addr().context("listen")?;
+    Ok(Socket {
+        listener: listener.into(),
+        address: Address::Network(address),
+    })
+}
