@@ -67,22 +67,27 @@ impl fmt::Display for Usage {
     }
 }
 
-/// Builds the binary as it is measured.
+/// Builds the binary in the profile that this program was built in.
 ///
 /// # Errors
 ///
 /// When it can't be built.
 #[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
+    let profile = if cfg!(debug_assertions) {
+        "dev"
+    } else {
+        "bench"
+    };
     let mut cargo = std::process::Command::new(env!("CARGO"));
     let status = cargo
         .args([
             "build",
             "--quiet",
-            "--profile",
-            "bench",
             "--package",
             "mcpd-cli",
+            "--profile",
+            profile,
         ])
         .status()
         .context("cargo doesn't start")?;

@@ -22,6 +22,7 @@ const CONFIGURATION: &str = r#"
 [[token]]
 name = "honest"
 sha256 = "bcb57f469236ac284d24d1d5129b7e2ae6b0f6ad5d53c14a620f4c020a129e8f"
+rate = inf
 "#;
 
 const GREET: &str = r#"#!/bin/sh
