@@ -1,5 +1,7 @@
 //! What a caller may use: which tools, and with which arguments.
 
+use std::sync::{Arc, OnceLock};
+
 use globset::{Glob, GlobBuilder, GlobMatcher};
 use mcpd_protocol::JsonObject;
 use mcpd_scriptspec::{ScriptPath, excerpt};
@@ -31,6 +33,30 @@ pub struct Access {
     /// Of each of these a call has to be among some.
     only: Vec<Vec<Calls>>,
     deny: Vec<Calls>,
+    scopes: Option<Scopes>,
+}
+
+/// What a caller may use by what it has been granted elsewhere, and what it could be granted.
+#[derive(Debug, Clone)]
+struct Scopes {
+    granted: Vec<Calls>,
+    missing: Vec<(String, Calls)>,
+}
+
+/// The scope that a request has turned out to need, for the transport that can ask for it. All clones are one.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct NeededScope(Arc<OnceLock<String>>);
+
+impl NeededScope {
+    /// What is needed, if anything.
+    #[cfg(feature = "http")]
+    pub(crate) fn get(&self) -> Option<&str> {
+        self.0.get().map(String::as_str)
+    }
+
+    pub(crate) fn set(&self, scope: &str) {
+        self.0.set(scope.to_owned()).ok();
+    }
 }
 
 /// Calls that are alike: of tools whose paths match, with arguments that match.
@@ -55,8 +81,30 @@ impl Access {
         self
     }
 
+    /// Allows only what is `granted` of what was allowed before, and tells of what is `missing` which scope allows it.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn scopes(mut self, granted: Vec<Calls>, missing: Vec<(String, Calls)>) -> Self {
+        self.scopes = Some(Scopes { granted, missing });
+        self
+    }
+
     /// Whether there are arguments with which the tool at `path` may be called: then it is listed.
     pub(crate) fn allows(&self, path: &ScriptPath) -> bool {
+        let is_granted = |scopes: &Scopes| scopes.granted.iter().any(|calls| calls.are_of(path));
+        self.scopes.as_ref().is_none_or(is_granted) && self.allows_with_every_scope(path)
+    }
+
+    /// The scope with which the tool at `path` could be called, if that is all that keeps it from being so.
+    pub(crate) fn missing_scope(&self, path: &ScriptPath) -> Option<&str> {
+        if self.allows(path) || !self.allows_with_every_scope(path) {
+            return None;
+        }
+        let mut missing = self.scopes.iter().flat_map(|scopes| &scopes.missing);
+        let (scope, _) = missing.find(|(_, calls)| calls.are_of(path))?;
+        Some(scope)
+    }
+
+    fn allows_with_every_scope(&self, path: &ScriptPath) -> bool {
         let is_denied = |calls: &Calls| calls.arguments.is_empty() && calls.are_of(path);
         let is_among = |allowed: &Vec<Calls>| allowed.iter().any(|calls| calls.are_of(path));
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
@@ -261,6 +309,26 @@ mod tests {
         }
         check(&deny, "deploy", r#"{"count": 6}"#, Ok(()));
         check(&deny, "deploy", "{}", Ok(()));
+    }
+
+    #[cfg(feature = "oauth")]
+    #[test]
+    fn a_missing_scope_is_named_where_it_would_help() {
+        let scope = |name: &str, pattern: &str| (name.to_owned(), calls(pattern));
+        let access = Access::default().deny(calls("reports/delete")).scopes(
+            vec![calls("reports/list")],
+            vec![scope("write", "reports/*"), scope("all", "**")],
+        );
+        #[track_caller]
+        fn check(access: &Access, path: &str, allowed: bool, missing: Option<&str>) {
+            let path = path.parse().unwrap();
+            assert_eq!(access.allows(&path), allowed);
+            assert_eq!(access.missing_scope(&path), missing);
+        }
+        check(&access, "reports/list", true, None);
+        check(&access, "reports/make", false, Some("write"));
+        check(&access, "deploy", false, Some("all"));
+        check(&access, "reports/delete", false, None);
     }
 
     #[test]

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::DropGuard;
 
 use crate::Server;
+use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::conversation::Conversation;
 use crate::dispatch::{self, encode};
@@ -95,6 +96,7 @@ impl Connection {
             face: Face {
                 transport,
                 principal,
+                needed_scope: NeededScope::default(),
                 names,
                 outbox,
                 parameters: None,

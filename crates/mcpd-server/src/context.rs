@@ -11,8 +11,10 @@ use mcpd_protocol::{
     LoggingMessageNotificationParams, NotificationMethod, ProgressNotification,
     ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp,
 };
+use mcpd_scriptspec::ScriptPath;
 use tokio_util::sync::CancellationToken;
 
+use crate::access::NeededScope;
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
@@ -31,6 +33,8 @@ pub(crate) struct Context {
     pub(crate) transport: Transport,
     /// Who has sent it.
     pub(crate) principal: Principal,
+    /// The scope that its sender lacks.
+    pub(crate) needed_scope: NeededScope,
     pub(crate) names: ToolNames,
     pub(crate) session: Option<Arc<Session>>,
     /// What the client offers, for this request or in its session.
@@ -53,6 +57,23 @@ impl Context {
     /// The session of this request, if that began with `initialize`: any other may be over when the request is.
     pub(crate) fn introduced_session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref().filter(|session| session.introduced)
+    }
+
+    /// Notes that what the request names is not there for its sender, or is not there at all. The scope that would
+    /// change that, if one would: what can be asked for is no secret, and everything else is as unknown to whoever may
+    /// not use it as what does not exist.
+    pub(crate) fn is_refused(
+        &self,
+        there: Option<&ScriptPath>,
+        unknown: &'static str,
+    ) -> Option<ErrorObject> {
+        self.trail
+            .ended_as(if there.is_some() { "denied" } else { unknown });
+        let path = there?;
+        let scope = self.principal.access()?.missing_scope(path)?;
+        self.needed_scope.set(scope);
+        let needed = format!("`{path}` takes the scope `{scope}`, which your token does not have");
+        Some(ErrorObject::invalid_params(needed))
     }
 
     /// The bytes of `result` on this request's wire.

@@ -27,8 +27,13 @@ impl Principal {
 
     /// The same with this access and no more.
     #[must_use]
-    pub fn with(mut self, access: Access) -> Self {
-        self.access = Some(Arc::new(access));
+    pub fn with(self, access: Access) -> Self {
+        self.with_shared(Arc::new(access))
+    }
+
+    /// The same with an access that others have, too: what is worked out for one holds for all of them.
+    pub(crate) fn with_shared(mut self, access: Arc<Access>) -> Self {
+        self.access = Some(access);
         self
     }
 

@@ -10,6 +10,7 @@ use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
 use tokio_util::sync::CancellationToken;
 
 use crate::Server;
+use crate::access::NeededScope;
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::context::{Context, SideStream, Trace};
@@ -60,6 +61,8 @@ pub(crate) struct Face {
     pub(crate) transport: Transport,
     /// Who is on the other side.
     pub(crate) principal: Principal,
+    /// Where the transport learns of the scope that a request lacks.
+    pub(crate) needed_scope: NeededScope,
     /// How lists spell the names of tools.
     pub(crate) names: ToolNames,
     /// Where notifications go.
@@ -107,6 +110,7 @@ impl<'a> StatelessEnvelope<'a> {
             version,
             transport: face.transport,
             principal: face.principal,
+            needed_scope: face.needed_scope,
             names: face.names,
             session: None,
             capabilities: Arc::clone(&self.capabilities),
@@ -194,6 +198,7 @@ pub(crate) fn stateful_context(
         version,
         transport: face.transport,
         principal: face.principal,
+        needed_scope: face.needed_scope,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),

@@ -22,14 +22,16 @@ pub(crate) fn get(
     let params: GetPromptRequestParams = request.parse_params()?;
     let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
-        let is_there = server.catalog().prompt(&params.name).is_some();
+        let whole = server.catalog();
+        let there = whole.prompt(&params.name).map(|prompt| prompt.path());
         context
-            .trail
-            .ended_as(if is_there { "denied" } else { "unknown-prompt" });
-        ErrorObject::invalid_params(format!(
-            "unknown prompt `{}`; prompts/list has the names",
-            params.name
-        ))
+            .is_refused(there, "unknown-prompt")
+            .unwrap_or_else(|| {
+                ErrorObject::invalid_params(format!(
+                    "unknown prompt `{}`; prompts/list has the names",
+                    params.name
+                ))
+            })
     })?;
     context.trail.names(prompt.path(), prompt.behind().spec());
     let given = params.arguments.unwrap_or_default();

@@ -57,7 +57,9 @@ pub(crate) fn read(
     let Some((template, values)) = catalog.template_of(&params.uri) else {
         if let Some((path, spec)) = maker_of(&server.catalog(), &params.uri) {
             context.trail.names(path, spec);
-            context.trail.ended_as("denied");
+            if let Some(error) = context.is_refused(Some(path), "denied") {
+                return Err(error);
+            }
         }
         let wire = context.version.wire();
         return Err(ErrorObject::resource_not_found(&params.uri, wire));

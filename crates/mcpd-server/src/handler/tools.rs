@@ -23,15 +23,16 @@ pub(crate) fn call(
     let params: CallToolRequestParams = request.parse_params()?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
-        // The caller can't tell the one from the other.
-        let is_there = server.catalog().tool(&params.name).is_some();
+        let whole = server.catalog();
+        let there = whole.tool(&params.name).map(|tool| tool.path());
         context
-            .trail
-            .ended_as(if is_there { "denied" } else { "unknown-tool" });
-        ErrorObject::invalid_params(format!(
-            "unknown tool `{}`; tools/list has the names",
-            params.name
-        ))
+            .is_refused(there, "unknown-tool")
+            .unwrap_or_else(|| {
+                ErrorObject::invalid_params(format!(
+                    "unknown tool `{}`; tools/list has the names",
+                    params.name
+                ))
+            })
     })?;
     // What `runs_start` is given may be a secret of the tool that it starts.
     let started = runs::started(tool, params.arguments.as_deref(), &catalog);

@@ -28,6 +28,11 @@ mod events;
 mod guard;
 mod headers;
 mod listener;
+#[cfg(feature = "oauth")]
+mod oauth;
+#[cfg(not(feature = "oauth"))]
+#[path = "http/no_oauth.rs"]
+mod oauth;
 mod peer;
 mod post;
 mod reply;
@@ -40,6 +45,8 @@ pub use auth::{Auth, Token};
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
 pub use listener::Listener;
+#[cfg(feature = "oauth")]
+pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
 
@@ -110,8 +117,8 @@ pub async fn serve(
     options: Options,
 ) -> Result<(), Error> {
     let mut listener = listener.into();
-    let router = Router::new(server.clone(), &options, listener.addresses().collect());
-    let router = Arc::new(router);
+    let local: Vec<_> = listener.addresses().collect();
+    let router = Arc::new(Router::new(server.clone(), &options, &local));
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {

@@ -7,9 +7,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwap;
+use hyper::header::HeaderValue;
+use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
+use super::oauth::OAuth;
 use crate::Principal;
 use crate::id;
 use crate::sync::lock;
@@ -72,7 +75,40 @@ pub struct Auth {
 enum Accepted {
     /// Whoever comes is this one.
     Anybody(Principal),
-    Tokens(Vec<Token>),
+    /// Whoever shows one of these, or one that somebody else has made.
+    Tokens {
+        tokens: Vec<Token>,
+        oauth: Option<Arc<OAuth>>,
+    },
+}
+
+/// Why it is not known who sends a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "oauth"),
+    expect(dead_code, reason = "all but OAuth is plain")
+)]
+pub(super) enum Unidentified {
+    NoToken,
+    /// The token is nobody's.
+    UnknownToken,
+    /// What is wrong with the token of an issuer.
+    InvalidToken(&'static str),
+    /// It can't be said now whose the token is, but perhaps in this time.
+    Unavailable(Duration),
+}
+
+/// What a client is told to mend.
+#[derive(Debug, Clone, Copy)]
+#[cfg_attr(
+    not(feature = "oauth"),
+    expect(dead_code, reason = "there is one challenge then")
+)]
+pub(super) enum Problem<'a> {
+    NoToken,
+    InvalidToken(&'static str),
+    /// The scope that the token lacks.
+    InsufficientScope(&'a str),
 }
 
 impl Auth {
@@ -85,7 +121,23 @@ impl Auth {
     /// One of these bearer tokens.
     #[must_use]
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Self {
-        Self::new(Accepted::Tokens(tokens.into_iter().collect()))
+        Self::new(Accepted::Tokens {
+            tokens: tokens.into_iter().collect(),
+            oauth: None,
+        })
+    }
+
+    /// The same, or an access token that an issuer has made. Where anybody is let in, that makes no difference.
+    #[cfg(feature = "oauth")]
+    #[must_use]
+    pub fn oauth(self, oauth: OAuth) -> Self {
+        match &**self.accepted.load() {
+            Accepted::Anybody(principal) => Self::anybody(principal.clone()),
+            Accepted::Tokens { tokens, .. } => Self::new(Accepted::Tokens {
+                tokens: tokens.clone(),
+                oauth: Some(Arc::new(oauth)),
+            }),
+        }
     }
 
     fn new(accepted: Accepted) -> Self {
@@ -99,11 +151,46 @@ impl Auth {
         self.accepted.store(other.accepted.load_full());
     }
 
-    /// Who shows `token`, or nothing.
-    pub(super) fn principal(&self, token: Option<&[u8]>) -> Option<Principal> {
-        match &**self.accepted.load() {
-            Accepted::Anybody(principal) => Some(principal.clone()),
-            Accepted::Tokens(tokens) => owner(tokens, token?),
+    /// Who shows `token`, or nothing, to a server at `url`.
+    pub(super) async fn principal(
+        &self,
+        token: Option<&[u8]>,
+        url: &str,
+    ) -> Result<Principal, Unidentified> {
+        let accepted = self.accepted.load_full();
+        let tokens = match &*accepted {
+            Accepted::Anybody(principal) => return Ok(principal.clone()),
+            Accepted::Tokens { tokens, .. } => tokens,
+        };
+        let token = token.ok_or(Unidentified::NoToken)?;
+        match (owner(tokens, token), accepted.oauth()) {
+            (Some(owner), _) => Ok(owner),
+            (None, Some(oauth)) => oauth.principal(token, url).await,
+            (None, None) => Err(Unidentified::UnknownToken),
+        }
+    }
+
+    /// How a client of a server at `url` is told what to mend. Without OAuth there is no `resource_metadata`: a client
+    /// that finds it ignores the token it was configured with.
+    pub(super) fn challenge(&self, problem: Problem<'_>, url: &str) -> HeaderValue {
+        match self.accepted.load().oauth() {
+            Some(oauth) => oauth.challenge(problem, url),
+            None => HeaderValue::from_static("Bearer"),
+        }
+    }
+
+    /// What a server at `url` says of itself at `path` for clients that want to get a token, if there are any to get.
+    pub(super) fn metadata(&self, path: &str, url: &str) -> Option<Value> {
+        self.accepted.load().oauth()?.metadata(path, url)
+    }
+}
+
+impl Accepted {
+    /// Whoever else has made tokens that are accepted.
+    fn oauth(&self) -> Option<&OAuth> {
+        match self {
+            Self::Anybody(_) => None,
+            Self::Tokens { oauth, .. } => oauth.as_deref(),
         }
     }
 }
@@ -155,19 +242,26 @@ impl Failures {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
     fn each_token_is_somebodys_until_it_is_replaced() {
         let token = |secret, name| Token::new(secret, Principal::new(name));
         let auth = Auth::tokens([token("one", "alice"), token("two", "bob")]);
-        let owner = |shown: &str| Some(auth.principal(Some(shown.as_bytes()))?.name().to_owned());
-        assert_eq!(owner("one").as_deref(), Some("alice"));
-        assert_eq!(owner("two").as_deref(), Some("bob"));
-        for wrong in ["", "on", "onee", "ONE"] {
-            assert_eq!(owner(wrong), None, "{wrong}");
+        let identify = |shown: Option<&str>| {
+            let principal = auth.principal(shown.map(str::as_bytes), "http://localhost/mcp");
+            let principal = principal.now_or_never().expect("nobody is asked");
+            principal.map(|principal| principal.name().to_owned())
+        };
+        let owner = |shown| identify(Some(shown));
+        assert_eq!(owner("one").as_deref(), Ok("alice"));
+        assert_eq!(owner("two").as_deref(), Ok("bob"));
+        for wrong in ["", "on", "onee", "ONE", "a.b.c"] {
+            assert_eq!(owner(wrong), Err(Unidentified::UnknownToken), "{wrong}");
         }
-        assert_eq!(auth.principal(None), None);
+        assert_eq!(identify(None), Err(Unidentified::NoToken));
         let hashed = Token::from_hash(&Token::hash("one"), Principal::new("alice")).unwrap();
         assert_eq!(hashed.hash, token("one", "alice").hash);
         for wrong in ["", "12", &"x".repeat(64), &"é".repeat(32)] {
@@ -180,12 +274,10 @@ mod tests {
 
         auth.clone()
             .replace(&Auth::tokens([token("three", "alice")]));
-        assert_eq!(
-            (owner("one"), owner("three").as_deref()),
-            (None, Some("alice"))
-        );
+        assert_eq!(owner("one"), Err(Unidentified::UnknownToken));
+        assert_eq!(owner("three").as_deref(), Ok("alice"));
         auth.replace(&Auth::anybody(Principal::anonymous()));
-        assert_eq!(auth.principal(None), Some(Principal::anonymous()));
+        assert_eq!(identify(None).as_deref(), Ok("anonymous"));
     }
 
     #[test]

@@ -46,7 +46,7 @@ impl Router {
         self.server.catalog_ready().await;
         let catalog = self.server.catalog_for(&client.principal);
         if catalog.tool(&name).is_none() {
-            return reply::text(StatusCode::NOT_FOUND, "there is no such tool");
+            return self.no_such_tool(&name, client);
         }
         let (connection, messages) = Connection::open_over(
             Transport::Http,
@@ -65,6 +65,23 @@ impl Router {
         };
         let answer = post::attached(answer, client.peer);
         reply::events(Events::written_by(write, messages, answer))
+    }
+
+    /// The refusal of a call of what the client can't use.
+    fn no_such_tool(&self, name: &str, client: &Client<'_>) -> Response<Body> {
+        let catalog = self.server.catalog();
+        let scope = catalog.tool(name).and_then(|tool| {
+            let access = client.principal.access()?;
+            access.missing_scope(tool.path())
+        });
+        match scope {
+            Some(scope) => {
+                let mut response = reply::text(StatusCode::FORBIDDEN, "the token lacks a scope");
+                self.guard.ask_for(scope, &mut response);
+                response
+            }
+            None => reply::text(StatusCode::NOT_FOUND, "there is no such tool"),
+        }
     }
 }
 

@@ -1,13 +1,14 @@
 //! Who may come in: the right host, the right origin, the right token, in this order and before
 //! anything else of a request is looked at.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN};
-use hyper::{Request, StatusCode};
+use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUTHENTICATE};
+use hyper::{Request, Response, StatusCode};
+use serde_json::Value;
 
-use super::auth::{Auth, Failures};
+use super::auth::{Auth, Failures, Problem, Unidentified};
 use crate::Principal;
 
 /// The rules of one listener.
@@ -19,15 +20,19 @@ pub(super) struct Guard {
     origins: Vec<String>,
     /// Where the listener is.
     local: Vec<IpAddr>,
+    /// Where the endpoint is for whoever reaches it without detours.
+    url: String,
 }
 
 /// Why a request is turned away.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) reason: &'static str,
     /// When to try again, where waiting is what helps.
     pub(super) wait: Option<Duration>,
+    /// What to show instead, where that would help.
+    pub(super) challenge: Option<HeaderValue>,
 }
 
 impl Refusal {
@@ -36,12 +41,20 @@ impl Refusal {
             status,
             reason,
             wait: None,
+            challenge: None,
+        }
+    }
+
+    fn later(status: StatusCode, reason: &'static str, wait: Duration) -> Self {
+        Self {
+            wait: Some(wait),
+            ..Self::new(status, reason)
         }
     }
 }
 
 impl Guard {
-    pub(super) fn new(options: &super::Options, local: Vec<IpAddr>) -> Self {
+    pub(super) fn new(options: &super::Options, local: &[SocketAddr]) -> Self {
         Self {
             auth: options.auth.clone(),
             failures: Failures::default(),
@@ -55,7 +68,8 @@ impl Guard {
                 .iter()
                 .map(|origin| origin.to_ascii_lowercase())
                 .collect(),
-            local,
+            local: local.iter().map(SocketAddr::ip).collect(),
+            url: url(local),
         }
     }
 
@@ -93,7 +107,7 @@ impl Guard {
     }
 
     /// Finds out who sends a request from `address`, by its token.
-    pub(super) fn identify(
+    pub(super) async fn identify(
         &self,
         headers: &HeaderMap,
         address: IpAddr,
@@ -102,24 +116,50 @@ impl Guard {
         let token = given.next().and_then(bearer);
         // Two headers would let two readers see different tokens.
         let token = token.filter(|_| given.next().is_none());
-        if let Some(principal) = self.auth.principal(token) {
-            return Ok(principal);
-        }
-        // A right token is never kept waiting: others may have its address, above all on this machine.
-        let wait = token.and_then(|_| self.failures.count(address));
-        Err(match wait {
-            None => Refusal::new(
+        let unidentified = match self.auth.principal(token, &self.url).await {
+            Ok(principal) => return Ok(principal),
+            Err(unidentified) => unidentified,
+        };
+        let problem = match unidentified {
+            Unidentified::NoToken => Problem::NoToken,
+            Unidentified::InvalidToken(why) => Problem::InvalidToken(why),
+            Unidentified::UnknownToken => {
+                // A right token is never kept waiting: others may have its address, above all on this machine.
+                if let Some(wait) = self.failures.count(address) {
+                    let reason = "too many wrong tokens; see where the server says the token is";
+                    return Err(Refusal::later(StatusCode::TOO_MANY_REQUESTS, reason, wait));
+                }
+                Problem::InvalidToken("the token is unknown")
+            }
+            Unidentified::Unavailable(wait) => {
+                let reason = "whoever has made the token can't be asked at the moment";
+                return Err(Refusal::later(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    reason,
+                    wait,
+                ));
+            }
+        };
+        Err(Refusal {
+            challenge: Some(self.auth.challenge(problem, &self.url)),
+            ..Refusal::new(
                 StatusCode::UNAUTHORIZED,
                 "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
-            ),
-            wait => Refusal {
-                wait,
-                ..Refusal::new(
-                    StatusCode::TOO_MANY_REQUESTS,
-                    "too many wrong tokens; see where the server says the token is",
-                )
-            },
+            )
         })
+    }
+
+    /// What clients without a token are told at `path`.
+    pub(super) fn metadata(&self, path: &str) -> Option<Value> {
+        self.auth.metadata(path, &self.url)
+    }
+
+    /// Has the client of a response get a token with the scope that it lacks.
+    pub(super) fn ask_for<B>(&self, scope: &str, response: &mut Response<B>) {
+        *response.status_mut() = StatusCode::FORBIDDEN;
+        let problem = Problem::InsufficientScope(scope);
+        let challenge = self.auth.challenge(problem, &self.url);
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
 
     fn is_allowed_host(&self, host: &str) -> bool {
@@ -136,6 +176,13 @@ impl Guard {
             Err(_) => host == "localhost" || self.hosts.iter().any(|allowed| allowed == host),
         }
     }
+}
+
+/// Where the endpoint is. On a socket of the file system that is nowhere, so it gets the name that Hosts have there.
+fn url(local: &[SocketAddr]) -> String {
+    let first = local.first().map(ToString::to_string);
+    let host = first.as_deref().unwrap_or("localhost");
+    format!("http://{host}/mcp")
 }
 
 /// What the request names as its host, lower-cased: in HTTP/2 the authority, else the header.
@@ -167,6 +214,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::super::{Options, Token};
     use super::*;
 
@@ -177,7 +226,7 @@ mod tests {
         )]));
         options.allowed_hosts = vec!["Tools.example".to_owned()];
         options.allowed_origins = vec!["https://app.example".to_owned()];
-        Guard::new(&options, vec!["192.0.2.7".parse().unwrap()])
+        Guard::new(&options, &["192.0.2.7:80".parse().unwrap()])
     }
 
     #[track_caller]
@@ -274,11 +323,10 @@ mod tests {
             for value in values {
                 headers.append(AUTHORIZATION, value.parse().unwrap());
             }
-            assert_eq!(
-                guard().identify(&headers, [127, 0, 0, 1].into()).is_ok(),
-                allowed,
-                "{values:?}"
-            );
+            let guard = guard();
+            let identified = guard.identify(&headers, [127, 0, 0, 1].into());
+            let identified = identified.now_or_never().expect("nobody is asked");
+            assert_eq!(identified.is_ok(), allowed, "{values:?}");
         }
         check(&["Bearer secret"], true);
         check(&["bearer  secret"], true);

@@ -2,7 +2,7 @@
 
 use std::future::poll_fn;
 use std::io;
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -63,9 +63,9 @@ impl Listener {
     }
 
     /// The addresses of those sockets that have one in the network.
-    pub(super) fn addresses(&self) -> impl Iterator<Item = IpAddr> {
+    pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.sockets.iter().filter_map(|socket| match socket {
-            Socket::Tcp(listener) => Some(listener.local_addr().ok()?.ip()),
+            Socket::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]
             Socket::Unix(_) => None,
         })

@@ -26,6 +26,7 @@ use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
 use super::reply::{self, Body};
 use super::router::{Client, Router};
+use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::conversation::Conversation;
@@ -54,6 +55,8 @@ struct Head<'a> {
     names: ToolNames,
     wants_events: bool,
     client: &'a Client<'a>,
+    /// The scope that the client turns out to lack.
+    needed_scope: NeededScope,
 }
 
 impl Router {
@@ -74,9 +77,16 @@ impl Router {
             names,
             wants_events,
             client,
+            needed_scope: NeededScope::default(),
         };
         match Frame::decode(&body) {
-            Ok(Frame::Single(Message::Request(request))) => self.request(&head, &request).await,
+            Ok(Frame::Single(Message::Request(request))) => {
+                let mut response = self.request(&head, &request).await;
+                if let Some(scope) = head.needed_scope.get() {
+                    self.guard.ask_for(scope, &mut response);
+                }
+                response
+            }
             Ok(Frame::Single(Message::Notification(notification))) => {
                 self.notification(&head, &notification)
             }
@@ -297,6 +307,7 @@ impl Router {
             Face {
                 transport: Transport::Http,
                 principal: head.client.principal.clone(),
+                needed_scope: head.needed_scope.clone(),
                 names: head.names,
                 outbox,
                 closing,

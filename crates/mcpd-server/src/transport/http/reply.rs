@@ -92,11 +92,8 @@ pub(super) fn not_allowed(allowed: &'static str) -> Response<Body> {
 /// What the guard says.
 pub(super) fn refused(refusal: Refusal) -> Response<Body> {
     let mut response = text(refusal.status, refusal.reason);
-    if refusal.status == StatusCode::UNAUTHORIZED {
-        // No `resource_metadata`: a client that finds it there ignores the token it was configured with.
-        response
-            .headers_mut()
-            .insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    if let Some(challenge) = refusal.challenge {
+        response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
     if let Some(wait) = refusal.wait {
         retry_after(&mut response, wait);

@@ -1,6 +1,6 @@
 //! Which path and verb leads where. The guard stands before all of them.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -36,12 +36,12 @@ pub(super) struct Router {
     pub(super) write_timeout: Duration,
     /// The paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
-    guard: Guard,
+    pub(super) guard: Guard,
     names: Option<ToolNames>,
 }
 
 impl Router {
-    pub(super) fn new(server: Server, options: &Options, local: Vec<IpAddr>) -> Self {
+    pub(super) fn new(server: Server, options: &Options, local: &[SocketAddr]) -> Self {
         Self {
             server,
             sessions: Sessions::default(),
@@ -72,9 +72,13 @@ impl Router {
         match request.uri().path() {
             "/health" => return self.health(request.method()),
             "/ready" => return self.ready(request.method()),
+            path if path.starts_with("/.well-known/") => {
+                return self.metadata(request.method(), path);
+            }
             _ => {}
         }
-        let principal = match self.guard.identify(request.headers(), peer.address()) {
+        let identified = self.guard.identify(request.headers(), peer.address());
+        let principal = match identified.await {
             Ok(principal) => principal,
             Err(refusal) => return reply::refused(refusal),
         };
@@ -126,6 +130,15 @@ impl Router {
         }
         let names = self.names.unwrap_or(ToolNames::Portable);
         streams.open(&self.server, names, principal)
+    }
+
+    /// Where a client without a token can get one. If there is nowhere, it must not look any further.
+    fn metadata(&self, method: &Method, path: &str) -> Response<Body> {
+        match self.guard.metadata(path) {
+            Some(_) if *method != Method::GET => reply::not_allowed("GET"),
+            Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
+            None => reply::text(StatusCode::NOT_FOUND, "there is nothing of that kind"),
+        }
     }
 
     /// Whether requests are answered at once: there is something to serve, nothing keeps calls from being made, and the

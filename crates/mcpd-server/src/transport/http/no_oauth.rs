@@ -1,0 +1,26 @@
+//! Without the feature `oauth` nobody else makes tokens that could be accepted.
+
+use hyper::header::HeaderValue;
+use serde_json::Value;
+
+use super::auth::{Problem, Unidentified};
+use crate::principal::Principal;
+
+/// There is none.
+#[derive(Debug)]
+pub(super) enum OAuth {}
+
+#[expect(clippy::unused_async, reason = "with OAuth it waits")]
+impl OAuth {
+    pub(super) async fn principal(&self, _: &[u8], _: &str) -> Result<Principal, Unidentified> {
+        match *self {}
+    }
+
+    pub(super) fn challenge(&self, _: Problem<'_>, _: &str) -> HeaderValue {
+        match *self {}
+    }
+
+    pub(super) fn metadata(&self, _: &str, _: &str) -> Option<Value> {
+        match *self {}
+    }
+}

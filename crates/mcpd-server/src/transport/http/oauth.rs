@@ -1,0 +1,260 @@
+//! Access tokens that issuers elsewhere have made: which are accepted, whose they are, and what they may be used for.
+//! Nothing of a token is kept but its hash, and none is ever passed on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+
+use super::auth::Unidentified;
+use crate::access::{Access, Calls};
+use crate::principal::Principal;
+use crate::sync::lock;
+
+mod address;
+mod challenge;
+mod crypto;
+mod fetch;
+mod issuer;
+mod keys;
+mod token;
+mod verified;
+
+pub use issuer::Issuer;
+use token::Claims;
+use verified::Verified;
+
+/// The longest token that is looked at, in bytes.
+const MAX_TOKEN: usize = 8 << 10;
+/// How many combinations of scopes are remembered.
+const MAX_ACCESSES: usize = 64;
+
+/// Why OAuth can't be set up as it is wanted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OAuthError {
+    /// A URL that can't be used, and why.
+    Url(String, &'static str),
+    /// A set of keys that can't be used, and why.
+    Keys(String),
+    /// No name of a scope: one consists of visible characters, without `"` and `\`.
+    Scope(String),
+    /// The HTTP client can't be made.
+    Client(String),
+}
+
+impl fmt::Display for OAuthError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(url, why) => write!(f, "use the URL `{url}`: {why}"),
+            Self::Keys(why) => write!(f, "use the keys: {why}"),
+            Self::Scope(name) => write!(f, "use the scope `{name}`: that is no name of one"),
+            Self::Client(why) => write!(f, "make an HTTP client: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OAuthError {}
+
+/// What a scope allows.
+#[derive(Debug, Clone)]
+pub struct Scope {
+    name: String,
+    calls: Calls,
+    in_step_up: bool,
+}
+
+impl Scope {
+    /// The scope called `name`, with which these calls may be made. Only their tools count, not their arguments.
+    ///
+    /// # Errors
+    ///
+    /// Scopes can't be called that.
+    pub fn new(name: &str, calls: Calls) -> Result<Self, OAuthError> {
+        // "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )" -- RFC 6749, 3.3
+        let is_allowed = |byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~');
+        if name.is_empty() || !name.bytes().all(is_allowed) {
+            return Err(OAuthError::Scope(name.to_owned()));
+        }
+        Ok(Self {
+            name: name.to_owned(),
+            calls,
+            in_step_up: false,
+        })
+    }
+
+    /// The same scope, which clients are told of only when they need it.
+    #[must_use]
+    pub fn in_step_up(mut self) -> Self {
+        self.in_step_up = true;
+        self
+    }
+}
+
+/// An OAuth 2.1 resource server: accepts access tokens of some issuers, each a JWT that names this server as its
+/// audience.
+///
+/// Whoever comes with one is called `ISSUER#SUBJECT`.
+///
+/// ```no_run
+/// use mcpd_server::Calls;
+/// use mcpd_server::transport::http::{Auth, Issuer, OAuth, Options, Scope};
+///
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let oauth = OAuth::new([Issuer::new("https://auth.example.com")?])
+///     .resource("https://tools.example.com/mcp")?
+///     .scope(Scope::new("tools:read", Calls::default().tool("reports/*")?)?)
+///     .scope(Scope::new("tools:deploy", Calls::default().tool("deploy")?)?.in_step_up());
+/// let options = Options::new(Auth::tokens([]).oauth(oauth));
+/// # Ok(()) }
+/// ```
+#[derive(Debug)]
+pub struct OAuth {
+    resource: Option<String>,
+    audiences: Vec<String>,
+    issuers: Vec<Issuer>,
+    scopes: Vec<Scope>,
+    access: Option<Access>,
+    access_of: BTreeMap<String, Access>,
+    accesses: Mutex<BTreeMap<AccessKey, Arc<Access>>>,
+    verified: Verified,
+}
+
+/// The name of a principal, if it has an access of its own, and the places of the scopes it has been granted.
+type AccessKey = (Option<String>, Vec<usize>);
+
+impl OAuth {
+    /// Accepts tokens of these issuers.
+    #[must_use]
+    pub fn new(issuers: impl IntoIterator<Item = Issuer>) -> Self {
+        Self {
+            resource: None,
+            audiences: Vec::new(),
+            issuers: issuers.into_iter().collect(),
+            scopes: Vec::new(),
+            access: None,
+            access_of: BTreeMap::new(),
+            accesses: Mutex::default(),
+            verified: Verified::default(),
+        }
+    }
+
+    /// Where clients reach `/mcp`, which is what tokens must name as their audience. Without it that is where the server
+    /// listens.
+    ///
+    /// # Errors
+    ///
+    /// When `url` is none of `http` or `https`, or has a query or a fragment.
+    pub fn resource(mut self, url: &str) -> Result<Self, OAuthError> {
+        address::resource(url)?;
+        self.resource = Some(url.to_owned());
+        Ok(self)
+    }
+
+    /// Accepts tokens for this audience, too, for issuers that have names of their own for what tokens are for.
+    #[must_use]
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// Grants what `scope` allows to whoever has it. Without any scope whoever has a token may use everything.
+    #[must_use]
+    pub fn scope(mut self, scope: Scope) -> Self {
+        self.scopes.push(scope);
+        self
+    }
+
+    /// Whatever its scopes, nobody may use more than this.
+    #[must_use]
+    pub fn access(mut self, access: Access) -> Self {
+        self.access = Some(access);
+        self
+    }
+
+    /// The same for the principal of this name.
+    #[must_use]
+    pub fn access_of(mut self, name: impl Into<String>, access: Access) -> Self {
+        self.access_of.insert(name.into(), access);
+        self
+    }
+
+    /// Whose token it is, if it is for this server, which is at `url`.
+    pub(super) async fn principal(
+        &self,
+        token: &[u8],
+        url: &str,
+    ) -> Result<Principal, Unidentified> {
+        if let Some(principal) = self.verified.find(token) {
+            return Ok(principal);
+        }
+        let claims = self.claims(token, url).await?;
+        let principal = self.principal_of(&claims);
+        tracing::debug!(%principal, client = claims.client(), "accepted a token");
+        self.verified
+            .insert(token, principal.clone(), claims.expires());
+        Ok(principal)
+    }
+
+    async fn claims(&self, token: &[u8], url: &str) -> Result<Claims, Unidentified> {
+        if token.len() > MAX_TOKEN {
+            return Err(Unidentified::InvalidToken("the token is too long"));
+        }
+        // Nothing is done with what an unverified token says but to look for who could have made it.
+        let issuer = token::issuer(token).ok_or(Unidentified::UnknownToken)?;
+        let known = self.issuers.iter().find(|known| known.url() == issuer);
+        let issuer = known.ok_or(Unidentified::UnknownToken)?;
+        let header = token::Header::of(token).map_err(Unidentified::InvalidToken)?;
+        let key = issuer.key(&header).await?;
+        let resource = self.resource.as_deref().unwrap_or(url);
+        let audiences = self.audiences.iter().map(String::as_str);
+        let audiences: Vec<_> = audiences.chain([resource]).collect();
+        token::verify(token, &key, issuer.url(), &audiences).map_err(Unidentified::InvalidToken)
+    }
+
+    fn principal_of(&self, claims: &Claims) -> Principal {
+        // An issuer has no fragment, so no two pairs come to the same name.
+        let name = format!("{}#{}", claims.issuer(), claims.subject());
+        let principal = Principal::new(&name);
+        let (own, access) = match self.access_of.get(&name) {
+            Some(access) => (Some(name), Some(access)),
+            None => (None, self.access.as_ref()),
+        };
+        if access.is_none() && self.scopes.is_empty() {
+            return principal;
+        }
+        let scopes = self.scopes.iter().enumerate();
+        let granted = scopes.filter(|(_, scope)| claims.has_scope(&scope.name));
+        let granted: Vec<usize> = granted.map(|(place, _)| place).collect();
+        principal.with_shared(self.shared_access(access, (own, granted)))
+    }
+
+    /// What somebody may use, the same for all of whom the same is known.
+    fn shared_access(&self, access: Option<&Access>, key: AccessKey) -> Arc<Access> {
+        let mut accesses = lock(&self.accesses);
+        if let Some(known) = accesses.get(&key) {
+            return Arc::clone(known);
+        }
+        let access = access.cloned().unwrap_or_default();
+        let access = Arc::new(self.with_scopes(access, &key.1));
+        if accesses.len() >= MAX_ACCESSES {
+            accesses.clear();
+        }
+        accesses.insert(key, Arc::clone(&access));
+        access
+    }
+
+    fn with_scopes(&self, access: Access, granted: &[usize]) -> Access {
+        if self.scopes.is_empty() {
+            return access;
+        }
+        let (mut allowed, mut missing) = (Vec::new(), Vec::new());
+        for (place, scope) in self.scopes.iter().enumerate() {
+            if granted.contains(&place) {
+                allowed.push(scope.calls.clone());
+            } else {
+                missing.push((scope.name.clone(), scope.calls.clone()));
+            }
+        }
+        access.scopes(allowed, missing)
+    }
+}

@@ -1,0 +1,208 @@
+//! What is fetched from an issuer: where its keys are, and the keys. Small, soon, and from where it was said to be.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::{ACCEPT, CACHE_CONTROL};
+use reqwest::{Client, StatusCode, Url};
+use serde::Deserialize;
+
+use super::OAuthError;
+use super::address::{self, Resolver};
+
+/// The largest answer that is read, in bytes.
+const MAX_BODY: usize = 64 << 10;
+/// How long keys are used before there is another look, if the issuer does not say, at least and at most.
+const DEFAULT_AGE: Duration = Duration::from_secs(10 * 60);
+const MIN_AGE: Duration = Duration::from_secs(60);
+const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Asks the hosts that the configuration names, and those in the open Internet that they name.
+#[derive(Debug, Clone)]
+pub(super) struct Fetcher {
+    client: Client,
+    resolver: Resolver,
+}
+
+/// What there was, and how long it may be used.
+#[derive(Debug)]
+pub(super) struct Fetched {
+    pub(super) body: Vec<u8>,
+    pub(super) age: Duration,
+}
+
+impl Fetcher {
+    /// One for these hosts, which gives up after `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// This system's store of certificates can't be read.
+    pub(super) fn new(named: &[&Url], deadline: Duration) -> Result<Self, OAuthError> {
+        // Whoever embeds this may have chosen another already, and that is as good.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let resolver = Resolver::new(named.iter().copied());
+        let client = Client::builder()
+            .dns_resolver(Arc::new(resolver.clone()))
+            .redirect(reqwest::redirect::Policy::none())
+            .timeout(deadline)
+            .pool_max_idle_per_host(0)
+            .build()
+            .map_err(|error| OAuthError::Client(error.to_string()))?;
+        Ok(Self { client, resolver })
+    }
+
+    /// What is at `url`.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing of it can be used.
+    pub(super) async fn get(&self, url: &Url) -> Result<Fetched, String> {
+        let failed = |error: reqwest::Error| format!("{url} can't be read: {}", chain(&error));
+        if !self.resolver.allows(url) {
+            return Err(format!(
+                "{url} is in a network that only this server can reach"
+            ));
+        }
+        let request = self
+            .client
+            .get(url.clone())
+            .header(ACCEPT, "application/json");
+        let mut response = request.send().await.map_err(failed)?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("{url} answers with {}", response.status().as_u16()));
+        }
+        let control = response.headers().get(CACHE_CONTROL);
+        let age = age(control
+            .and_then(|control| control.to_str().ok())
+            .unwrap_or_default());
+        let mut body = Vec::new();
+        while let Some(chunk) = response.chunk().await.map_err(failed)? {
+            if body.len() + chunk.len() > MAX_BODY {
+                return Err(format!("{url} has more than {MAX_BODY} bytes"));
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Fetched { body, age })
+    }
+
+    /// Where the keys of an issuer are, as its metadata says.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no such metadata.
+    pub(super) async fn discover(&self, issuer: &str) -> Result<Url, String> {
+        let mut failures = Vec::new();
+        for place in places(issuer).map_err(|error| error.to_string())? {
+            match self.get(&place).await {
+                Ok(fetched) => return keys_of(issuer, &fetched.body),
+                Err(failure) => failures.push(failure),
+            }
+        }
+        Err(failures.join("; "))
+    }
+}
+
+/// Where the metadata of an issuer may be, in the order in which it is looked for.
+/// -- 2026-07-28/basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+fn places(issuer: &str) -> Result<Vec<Url>, OAuthError> {
+    const OAUTH: &str = "/.well-known/oauth-authorization-server";
+    const OPENID: &str = "/.well-known/openid-configuration";
+    let url = address::fetched(issuer)?;
+    let path = url.path().trim_end_matches('/');
+    let mut paths = vec![format!("{OAUTH}{path}"), format!("{OPENID}{path}")];
+    if !path.is_empty() {
+        paths.push(format!("{path}{OPENID}"));
+    }
+    let place = |path: String| {
+        let mut place = url.clone();
+        place.set_path(&path);
+        place
+    };
+    Ok(paths.into_iter().map(place).collect())
+}
+
+fn keys_of(issuer: &str, metadata: &[u8]) -> Result<Url, String> {
+    #[derive(Deserialize)]
+    struct Metadata {
+        issuer: String,
+        jwks_uri: String,
+    }
+    let metadata: Metadata =
+        serde_json::from_slice(metadata).map_err(|_| "its metadata names no keys")?;
+    if metadata.issuer != issuer {
+        return Err("its metadata is that of another issuer".to_owned());
+    }
+    address::fetched(&metadata.jwks_uri).map_err(|error| error.to_string())
+}
+
+/// How long something may be used by its `Cache-Control`.
+fn age(control: &str) -> Duration {
+    let mut directives = control.split(',').map(str::trim);
+    let age = directives.find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
+    age.map_or(DEFAULT_AGE, Duration::from_secs)
+        .clamp(MIN_AGE, MAX_AGE)
+}
+
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metadata_is_looked_for_where_oauth_and_openid_have_it() {
+        #[track_caller]
+        fn check(issuer: &str, expected: &[&str]) {
+            let places = places(issuer).unwrap();
+            let places: Vec<_> = places.iter().map(Url::as_str).collect();
+            assert_eq!(places, expected);
+        }
+        let plain = [
+            "https://auth.example/.well-known/oauth-authorization-server",
+            "https://auth.example/.well-known/openid-configuration",
+        ];
+        check("https://auth.example", &plain);
+        check("https://auth.example/", &plain);
+        check(
+            "https://auth.example/tenant1",
+            &[
+                "https://auth.example/.well-known/oauth-authorization-server/tenant1",
+                "https://auth.example/.well-known/openid-configuration/tenant1",
+                "https://auth.example/tenant1/.well-known/openid-configuration",
+            ],
+        );
+    }
+
+    #[test]
+    fn metadata_is_of_the_issuer_and_names_where_keys_may_be() {
+        let keys = |issuer: &str, keys: &str| {
+            let metadata = serde_json::json!({"issuer": issuer, "jwks_uri": keys}).to_string();
+            keys_of("https://auth.example", metadata.as_bytes()).is_ok()
+        };
+        assert!(keys("https://auth.example", "https://keys.example/a"));
+        assert!(!keys("https://auth.example/", "https://keys.example/a"));
+        assert!(!keys("https://AUTH.example", "https://keys.example/a"));
+        assert!(!keys("https://auth.example", "http://keys.example/a"));
+        assert!(!keys("https://auth.example", "file:///etc/passwd"));
+        assert!(keys_of("https://auth.example", b"{}").is_err());
+    }
+
+    #[test]
+    fn keys_are_used_as_long_as_their_issuer_says_within_bounds() {
+        assert_eq!(age(""), DEFAULT_AGE);
+        assert_eq!(age("public, max-age=300"), Duration::from_secs(300));
+        assert_eq!(age("max-age=0"), MIN_AGE);
+        assert_eq!(age("max-age=99999999"), MAX_AGE);
+        assert_eq!(age("max-age=x"), DEFAULT_AGE);
+    }
+}

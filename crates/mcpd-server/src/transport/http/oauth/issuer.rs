@@ -1,0 +1,258 @@
+//! Somebody who makes tokens, and the keys by which they are known: fetched when they are needed, by one for all who
+//! wait, and kept when there are no others to be had.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use arc_swap::ArcSwapOption;
+use reqwest::Url;
+use tokio::sync::Mutex;
+
+use super::fetch::{Fetched, Fetcher};
+use super::keys::{Key, Keys, NoKey};
+use super::token::Header;
+use super::{OAuthError, address, crypto};
+use crate::transport::http::auth::Unidentified;
+
+/// How long an issuer has to give its keys.
+const DEADLINE: Duration = Duration::from_secs(5);
+/// How long to wait before an issuer is asked again for the sake of a key that it has not had.
+const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(60);
+/// The same after it could not be asked.
+const FAILURE_PAUSE: Duration = Duration::from_secs(10);
+/// How long keys are used that are due to be fetched again, and can't be.
+const MAX_OVERDUE: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// An authorization server whose tokens are accepted. All clones are one.
+#[derive(Debug, Clone)]
+pub struct Issuer(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    url: String,
+    source: Source,
+    set: ArcSwapOption<Set>,
+    attempts: Mutex<Attempts>,
+}
+
+/// Where the keys come from.
+#[derive(Debug)]
+enum Source {
+    /// The issuer's own metadata says where they are.
+    Metadata(Fetcher),
+    Address(Fetcher, Url),
+    /// They are given, and never change.
+    Given,
+}
+
+/// Keys as they were at one time.
+#[derive(Debug)]
+struct Set {
+    keys: Keys,
+    fetched: Instant,
+    age: Duration,
+}
+
+/// When the keys were last asked for.
+#[derive(Debug, Default)]
+struct Attempts {
+    failed: Option<Instant>,
+    for_unknown_key: Option<Instant>,
+}
+
+/// What another look at the keys is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Reason {
+    /// There are none, or they are old.
+    Due,
+    /// A token names one that is not among them.
+    UnknownKey,
+}
+
+impl Issuer {
+    /// The issuer that calls itself `url`, byte for byte. Where its keys are it says itself, by the metadata of RFC 8414
+    /// or OpenID Connect.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be fetched there: it is none of `https`, or of `http` on this machine.
+    pub fn new(url: &str) -> Result<Self, OAuthError> {
+        let parsed = Self::parse(url)?;
+        let fetcher = Fetcher::new(&[&parsed], DEADLINE)?;
+        Ok(Self::with(url, Source::Metadata(fetcher), None))
+    }
+
+    /// The same for one whose set of keys is at the address `keys`.
+    ///
+    /// # Errors
+    ///
+    /// Nothing can be fetched there.
+    pub fn with_keys_at(url: &str, keys: &str) -> Result<Self, OAuthError> {
+        Self::parse(url)?;
+        let keys = address::fetched(keys)?;
+        let fetcher = Fetcher::new(&[&keys], DEADLINE)?;
+        Ok(Self::with(url, Source::Address(fetcher, keys), None))
+    }
+
+    /// The same for one whose keys are these, a JSON Web Key Set.
+    ///
+    /// # Errors
+    ///
+    /// There are no keys in it that could be used.
+    pub fn with_keys(url: &str, keys: &[u8]) -> Result<Self, OAuthError> {
+        Self::parse(url)?;
+        let keys = Keys::parse(keys).map_err(OAuthError::Keys)?;
+        if keys.is_empty() {
+            return Err(OAuthError::Keys("none of them can be used".to_owned()));
+        }
+        Ok(Self::with(
+            url,
+            Source::Given,
+            Some(Set::new(keys, Duration::MAX)),
+        ))
+    }
+
+    fn parse(url: &str) -> Result<Url, OAuthError> {
+        let parsed = address::fetched(url)?;
+        match parsed.query() {
+            None => Ok(parsed),
+            Some(_) => Err(OAuthError::Url(url.to_owned(), "it has a query")),
+        }
+    }
+
+    fn with(url: &str, source: Source, set: Option<Set>) -> Self {
+        crypto::install();
+        Self(Arc::new(Inner {
+            url: url.to_owned(),
+            source,
+            set: ArcSwapOption::from_pointee(set),
+            attempts: Mutex::default(),
+        }))
+    }
+
+    /// What it calls itself.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.0.url
+    }
+
+    /// The key that a token with this header is checked with.
+    pub(super) async fn key(&self, header: &Header) -> Result<Key, Unidentified> {
+        let set = self.current().await?;
+        match set.keys.find(header) {
+            Ok(key) => Ok(key.clone()),
+            Err(NoKey::Unfit(why)) => Err(Unidentified::InvalidToken(why)),
+            Err(NoKey::Unknown) => {
+                self.renew(Some(set), Reason::UnknownKey).await?;
+                let set = self.0.set.load_full();
+                let key = set.as_ref().and_then(|set| set.keys.find(header).ok());
+                key.cloned().ok_or(Unidentified::InvalidToken(
+                    "the key of the token is unknown",
+                ))
+            }
+        }
+    }
+
+    /// The keys as they are known, without waiting if there are any that may be used.
+    async fn current(&self) -> Result<Arc<Set>, Unidentified> {
+        let known = self.0.set.load_full();
+        if let Some(set) = known.as_ref().filter(|set| set.overdue() <= MAX_OVERDUE) {
+            if !set.overdue().is_zero() {
+                let (this, set) = (self.clone(), Arc::clone(set));
+                tokio::spawn(async move { this.renew(Some(set), Reason::Due).await.ok() });
+            }
+            return Ok(Arc::clone(set));
+        }
+        self.renew(known, Reason::Due).await?;
+        let renewed = self.0.set.load_full();
+        renewed.ok_or(Unidentified::Unavailable(FAILURE_PAUSE))
+    }
+
+    /// Fetches the keys anew, unless somebody else has done so since they were `seen`.
+    ///
+    /// # Errors
+    ///
+    /// There are no others to be had at the moment.
+    async fn renew(&self, seen: Option<Arc<Set>>, reason: Reason) -> Result<(), Unidentified> {
+        let inner = Arc::clone(&self.0);
+        // A task of its own: whoever has begun it for all may hang up.
+        let renewing = tokio::spawn(async move { inner.renew(seen.as_ref(), reason).await });
+        renewing
+            .await
+            .unwrap_or(Err(Unidentified::Unavailable(FAILURE_PAUSE)))
+    }
+}
+
+impl Set {
+    fn new(keys: Keys, age: Duration) -> Self {
+        Self {
+            keys,
+            fetched: Instant::now(),
+            age,
+        }
+    }
+
+    /// How long ago it should have been fetched again.
+    fn overdue(&self) -> Duration {
+        self.fetched.elapsed().saturating_sub(self.age)
+    }
+}
+
+impl Inner {
+    async fn renew(&self, seen: Option<&Arc<Set>>, reason: Reason) -> Result<(), Unidentified> {
+        if matches!(self.source, Source::Given) {
+            return Ok(());
+        }
+        let mut attempts = self.attempts.lock().await;
+        let is_as_seen = match (&*self.set.load(), seen) {
+            (Some(set), Some(seen)) => Arc::ptr_eq(set, seen),
+            (set, seen) => set.is_none() && seen.is_none(),
+        };
+        if !is_as_seen {
+            return Ok(());
+        }
+        let left = |since: Option<Instant>, pause: Duration| {
+            since.and_then(|since| pause.checked_sub(since.elapsed()))
+        };
+        if let Some(left) = left(attempts.failed, FAILURE_PAUSE) {
+            return Err(Unidentified::Unavailable(left));
+        }
+        let was_asked = left(attempts.for_unknown_key, UNKNOWN_KEY_PAUSE).is_some();
+        if reason == Reason::UnknownKey && was_asked {
+            return Ok(());
+        }
+        let fetched = tokio::time::timeout(DEADLINE, self.fetch()).await;
+        match fetched.unwrap_or_else(|_| Err("it does not answer in time".to_owned())) {
+            Ok(set) => {
+                attempts.failed = None;
+                if reason == Reason::UnknownKey {
+                    attempts.for_unknown_key = Some(Instant::now());
+                }
+                self.set.store(Some(Arc::new(set)));
+                Ok(())
+            }
+            Err(why) => {
+                tracing::warn!(
+                    issuer = self.url,
+                    "failed to fetch the keys of an issuer: {why}"
+                );
+                attempts.failed = Some(Instant::now());
+                Err(Unidentified::Unavailable(FAILURE_PAUSE))
+            }
+        }
+    }
+
+    async fn fetch(&self) -> Result<Set, String> {
+        let Fetched { body, age } = match &self.source {
+            Source::Metadata(fetcher) => {
+                let place = fetcher.discover(&self.url).await?;
+                fetcher.get(&place).await?
+            }
+            Source::Address(fetcher, place) => fetcher.get(place).await?,
+            Source::Given => return Err("they are given".to_owned()),
+        };
+        let set = Set::new(Keys::parse(&body)?, age);
+        tracing::debug!(issuer = self.url, "fetched the keys of an issuer");
+        Ok(set)
+    }
+}

@@ -1,0 +1,158 @@
+//! One access token: a JWT (RFC 9068). What it says counts only after its signature has been found to be right.
+
+use std::time::Duration;
+
+use jsonwebtoken::errors::{Error, ErrorKind};
+use jsonwebtoken::{Algorithm, Validation, dangerous, decode, decode_header};
+use serde::Deserialize;
+
+use super::keys::Key;
+
+/// How far the clocks of an issuer and of this machine may be apart.
+pub(super) const LEEWAY: Duration = Duration::from_secs(30);
+/// "It MUST NOT exceed 255 ASCII characters in length" -- OpenID Connect Core 1.0, 2
+const MAX_SUBJECT: usize = 255;
+
+/// What the header of a token says of its signature. Where it points to keys, nobody looks.
+#[derive(Debug)]
+pub(super) struct Header {
+    pub(super) algorithm: Algorithm,
+    pub(super) key_id: Option<String>,
+}
+
+/// What a token says.
+#[derive(Debug, Deserialize)]
+pub(super) struct Claims {
+    // A list of issuers would do for the library that checks it; here it is no issuer.
+    iss: String,
+    sub: String,
+    exp: f64,
+    scope: Option<List>,
+    scp: Option<List>,
+    client_id: Option<String>,
+    azp: Option<String>,
+}
+
+/// Names between spaces, or an array of them.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum List {
+    Text(String),
+    Array(Vec<String>),
+}
+
+impl List {
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Text(names) => names.split(' ').any(|given| given == name),
+            Self::Array(names) => names.iter().any(|given| given == name),
+        }
+    }
+}
+
+impl Claims {
+    pub(super) fn issuer(&self) -> &str {
+        &self.iss
+    }
+
+    pub(super) fn subject(&self) -> &str {
+        &self.sub
+    }
+
+    /// The program that it was made for.
+    pub(super) fn client(&self) -> Option<&str> {
+        self.client_id.as_deref().or(self.azp.as_deref())
+    }
+
+    /// When it is no longer accepted, since 1970.
+    pub(super) fn expires(&self) -> Duration {
+        Duration::try_from_secs_f64(self.exp)
+            .unwrap_or_default()
+            .saturating_add(LEEWAY)
+    }
+
+    pub(super) fn has_scope(&self, name: &str) -> bool {
+        let lists = self.scope.iter().chain(&self.scp);
+        lists.into_iter().any(|list| list.has(name))
+    }
+}
+
+impl Header {
+    /// That of `token`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub(super) fn of(token: &[u8]) -> Result<Self, &'static str> {
+        let header = decode_header(token).map_err(|_| "the header of the token is wrong")?;
+        if header.crit.is_some() {
+            return Err("the token wants something that this server does not know");
+        }
+        let is_access_token = |kind: &str| {
+            ["JWT", "at+jwt", "application/at+jwt"]
+                .iter()
+                .any(|known| kind.eq_ignore_ascii_case(known))
+        };
+        if !header.typ.as_deref().is_none_or(is_access_token) {
+            return Err("the token is no access token");
+        }
+        Ok(Self {
+            algorithm: header.alg,
+            key_id: header.kid,
+        })
+    }
+}
+
+/// Who a token says has made it. It may be lying.
+pub(super) fn issuer(token: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Issuer {
+        iss: String,
+    }
+    let claims: Issuer = dangerous::insecure_decode_claims(token).ok()?;
+    Some(claims.iss)
+}
+
+/// What `token` says, if it is of `issuer`, for one of the `audiences`, and neither too old nor too young.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(super) fn verify(
+    token: &[u8],
+    key: &Key,
+    issuer: &str,
+    audiences: &[&str],
+) -> Result<Claims, &'static str> {
+    let mut validation = Validation::default();
+    validation.algorithms.clone_from(&key.algorithms);
+    validation.leeway = LEEWAY.as_secs();
+    validation.validate_nbf = true;
+    validation.set_required_spec_claims(&["iss", "sub", "aud", "exp"]);
+    validation.set_issuer(&[issuer]);
+    validation.set_audience(audiences);
+    let claims: Claims = decode(token, &key.key, &validation)
+        .map_err(|error| told(&error))?
+        .claims;
+    if claims.sub.is_empty()
+        || claims.sub.len() > MAX_SUBJECT
+        || claims.sub.contains(char::is_control)
+    {
+        return Err("the subject of the token is no name");
+    }
+    Ok(claims)
+}
+
+/// Nothing of the token, which others may read.
+fn told(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::InvalidSignature => "the signature of the token is wrong",
+        ErrorKind::ExpiredSignature => "the token has expired",
+        ErrorKind::ImmatureSignature => "the token is not valid yet",
+        ErrorKind::InvalidAudience => "the token is for somebody else",
+        ErrorKind::InvalidIssuer => "the token is of somebody else",
+        ErrorKind::InvalidAlgorithm => "the algorithm of the token is not accepted",
+        ErrorKind::MissingRequiredClaim(_) => "the token lacks a claim",
+        _ => "the token is malformed",
+    }
+}

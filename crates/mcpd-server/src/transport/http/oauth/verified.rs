@@ -1,0 +1,90 @@
+//! Tokens that were checked a moment ago, so that a client that calls often has its token checked now and then.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use sha2::{Digest as _, Sha256};
+
+use crate::principal::Principal;
+use crate::sync::lock;
+
+/// How many are remembered.
+const MAX_TOKENS: usize = 1024;
+/// How long: a key that its issuer has withdrawn counts for so much longer.
+const KEPT: Duration = Duration::from_secs(60);
+
+type Hash = [u8; 32];
+
+/// Whose each of them is, by its hash.
+#[derive(Debug, Default)]
+pub(super) struct Verified {
+    by_hash: Mutex<BTreeMap<Hash, Entry>>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    principal: Principal,
+    /// Since 1970.
+    expires: Duration,
+    since: Instant,
+}
+
+impl Entry {
+    fn is_valid(&self) -> bool {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        self.since.elapsed() < KEPT && now.is_ok_and(|now| now < self.expires)
+    }
+}
+
+impl Verified {
+    pub(super) fn find(&self, token: &[u8]) -> Option<Principal> {
+        let entries = lock(&self.by_hash);
+        let entry = entries.get(&hash(token)).filter(|entry| entry.is_valid())?;
+        Some(entry.principal.clone())
+    }
+
+    pub(super) fn insert(&self, token: &[u8], principal: Principal, expires: Duration) {
+        let mut entries = lock(&self.by_hash);
+        if entries.len() >= MAX_TOKENS {
+            entries.retain(|_, entry| entry.is_valid());
+        }
+        if entries.len() >= MAX_TOKENS {
+            // Their hashes are random, so this is any of them.
+            entries.pop_first();
+        }
+        let since = Instant::now();
+        let entry = Entry {
+            principal,
+            expires,
+            since,
+        };
+        entries.insert(hash(token), entry);
+    }
+}
+
+fn hash(token: &[u8]) -> Hash {
+    Sha256::digest(token).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_token_is_known_until_it_expires_and_never_too_many_are() {
+        let verified = Verified::default();
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+        let insert = |token: &str, expires| {
+            verified.insert(token.as_bytes(), Principal::new(token), expires)
+        };
+        insert("old", now);
+        insert("new", now + Duration::from_secs(600));
+        assert_eq!(verified.find(b"old"), None);
+        assert_eq!(verified.find(b"new"), Some(Principal::new("new")));
+        for number in 0..2 * MAX_TOKENS {
+            insert(&number.to_string(), now + Duration::from_secs(600));
+        }
+        assert_eq!(lock(&verified.by_hash).len(), MAX_TOKENS);
+    }
+}
