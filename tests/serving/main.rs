@@ -12,6 +12,7 @@ mod faulty;
 mod hostile;
 mod limits;
 mod malformed;
+mod oauth;
 mod policies;
 mod tasks;
 

@@ -34,30 +34,41 @@ impl Client {
     ///
     /// When there is no complete answer.
     pub fn post(&self, message: &str) -> io::Result<(u16, String)> {
-        let mut stream = TcpStream::connect(&self.address)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.write_all(self.request(message).as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        parse(&answer).ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))
+        let (head, body) = self.exchange("POST /mcp", message)?;
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        let status = status.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok((status, body))
     }
 
-    fn request(&self, message: &str) -> String {
-        let (address, length) = (&self.address, message.len());
+    /// Sends a request such as `GET /health`, and gives the head and the body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no complete answer.
+    pub fn exchange(&self, request: &str, body: &str) -> io::Result<(String, String)> {
+        let mut stream = TcpStream::connect(&self.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(self.request(request, body).as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        let parts = answer.split_once("\r\n\r\n");
+        let (head, body) = parts.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
+        Ok((head.to_owned(), body.to_owned()))
+    }
+
+    fn request(&self, request: &str, body: &str) -> String {
+        let (address, length) = (&self.address, body.len());
         let token = self.token.as_ref();
         let token = token
             .map(|token| format!("Authorization: Bearer {token}\r\n"))
             .unwrap_or_default();
         format!(
-            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
+            "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
-             Content-Length: {length}\r\n\r\n{message}"
+             Content-Length: {length}\r\n\r\n{body}"
         )
     }
-}
-
-fn parse(answer: &str) -> Option<(u16, String)> {
-    let (head, body) = answer.split_once("\r\n\r\n")?;
-    let status = head.split(' ').nth(1)?.parse().ok()?;
-    Some((status, body.to_owned()))
 }

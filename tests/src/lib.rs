@@ -6,6 +6,7 @@
 mod binary;
 mod client;
 mod daemon;
+mod issuer;
 mod pipes;
 #[cfg(target_os = "linux")]
 mod processes;
@@ -15,6 +16,7 @@ mod wait;
 pub use binary::{binary, repository};
 pub use client::Client;
 pub use daemon::Daemon;
+pub use issuer::{Algorithm, Conduct, Issuer, now};
 pub use pipes::Pipes;
 #[cfg(target_os = "linux")]
 pub use processes::{peak_memory, processes_of};

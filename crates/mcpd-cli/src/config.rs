@@ -31,6 +31,7 @@ mod faults;
 mod file;
 mod interpreters;
 mod listening;
+mod oauth;
 mod policy;
 mod run_command;
 mod schema;
@@ -268,7 +269,11 @@ fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<Pat
     let agent = clients::principal(file, clients::AGENT, None)?;
     let token = Token::new(&token::load_or_create(&token_file)?, agent);
     let tokens = iter::once(token).chain(clients::tokens(file)?);
-    Ok((Auth::tokens(tokens), Some(token_file)))
+    let mut auth = Auth::tokens(tokens);
+    if let Some(oauth) = oauth::oauth(file)? {
+        auth = auth.oauth(oauth);
+    }
+    Ok((auth, Some(token_file)))
 }
 
 fn variable(name: &str) -> anyhow::Result<Option<String>> {

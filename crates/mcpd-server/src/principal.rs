@@ -37,6 +37,13 @@ impl Principal {
         self
     }
 
+    /// The same under another name.
+    #[cfg(feature = "oauth")]
+    pub(crate) fn called(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
     /// The same with this quota.
     #[must_use]
     pub fn limited(mut self, quota: Quota) -> Self {

@@ -13,6 +13,8 @@ use super::value::Spanned;
 pub(super) const AGENT: &str = "agent";
 /// Whoever comes where no token is wanted.
 pub(super) const ANONYMOUS: &str = "anonymous";
+/// Whoever comes with the token of an issuer, and has no rule of their own.
+pub(super) const UNNAMED: &str = "";
 /// Whoever has started `mcpd stdio`.
 pub(super) const LOCAL: &str = "local";
 const RESERVED: [&str; 3] = [AGENT, ANONYMOUS, LOCAL];
@@ -65,7 +67,7 @@ pub(super) fn principal(
     name: &str,
     table: Option<&TokenTable>,
 ) -> anyhow::Result<Principal> {
-    let principal = Principal::new(name).limited(quota(file, table)?);
+    let principal = Principal::new(name).limited(quota(file, name, table)?);
     let tools = table.and_then(|table| table.tools.as_deref());
     let (mut allowed, mut denied) = (Vec::new(), Vec::new());
     for rule in &file.tables.rule {
@@ -89,8 +91,26 @@ pub(super) fn principal(
     Ok(principal.with(denied.into_iter().fold(access, Access::deny)))
 }
 
+/// The clients that rules are about, and that come with tokens of an issuer.
+pub(super) fn of_issuers(file: &File) -> impl Iterator<Item = &str> {
+    let rules = file.tables.rule.iter().map(|rule| rule.get_ref());
+    let clients = rules.filter_map(|rule| rule.clients.as_ref()).flatten();
+    let clients = clients.map(|client| client.get_ref().as_str());
+    clients.filter(|client| is_of_issuer(file, client))
+}
+
+/// Whether `client` is called as whoever comes with a token of an issuer, `ISSUER#SUBJECT`.
+fn is_of_issuer(file: &File, client: &str) -> bool {
+    let issuers = file.tables.oauth.iter();
+    let mut issuers = issuers.flat_map(|oauth| &oauth.get_ref().issuer);
+    issuers.any(|issuer| {
+        let rest = client.strip_prefix(issuer.url.get_ref().as_str());
+        rest.is_some_and(|rest| rest.len() > 1 && rest.starts_with('#'))
+    })
+}
+
 /// How much a client may ask for.
-fn quota(file: &File, table: Option<&TokenTable>) -> anyhow::Result<Quota> {
+fn quota(file: &File, name: &str, table: Option<&TokenTable>) -> anyhow::Result<Quota> {
     let all = &file.tables.limits;
     let mut quota = Quota::default();
     let concurrency = table.and_then(|table| table.concurrency);
@@ -99,7 +119,7 @@ fn quota(file: &File, table: Option<&TokenTable>) -> anyhow::Result<Quota> {
     let burst = table.and_then(|table| table.burst).or(all.burst);
     quota.rate = match rate.or(all.rate.as_ref()) {
         Some(rate) => Some(self::rate(file, rate, burst)?),
-        None if table.is_some() => Rate::new(RATE, burst.unwrap_or(BURST)),
+        None if !RESERVED.contains(&name) => Rate::new(RATE, burst.unwrap_or(BURST)),
         None => None,
     };
     Ok(quota)
@@ -130,7 +150,7 @@ fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
     let known: Vec<_> = RESERVED.into_iter().chain(tokens).collect();
     for client in clients {
         let given = client.get_ref().as_str();
-        if !known.contains(&given) {
+        if !known.contains(&given) && !is_of_issuer(file, given) {
             let suggestion = file::suggestion(given, &known);
             let what = format!("`clients`: there is no client `{given}`; {suggestion}");
             return Err(file.error(client.span(), &what));
@@ -163,7 +183,7 @@ fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)
 }
 
 /// All calls of these tools.
-fn tools(file: &File, key: &str, patterns: &[Spanned<String>]) -> anyhow::Result<Calls> {
+pub(super) fn tools(file: &File, key: &str, patterns: &[Spanned<String>]) -> anyhow::Result<Calls> {
     patterns
         .iter()
         .try_fold(Calls::default(), |calls, pattern| {

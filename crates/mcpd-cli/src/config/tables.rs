@@ -81,6 +81,8 @@ pub(super) struct Tables {
     /// Clients over HTTP with tokens of their own.
     #[serde(default)]
     pub(super) token: Vec<TokenTable>,
+    /// Issuers elsewhere whose access tokens are accepted over HTTP.
+    pub(super) oauth: Option<Spanned<OAuthTable>>,
     /// Which calls some clients may make, or may not.
     #[serde(default)]
     pub(super) rule: Vec<Spanned<RuleTable>>,
@@ -309,6 +311,44 @@ pub(super) struct LimitsTable {
     pub(super) rate: Option<Spanned<f64>>,
     /// How many of them at once; two seconds' worth without it.
     pub(super) burst: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OAuthTable {
+    /// The URL under which clients reach `/mcp`, which tokens must name as their audience. Without it that is where the
+    /// server listens.
+    pub(super) resource: Option<Spanned<String>>,
+    /// Other audiences that tokens may name, for issuers that have names of their own for what tokens are for.
+    #[serde(default)]
+    pub(super) audience: Vec<String>,
+    /// Whose tokens are accepted.
+    #[serde(default)]
+    pub(super) issuer: Vec<IssuerTable>,
+    /// What tokens are good for, by their scopes. Without any scope each is good for everything.
+    #[serde(default)]
+    pub(super) scope: Vec<ScopeTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct IssuerTable {
+    /// What the issuer calls itself, byte for byte: the `iss` of its tokens.
+    pub(super) url: Spanned<String>,
+    /// Where its keys are: a URL, or the path of a file. Without it the issuer's own metadata says so.
+    pub(super) jwks: Option<Spanned<String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ScopeTable {
+    /// What tokens call it.
+    pub(super) name: Spanned<String>,
+    /// Patterns of the tools that may be used with it.
+    pub(super) tools: Spanned<Vec<Spanned<String>>>,
+    /// Whether clients are told of it only when a call takes it.
+    #[serde(default)]
+    pub(super) step_up: bool,
 }
 
 /// It has `allow` or `deny`.

@@ -113,13 +113,13 @@ pub struct OAuth {
     audiences: Vec<String>,
     issuers: Vec<Issuer>,
     scopes: Vec<Scope>,
-    access: Option<Access>,
-    access_of: BTreeMap<String, Access>,
+    clients: BTreeMap<String, Principal>,
+    others: Principal,
     accesses: Mutex<BTreeMap<AccessKey, Arc<Access>>>,
     verified: Verified,
 }
 
-/// The name of a principal, if it has an access of its own, and the places of the scopes it has been granted.
+/// The name of a principal, if it is a client of its own, and the places of the scopes it has been granted.
 type AccessKey = (Option<String>, Vec<usize>);
 
 impl OAuth {
@@ -131,8 +131,8 @@ impl OAuth {
             audiences: Vec::new(),
             issuers: issuers.into_iter().collect(),
             scopes: Vec::new(),
-            access: None,
-            access_of: BTreeMap::new(),
+            clients: BTreeMap::new(),
+            others: Principal::new(""),
             accesses: Mutex::default(),
             verified: Verified::default(),
         }
@@ -164,17 +164,17 @@ impl OAuth {
         self
     }
 
-    /// Whatever its scopes, nobody may use more than this.
+    /// Whoever comes under the name of `client` is that, and may use no more than it, whatever the scopes.
     #[must_use]
-    pub fn access(mut self, access: Access) -> Self {
-        self.access = Some(access);
+    pub fn client(mut self, client: Principal) -> Self {
+        self.clients.insert(client.name().to_owned(), client);
         self
     }
 
-    /// The same for the principal of this name.
+    /// Everybody else is like this but for the name.
     #[must_use]
-    pub fn access_of(mut self, name: impl Into<String>, access: Access) -> Self {
-        self.access_of.insert(name.into(), access);
+    pub fn others(mut self, like: Principal) -> Self {
+        self.others = like;
         self
     }
 
@@ -214,27 +214,29 @@ impl OAuth {
     fn principal_of(&self, claims: &Claims) -> Principal {
         // An issuer has no fragment, so no two pairs come to the same name.
         let name = format!("{}#{}", claims.issuer(), claims.subject());
-        let principal = Principal::new(&name);
-        let (own, access) = match self.access_of.get(&name) {
-            Some(access) => (Some(name), Some(access)),
-            None => (None, self.access.as_ref()),
+        let (principal, own) = match self.clients.get(&name) {
+            Some(client) => (client.clone(), Some(name)),
+            None => (self.others.clone().called(&name), None),
         };
-        if access.is_none() && self.scopes.is_empty() {
+        if self.scopes.is_empty() {
             return principal;
         }
         let scopes = self.scopes.iter().enumerate();
         let granted = scopes.filter(|(_, scope)| claims.has_scope(&scope.name));
         let granted: Vec<usize> = granted.map(|(place, _)| place).collect();
-        principal.with_shared(self.shared_access(access, (own, granted)))
+        let access = self.shared_access(principal.access(), (own, granted));
+        principal.with_shared(access)
     }
 
     /// What somebody may use, the same for all of whom the same is known.
-    fn shared_access(&self, access: Option<&Access>, key: AccessKey) -> Arc<Access> {
+    fn shared_access(&self, access: Option<&Arc<Access>>, key: AccessKey) -> Arc<Access> {
         let mut accesses = lock(&self.accesses);
         if let Some(known) = accesses.get(&key) {
             return Arc::clone(known);
         }
-        let access = access.cloned().unwrap_or_default();
+        let access = access
+            .map(|access| Access::clone(access))
+            .unwrap_or_default();
         let access = Arc::new(self.with_scopes(access, &key.1));
         if accesses.len() >= MAX_ACCESSES {
             accesses.clear();
@@ -244,9 +246,6 @@ impl OAuth {
     }
 
     fn with_scopes(&self, access: Access, granted: &[usize]) -> Access {
-        if self.scopes.is_empty() {
-            return access;
-        }
         let (mut allowed, mut missing) = (Vec::new(), Vec::new());
         for (place, scope) in self.scopes.iter().enumerate() {
             if granted.contains(&place) {

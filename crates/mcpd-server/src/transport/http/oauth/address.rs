@@ -68,19 +68,18 @@ fn literal(host: &str) -> Option<IpAddr> {
     host.parse().ok()
 }
 
-/// Finds the addresses of hosts. A host that the operator has named may be anywhere; one that an issuer names has to be
-/// in the open Internet.
+/// Finds the addresses of hosts. The host that the operator has named may be anywhere; one that an issuer names has to
+/// be in the open Internet.
 #[derive(Debug, Clone)]
 pub(super) struct Resolver {
-    named: Vec<String>,
+    named: String,
 }
 
 impl Resolver {
-    /// One by which the hosts of these URLs are found wherever they are.
-    pub(super) fn new<'a>(named: impl IntoIterator<Item = &'a Url>) -> Self {
-        let named = named.into_iter().filter_map(Url::host_str);
+    /// One by which the host of this URL is found wherever it is.
+    pub(super) fn new(named: &Url) -> Self {
         Self {
-            named: named.map(str::to_owned).collect(),
+            named: named.host_str().unwrap_or_default().to_owned(),
         }
     }
 
@@ -97,7 +96,7 @@ impl Resolver {
         match host {
             // Without TLS, so it has to be this machine.
             "localhost" => address.is_loopback(),
-            host => self.named.iter().any(|named| named == host) || is_public(address),
+            host => host == self.named || is_public(address),
         }
     }
 }
@@ -159,7 +158,8 @@ mod tests {
 
     #[track_caller]
     fn check(url: &str, expected: bool) {
-        let found = fetched(url).is_ok_and(|url| Resolver::new([]).allows(&url));
+        let other = Url::parse("https://named.example.com/").unwrap();
+        let found = fetched(url).is_ok_and(|url| Resolver::new(&other).allows(&url));
         assert_eq!(found, expected, "{url}");
     }
 
@@ -209,18 +209,18 @@ mod tests {
     #[test]
     fn what_the_operator_has_named_may_be_anywhere() {
         let named = fetched("https://10.1.2.3/").unwrap();
-        let resolver = Resolver::new([&named]);
+        let resolver = Resolver::new(&named);
         assert!(resolver.allows(&named));
         assert!(!resolver.allows(&fetched("https://10.1.2.4/").unwrap()));
         let loopback = fetched("http://127.0.0.1:1/").unwrap();
         assert!(!resolver.allows(&loopback));
-        assert!(Resolver::new([&loopback]).allows(&loopback));
+        assert!(Resolver::new(&loopback).allows(&loopback));
     }
 
     #[tokio::test]
     async fn a_name_is_found_only_where_it_may_be() {
         let resolve = async |named: &str, name: &str| {
-            let resolver = Resolver::new([&fetched(named).unwrap()]);
+            let resolver = Resolver::new(&fetched(named).unwrap());
             resolver.resolve(name.parse().unwrap()).await.is_ok()
         };
         assert!(resolve("https://auth.example.com/", "localhost").await);

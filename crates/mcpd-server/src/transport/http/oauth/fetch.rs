@@ -17,7 +17,7 @@ const DEFAULT_AGE: Duration = Duration::from_secs(10 * 60);
 const MIN_AGE: Duration = Duration::from_secs(60);
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Asks the hosts that the configuration names, and those in the open Internet that they name.
+/// Asks the host that the configuration names, and those in the open Internet that it names.
 #[derive(Debug, Clone)]
 pub(super) struct Fetcher {
     client: Client,
@@ -32,17 +32,17 @@ pub(super) struct Fetched {
 }
 
 impl Fetcher {
-    /// One for these hosts, which gives up after `deadline`.
+    /// One for the host of `named`, which gives up after `deadline`.
     ///
     /// # Errors
     ///
     /// This system's store of certificates can't be read.
-    pub(super) fn new(named: &[&Url], deadline: Duration) -> Result<Self, OAuthError> {
+    pub(super) fn new(named: &Url, deadline: Duration) -> Result<Self, OAuthError> {
         // Whoever embeds this may have chosen another already, and that is as good.
         rustls::crypto::ring::default_provider()
             .install_default()
             .ok();
-        let resolver = Resolver::new(named.iter().copied());
+        let resolver = Resolver::new(named);
         let client = Client::builder()
             .dns_resolver(Arc::new(resolver.clone()))
             .redirect(reqwest::redirect::Policy::none())

@@ -77,47 +77,37 @@ impl Issuer {
     ///
     /// Nothing can be fetched there: it is none of `https`, or of `http` on this machine.
     pub fn new(url: &str) -> Result<Self, OAuthError> {
-        let parsed = Self::parse(url)?;
-        let fetcher = Fetcher::new(&[&parsed], DEADLINE)?;
+        let parsed = address::fetched(url)?;
+        if parsed.query().is_some() {
+            return Err(OAuthError::Url(url.to_owned(), "it has a query"));
+        }
+        let fetcher = Fetcher::new(&parsed, DEADLINE)?;
         Ok(Self::with(url, Source::Metadata(fetcher), None))
     }
 
-    /// The same for one whose set of keys is at the address `keys`.
+    /// The same, whose set of keys is at the address `keys`.
     ///
     /// # Errors
     ///
     /// Nothing can be fetched there.
-    pub fn with_keys_at(url: &str, keys: &str) -> Result<Self, OAuthError> {
-        Self::parse(url)?;
+    pub fn keys_at(self, keys: &str) -> Result<Self, OAuthError> {
         let keys = address::fetched(keys)?;
-        let fetcher = Fetcher::new(&[&keys], DEADLINE)?;
-        Ok(Self::with(url, Source::Address(fetcher, keys), None))
+        let fetcher = Fetcher::new(&keys, DEADLINE)?;
+        Ok(Self::with(self.url(), Source::Address(fetcher, keys), None))
     }
 
-    /// The same for one whose keys are these, a JSON Web Key Set.
+    /// The same, whose keys are these, a JSON Web Key Set.
     ///
     /// # Errors
     ///
     /// There are no keys in it that could be used.
-    pub fn with_keys(url: &str, keys: &[u8]) -> Result<Self, OAuthError> {
-        Self::parse(url)?;
+    pub fn keys(self, keys: &[u8]) -> Result<Self, OAuthError> {
         let keys = Keys::parse(keys).map_err(OAuthError::Keys)?;
         if keys.is_empty() {
             return Err(OAuthError::Keys("none of them can be used".to_owned()));
         }
-        Ok(Self::with(
-            url,
-            Source::Given,
-            Some(Set::new(keys, Duration::MAX)),
-        ))
-    }
-
-    fn parse(url: &str) -> Result<Url, OAuthError> {
-        let parsed = address::fetched(url)?;
-        match parsed.query() {
-            None => Ok(parsed),
-            Some(_) => Err(OAuthError::Url(url.to_owned(), "it has a query")),
-        }
+        let set = Set::new(keys, Duration::MAX);
+        Ok(Self::with(self.url(), Source::Given, Some(set)))
     }
 
     fn with(url: &str, source: Source, set: Option<Set>) -> Self {

@@ -1,0 +1,76 @@
+//! From `[oauth]` to the issuers whose tokens are accepted, and what those are good for.
+
+use std::fs;
+
+use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
+
+use super::clients;
+use super::file::File;
+use super::tables::{IssuerTable, ScopeTable};
+use super::value::Spanned;
+
+/// Whose tokens `file` has mcpd accept, if it says anything of it.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
+    let Some(table) = &file.tables.oauth else {
+        return Ok(None);
+    };
+    let (span, table) = (table.span(), table.get_ref());
+    if table.issuer.is_empty() {
+        let what = "there is no `[[oauth.issuer]]` whose tokens could be accepted";
+        return Err(file.error(span, what));
+    }
+    let issuers = table.issuer.iter().map(|table| issuer(file, table));
+    let mut oauth = OAuth::new(issuers.collect::<anyhow::Result<Vec<_>>>()?);
+    if let Some(url) = &table.resource {
+        let set = oauth.resource(url.get_ref());
+        oauth = set.map_err(|error| wrong(file, "resource", url, &error))?;
+    }
+    for audience in &table.audience {
+        oauth = oauth.audience(audience);
+    }
+    for scope in &table.scope {
+        oauth = oauth.scope(self::scope(file, scope)?);
+    }
+    for name in clients::of_issuers(file) {
+        oauth = oauth.client(clients::principal(file, name, None)?);
+    }
+    let others = clients::principal(file, clients::UNNAMED, None)?;
+    Ok(Some(oauth.others(others)))
+}
+
+fn issuer(file: &File, table: &IssuerTable) -> anyhow::Result<Issuer> {
+    let issuer = Issuer::new(table.url.get_ref());
+    let issuer = issuer.map_err(|error| wrong(file, "url", &table.url, &error))?;
+    let Some(keys) = &table.jwks else {
+        return Ok(issuer);
+    };
+    let wrong = |error| wrong(file, "jwks", keys, &error);
+    if keys.get_ref().contains("://") {
+        return issuer.keys_at(keys.get_ref()).map_err(wrong);
+    }
+    let path = file.absolute(keys.get_ref().as_ref());
+    let read = fs::read(&path).map_err(|error| {
+        let what = format!("`jwks`: failed to read `{}`: {error}", path.display());
+        file.error(keys.span(), &what)
+    })?;
+    issuer.keys(&read).map_err(wrong)
+}
+
+fn scope(file: &File, table: &ScopeTable) -> anyhow::Result<Scope> {
+    let tools = clients::tools(file, "tools", table.tools.get_ref())?;
+    let scope = Scope::new(table.name.get_ref(), tools);
+    let scope = scope.map_err(|error| wrong(file, "name", &table.name, &error))?;
+    Ok(if table.step_up {
+        scope.in_step_up()
+    } else {
+        scope
+    })
+}
+
+fn wrong(file: &File, key: &str, value: &Spanned<String>, error: &OAuthError) -> anyhow::Error {
+    file.error(value.span(), &format!("`{key}`: failed to {error}"))
+}

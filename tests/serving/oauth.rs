@@ -1,0 +1,592 @@
+//! Tokens of an issuer: which are accepted and which are not, what they are good for, and what clients are told.
+
+use std::fs;
+use std::thread;
+
+use mcpd_tests::{Algorithm, Client, Conduct, Daemon, Issuer, Sandbox, eventually, now};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::call;
+
+/// What tokens are for.
+const RESOURCE: &str = "https://tools.example/mcp";
+const SCRIPT: &str = "#!/bin/sh\necho '{}'\n";
+const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+
+/// An issuer, and mcpd which accepts its tokens.
+struct Setting {
+    issuer: Issuer,
+    sandbox: Sandbox,
+    daemon: Daemon,
+}
+
+impl Setting {
+    fn new(further: &str) -> Self {
+        let issuer = Issuer::start();
+        let scripts = ["hello", "fail", "math/calc"].into_iter();
+        let sandbox = scripts.fold(Sandbox::new(), |sandbox, path| {
+            sandbox.with_script(path, SCRIPT)
+        });
+        configure(&sandbox, &issuer, further);
+        let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+        Self {
+            issuer,
+            sandbox,
+            daemon,
+        }
+    }
+
+    fn client(&self, token: &str) -> Client {
+        self.daemon.client().with_token(Some(token))
+    }
+
+    /// The status and the challenge that `token` gets.
+    fn try_token(&self, token: &str) -> (u16, String) {
+        answer(&self.client(token), LIST)
+    }
+
+    /// A good token with other claims; `null` leaves one out.
+    fn token_with(&self, claims: Value) -> String {
+        self.issuer.token(&self.claims_with(claims))
+    }
+
+    fn claims_with(&self, claims: Value) -> Value {
+        let mut all = self.issuer.claims(RESOURCE);
+        all.as_object_mut()
+            .unwrap()
+            .extend(claims.as_object().unwrap().clone());
+        all.as_object_mut()
+            .unwrap()
+            .retain(|_, claim| !claim.is_null());
+        all
+    }
+
+    /// A good token with this header, signed by the key of ES256.
+    fn token_headed(&self, header: &Value) -> String {
+        let claims = self.issuer.claims(RESOURCE).to_string();
+        self.issuer.signed("ES256", &header.to_string(), &claims)
+    }
+}
+
+fn configure(sandbox: &Sandbox, issuer: &Issuer, further: &str) {
+    let configuration = format!(
+        "[oauth]\nresource = \"{RESOURCE}\"\naudience = [\"api://tools\"]\n\
+         [[oauth.issuer]]\nurl = \"{}\"\n{further}",
+        issuer.url()
+    );
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+}
+
+/// The status and the challenge of an answer.
+fn answer(client: &Client, message: &str) -> (u16, String) {
+    let (head, _) = client.exchange("POST /mcp", message).unwrap();
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    (status, header(&head, "www-authenticate"))
+}
+
+fn header(head: &str, name: &str) -> String {
+    let lines = head.lines().filter_map(|line| line.split_once(": "));
+    let mut values = lines.filter(|(known, _)| known.eq_ignore_ascii_case(name));
+    values
+        .next()
+        .map_or_else(String::new, |(_, value)| value.to_owned())
+}
+
+#[track_caller]
+fn accepted(setting: &Setting, token: &str, what: &str) {
+    assert_eq!(setting.try_token(token), (200, String::new()), "{what}");
+}
+
+/// Refused, and told that the token is invalid.
+#[track_caller]
+fn refused(setting: &Setting, token: &str, what: &str) {
+    let (status, challenge) = setting.try_token(token);
+    assert_eq!(status, 401, "{what}");
+    assert!(
+        challenge.contains("error=\"invalid_token\""),
+        "{what}: {challenge}"
+    );
+}
+
+#[test]
+fn tokens_of_each_algorithm_are_accepted() {
+    let setting = Setting::new("");
+    let claims = setting.issuer.claims(RESOURCE).to_string();
+    for algorithm in Algorithm::ALL.map(Algorithm::name) {
+        for kind in [
+            json!("at+jwt"),
+            json!("JWT"),
+            json!("application/at+JWT"),
+            Value::Null,
+        ] {
+            let mut header = json!({"alg": algorithm, "kid": algorithm, "typ": kind});
+            header
+                .as_object_mut()
+                .unwrap()
+                .retain(|_, member| !member.is_null());
+            let token = setting
+                .issuer
+                .signed(algorithm, &header.to_string(), &claims);
+            accepted(&setting, &token, algorithm);
+        }
+    }
+}
+
+#[test]
+fn only_tokens_that_say_the_right_things_are_accepted() {
+    let setting = Setting::new("");
+    let with = |claims: Value| setting.token_with(claims);
+    accepted(&setting, &with(json!({})), "a good one");
+    accepted(
+        &setting,
+        &with(json!({"aud": ["https://else.example", RESOURCE]})),
+        "one of several",
+    );
+    accepted(
+        &setting,
+        &with(json!({"aud": "api://tools"})),
+        "another audience",
+    );
+    accepted(
+        &setting,
+        &with(json!({"nbf": now() + 20, "iat": now() + 20})),
+        "clocks apart",
+    );
+    eventually(
+        "a token that has expired 29 seconds ago is accepted",
+        || {
+            let token = with(json!({"exp": now() - 29}));
+            (setting.try_token(&token).0 == 200).then_some(())
+        },
+    );
+    let url = setting.issuer.url();
+    for wrong in [
+        json!({"exp": now() - 31}),
+        json!({"exp": null}),
+        json!({"exp": "2999-01-01"}),
+        json!({"exp": (now() + 600).to_string()}),
+        json!({"nbf": now() + 90}),
+        json!({"nbf": "now"}),
+        json!({"aud": null}),
+        json!({"aud": []}),
+        json!({"aud": "https://else.example/mcp"}),
+        json!({"aud": ["https://else.example/mcp"]}),
+        json!({"aud": format!("{RESOURCE}/")}),
+        json!({"aud": "https://tools.example"}),
+        json!({"aud": {"https://tools.example/mcp": true}}),
+        json!({"sub": null}),
+        json!({"sub": ""}),
+        json!({"sub": 7}),
+        json!({"sub": "a\nb"}),
+        json!({"sub": "a".repeat(256)}),
+    ] {
+        refused(&setting, &with(wrong.clone()), &wrong.to_string());
+    }
+    // Whose they are is not even clear, so each counts as a guess.
+    for wrong in [
+        json!(null),
+        json!(format!("{url}/")),
+        json!([url]),
+        json!("https://else.example"),
+    ] {
+        refused(&setting, &with(json!({"iss": wrong})), &wrong.to_string());
+    }
+}
+
+#[test]
+fn what_a_token_says_of_its_own_signature_is_not_believed() {
+    let setting = Setting::new("");
+    let issuer = &setting.issuer;
+    accepted(
+        &setting,
+        &setting.token_headed(&json!({"alg": "ES256", "kid": "ES256"})),
+        "a good one",
+    );
+    let key = issuer.keys()["keys"][0].clone();
+    for wrong in [
+        json!({"alg": "none", "kid": "ES256"}),
+        json!({"alg": "None", "kid": "ES256"}),
+        json!({"alg": "HS256", "kid": "ES256"}),
+        json!({"alg": "HS256", "kid": "RS256"}),
+        json!({"alg": "RS256", "kid": "ES256"}),
+        json!({"alg": "RS256", "kid": "RS256"}),
+        json!({"alg": "PS256", "kid": "RS256"}),
+        json!({"alg": "ES384", "kid": "ES256"}),
+        json!({"alg": "ES512", "kid": "ES256"}),
+        json!({"kid": "ES256"}),
+        json!({"alg": "ES256", "kid": "../../../../etc/passwd"}),
+        json!({"alg": "ES256", "kid": "'; DROP TABLE keys; --"}),
+        json!({"alg": "ES256", "kid": ["ES256"]}),
+        json!({"alg": "ES256", "kid": "ES256", "typ": "dpop+jwt"}),
+        json!({"alg": "ES256", "kid": "ES256", "crit": ["b64"], "b64": true}),
+        json!({"alg": "ES256", "kid": "ES256", "crit": []}),
+        json!({"alg": "ES256", "kid": "mine", "jku": format!("{}/keys", issuer.url())}),
+        json!({"alg": "ES256", "kid": "mine", "x5u": format!("{}/keys", issuer.url())}),
+        json!({"alg": "ES256", "kid": "mine", "jwk": key}),
+    ] {
+        refused(&setting, &setting.token_headed(&wrong), &wrong.to_string());
+    }
+    // The name of a key is not needed if only one fits.
+    accepted(
+        &setting,
+        &setting.token_headed(&json!({"alg": "ES256"})),
+        "no name",
+    );
+    let good = setting.token_with(json!({}));
+    let (message, signature) = good.rsplit_once('.').unwrap();
+    let (head, claims) = message.split_once('.').unwrap();
+    let mallory = Issuer::start();
+    for (what, wrong) in [
+        ("of another", mallory.token(&issuer.claims(RESOURCE))),
+        ("unsigned", format!("{message}.")),
+        ("shortened", good[..good.len() - 2].to_owned()),
+        (
+            "signature of zeros",
+            format!("{message}.{}", "A".repeat(86)),
+        ),
+        ("padded", format!("{good}=")),
+        ("four parts", format!("{good}.{signature}")),
+        (
+            "other claims",
+            format!("{head}.{}.{signature}", claims.replacen('e', "f", 1)),
+        ),
+        ("huge", format!("{good}{}", "A".repeat(9000))),
+    ] {
+        let (status, _) = setting.try_token(&wrong);
+        assert_eq!(status, 401, "{what}");
+    }
+}
+
+/// Who reads the first of two and who reads the last would see two tokens in one.
+#[test]
+fn claims_that_are_there_twice_are_refused() {
+    let setting = Setting::new("");
+    let claims = setting.issuer.claims(RESOURCE);
+    let header = r#"{"alg": "ES256", "kid": "ES256"}"#;
+    let twice = |name: &str| {
+        let text = claims.to_string();
+        format!("{{\"{name}\": {}, {}", claims[name], &text[1..])
+    };
+    let sign = |header: &str, claims: &str| setting.issuer.signed("ES256", header, claims);
+    for name in ["iss", "sub", "aud", "exp"] {
+        let (status, _) = setting.try_token(&sign(header, &twice(name)));
+        assert_eq!(status, 401, "{name}");
+    }
+    let header = r#"{"alg": "ES256", "kid": "ES256", "kid": "ES256"}"#;
+    refused(&setting, &sign(header, &claims.to_string()), "two kids");
+}
+
+#[test]
+fn keys_are_fetched_once_for_all_who_wait() {
+    let setting = Setting::new("");
+    let ask_at_once = |token: &dyn Fn(usize) -> String, expected: u16| {
+        thread::scope(|scope| {
+            for client in (0..100).map(|number| setting.client(&token(number))) {
+                scope.spawn(move || assert_eq!(answer(&client, LIST).0, expected));
+            }
+        });
+    };
+    assert_eq!(setting.issuer.asked_for_keys(), 0);
+    let good = |number: usize| setting.token_with(json!({"jti": number.to_string()}));
+    ask_at_once(&good, 200);
+    assert_eq!(setting.issuer.asked_for_keys(), 1);
+    let unknown = |number: usize| {
+        let header = json!({"alg": "ES256", "kid": format!("unknown-{number}")});
+        setting.token_headed(&header)
+    };
+    ask_at_once(&unknown, 401);
+    assert_eq!(setting.issuer.asked_for_keys(), 2);
+}
+
+#[test]
+fn keys_that_have_changed_are_found_and_old_ones_forgotten() {
+    let setting = Setting::new("");
+    let before = setting.token_with(json!({"sub": "before"}));
+    let kept = setting.token_with(json!({"sub": "kept"}));
+    accepted(&setting, &before, "before");
+    setting.issuer.rotate("new");
+    accepted(&setting, &setting.token_with(json!({})), "a new key");
+    refused(&setting, &kept, "an old key");
+    assert_eq!(setting.issuer.asked_for_keys(), 2);
+}
+
+#[test]
+fn an_issuer_that_is_down_does_no_harm_as_long_as_its_keys_are_known() {
+    let setting = Setting::new("");
+    accepted(&setting, &setting.token_with(json!({})), "while it is up");
+    setting.issuer.conduct(Conduct::Down);
+    accepted(
+        &setting,
+        &setting.token_with(json!({"sub": "bob"})),
+        "while it is down",
+    );
+    let unknown = setting.token_headed(&json!({"alg": "ES256", "kid": "unknown"}));
+    assert_eq!(setting.try_token(&unknown).0, 503);
+    accepted(
+        &setting,
+        &setting.token_with(json!({"sub": "carol"})),
+        "after that",
+    );
+}
+
+#[test]
+fn keys_that_can_not_be_had_are_no_reason_to_call_a_token_wrong() {
+    for conduct in [
+        Conduct::Down,
+        Conduct::Slow,
+        Conduct::Redirecting,
+        Conduct::Huge,
+    ] {
+        let setting = Setting::new("");
+        setting.issuer.conduct(conduct);
+        let token = setting.token_with(json!({}));
+        let (head, _) = setting.client(&token).exchange("POST /mcp", LIST).unwrap();
+        assert!(head.starts_with("HTTP/1.1 503"), "{conduct:?}: {head}");
+        let wait: u64 = header(&head, "retry-after").parse().unwrap();
+        assert!((1..=11).contains(&wait), "{wait}");
+        assert_eq!(setting.issuer.asked_for_keys(), 1);
+        // Whoever has another token is not kept from anything.
+        assert_eq!(answer(&setting.daemon.client(), LIST).0, 200);
+        setting.issuer.conduct(Conduct::Sound);
+        eventually("the keys are fetched", || {
+            (setting.try_token(&token).0 == 200).then_some(())
+        });
+    }
+}
+
+const SCOPES: &str = r#"
+[[oauth.scope]]
+name = "greet"
+tools = ["hello"]
+
+[[oauth.scope]]
+name = "fail"
+tools = ["fail"]
+step_up = true
+"#;
+
+#[test]
+fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
+    let setting = Setting::new(SCOPES);
+    let names = |token: &str| {
+        let (_, body) = setting.client(token).post(LIST).unwrap();
+        let answer: Value = serde_json::from_str(&body).unwrap();
+        let tools = answer["result"]["tools"].as_array().unwrap().clone();
+        tools
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let none = setting.token_with(json!({}));
+    let greets = setting.token_with(json!({"scope": "openid greet"}));
+    let fails = setting.token_with(json!({"scp": ["fail"], "sub": "bob"}));
+    assert_eq!(names(&none), [""; 0]);
+    assert_eq!(names(&greets), ["hello"]);
+    assert_eq!(names(&fails), ["fail"]);
+
+    let call = |token: &str, tool: &str| {
+        let message = call(tool, json!({})).to_string();
+        setting
+            .client(token)
+            .exchange("POST /mcp", &message)
+            .unwrap()
+    };
+    let (head, _) = call(&greets, "hello");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    let (head, body) = call(&greets, "fail");
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    let metadata = "https://tools.example/.well-known/oauth-protected-resource/mcp";
+    let challenge = format!(
+        "Bearer resource_metadata=\"{metadata}\", scope=\"fail\", error=\"insufficient_scope\""
+    );
+    assert_eq!(header(&head, "www-authenticate"), challenge);
+    assert!(body.contains("`fail` takes the scope `fail`"), "{body}");
+    let (head, _) = setting
+        .client(&greets)
+        .exchange("POST /events/fail", "{}")
+        .unwrap();
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    assert_eq!(header(&head, "www-authenticate"), challenge);
+    // What no scope opens is as unknown as what is not there.
+    for tool in ["math_calc", "nowhere"] {
+        let (head, body) = call(&greets, tool);
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        assert!(body.contains("unknown tool"), "{body}");
+    }
+}
+
+#[test]
+fn rules_hold_for_clients_of_an_issuer_by_their_names() {
+    let setting = Setting::new("");
+    let rule = format!(
+        "[[rule]]\nclients = [\"{}#bob\"]\nallow = [\"hello\"]\n[[rule]]\ndeny = [\"fail\"]\n",
+        setting.issuer.url()
+    );
+    configure(&setting.sandbox, &setting.issuer, &rule);
+    setting.daemon.signal(Signal::HUP);
+    let names = |subject: &str| {
+        let token = setting.token_with(json!({"sub": subject}));
+        let (_, body) = setting.client(&token).post(LIST).unwrap();
+        body
+    };
+    eventually("the rules are read", || {
+        (!names("bob").contains("math")).then_some(())
+    });
+    assert!(names("bob").contains("hello"));
+    let of_alice = names("alice");
+    assert!(
+        of_alice.contains("math") && !of_alice.contains("\"fail\""),
+        "{of_alice}"
+    );
+}
+
+#[test]
+fn clients_without_a_token_are_told_where_to_get_one() {
+    let setting = Setting::new(SCOPES);
+    let client = setting.daemon.client().with_token(None);
+    let (status, challenge) = answer(&client, LIST);
+    assert_eq!(status, 401);
+    let metadata = "https://tools.example/.well-known/oauth-protected-resource/mcp";
+    assert_eq!(
+        challenge,
+        format!("Bearer resource_metadata=\"{metadata}\", scope=\"greet\"")
+    );
+    let well_known = "/.well-known/oauth-protected-resource";
+    for path in [well_known.to_owned(), format!("{well_known}/mcp")] {
+        let (head, body) = client.exchange(&format!("GET {path}"), "").unwrap();
+        assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+        let metadata: Value = serde_json::from_str(&body).unwrap();
+        let expected = json!({
+            "resource": RESOURCE,
+            "authorization_servers": [setting.issuer.url()],
+            "bearer_methods_supported": ["header"],
+            "scopes_supported": ["greet"],
+        });
+        assert_eq!(metadata, expected);
+    }
+    // Nobody may ask from elsewhere, and there is nothing else of that kind.
+    let (head, _) = client
+        .exchange("POST /.well-known/oauth-protected-resource", "")
+        .unwrap();
+    assert!(head.starts_with("HTTP/1.1 405"), "{head}");
+    let (head, _) = client
+        .exchange("GET /.well-known/openid-configuration", "")
+        .unwrap();
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[test]
+fn without_an_issuer_nothing_is_said_of_one() {
+    let sandbox = Sandbox::new().with_script("hello", SCRIPT);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let client = daemon.client().with_token(None);
+    assert_eq!(answer(&client, LIST), (401, "Bearer".to_owned()));
+    let (head, _) = client
+        .exchange("GET /.well-known/oauth-protected-resource", "")
+        .unwrap();
+    assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+}
+
+#[test]
+fn a_token_goes_nowhere_and_the_audit_log_has_whose_it_was() {
+    let issuer = Issuer::start();
+    let tell = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nenv; cat; cat \"/proc/$PPID/environ\" 2>/dev/null; true\n";
+    let sandbox = Sandbox::new().with_script("tell", tell);
+    configure(&sandbox, &issuer, "");
+    let arguments = ["--config", "mcpd.toml", "-vv"];
+    let daemon = Daemon::start(&sandbox, &arguments);
+    let token = issuer.token(&issuer.claims(RESOURCE));
+    let expired = {
+        let mut claims = issuer.claims(RESOURCE);
+        claims["exp"] = json!(now() - 100);
+        issuer.token(&claims)
+    };
+    let client = daemon.client().with_token(Some(&token));
+    let (status, told) = client.post(&call("tell", json!({})).to_string()).unwrap();
+    assert_eq!(status, 200);
+    assert_eq!(answer(&client.with_token(Some(&expired)), LIST).0, 401);
+    let audit = sandbox.path().join("state/mcpd/logs/mcp-audit.jsonl");
+    let audit = eventually("a record", || {
+        fs::read_to_string(&audit)
+            .ok()
+            .filter(|log| log.contains("tell"))
+    });
+    let name = format!("\"{}#alice\"", issuer.url());
+    assert!(audit.contains(&name), "{audit}");
+    daemon.signal(Signal::TERM);
+    let (_, log) = daemon.wait();
+    assert!(log.contains("accepted a token"), "{log}");
+    for token in [token, expired] {
+        let signature = token.rsplit('.').next().unwrap();
+        for said in [&told, &audit, &log] {
+            assert!(!said.contains(signature), "{said}");
+        }
+    }
+}
+
+/// The error of a configuration that has this in `[oauth]`.
+#[track_caller]
+fn check_error(oauth: &str, expected: &str) {
+    let sandbox = Sandbox::new().with_script("hello", SCRIPT);
+    fs::write(sandbox.path().join("mcpd.toml"), oauth).unwrap();
+    let said = sandbox.run(&["serve", "scripts", "--port", "0", "--config", "mcpd.toml"]);
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
+fn a_wrong_configuration_is_explained() {
+    let issuer = "[oauth]\n[[oauth.issuer]]\nurl = \"https://auth.example\"\n";
+    check_error(
+        "[oauth]\n",
+        "mcpd.toml:1:1: in [oauth]: there is no `[[oauth.issuer]]` whose tokens could be accepted",
+    );
+    check_error(
+        "[oauth]\n[[oauth.issuer]]\nurl = \"http://auth.example\"\n",
+        "mcpd.toml:3:7: in [[oauth.issuer]]: `url`: failed to use the URL `http://auth.example`: expected one of `https`, or of `http` on this machine",
+    );
+    check_error(
+        &format!("{issuer}jwks = \"nowhere.json\"\n"),
+        "in [[oauth.issuer]]: `jwks`: failed to read `",
+    );
+    check_error(
+        &format!("{issuer}jwks = \"mcpd.toml\"\n"),
+        "`jwks`: failed to use the keys: it is no set of keys",
+    );
+    check_error(
+        &format!("{issuer}jwks = \"http://auth.example/keys\"\n"),
+        "`jwks`: failed to use the URL",
+    );
+    check_error(
+        &issuer.replace("[oauth]\n", "[oauth]\nresource = \"tools\"\n"),
+        "mcpd.toml:2:12: in [oauth]: `resource`: failed to use the URL `tools`: it is none",
+    );
+    check_error(
+        &format!("{issuer}[[oauth.scope]]\nname = \"a b\"\ntools = []\n"),
+        "`name`: failed to use the scope `a b`: that is no name of one",
+    );
+    check_error(
+        &format!("{issuer}[[oauth.scope]]\nname = \"a\"\ntools = [\"[\"]\n"),
+        "`tools`: failed to read the pattern `[`",
+    );
+    check_error(
+        &format!("{issuer}[[rule]]\nclients = [\"https://else.example#bob\"]\ndeny = [\"a\"]\n"),
+        "there is no client `https://else.example#bob`",
+    );
+}
+
+#[test]
+fn keys_may_be_given_by_their_address_or_in_a_file() {
+    let issuer = Issuer::start();
+    let sandbox = Sandbox::new().with_script("hello", SCRIPT);
+    fs::write(sandbox.path().join("keys.json"), issuer.keys().to_string()).unwrap();
+    let address = format!("{}/keys", issuer.url());
+    for (jwks, asked) in [("keys.json", 0), (&*address, 1)] {
+        configure(&sandbox, &issuer, &format!("jwks = \"{jwks}\"\n"));
+        let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+        let token = issuer.token(&issuer.claims(RESOURCE));
+        let client = daemon.client().with_token(Some(&token));
+        assert_eq!(answer(&client, LIST).0, 200, "{jwks}");
+        assert_eq!(issuer.asked_for_keys(), asked, "{jwks}");
+    }
+}

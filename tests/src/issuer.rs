@@ -1,0 +1,323 @@
+//! An OAuth issuer on this machine, with everything that a client and a resource server want of one: metadata, keys that
+//! change, registration, the code flow with PKCE, and tokens signed in whatever way a test likes.
+
+use std::collections::BTreeMap;
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use ring::digest::{SHA256, digest};
+use serde_json::{Value, json};
+
+mod signer;
+
+pub use signer::Algorithm;
+use signer::Signer;
+
+/// How an issuer answers when it is asked for its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "tests name all of them")]
+pub enum Conduct {
+    /// As it should.
+    Sound,
+    /// Not at all.
+    Down,
+    /// Never.
+    Slow,
+    /// By pointing elsewhere.
+    Redirecting,
+    /// With a megabyte.
+    Huge,
+}
+
+/// An issuer. All clones are one; its threads end with the process.
+#[derive(Debug, Clone)]
+pub struct Issuer {
+    url: String,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Debug)]
+struct State {
+    keys: Vec<(String, Signer)>,
+    conduct: Conduct,
+    asked_for_keys: usize,
+    /// The challenge, the resource and the scope of each code.
+    codes: BTreeMap<String, [String; 3]>,
+}
+
+impl Issuer {
+    /// Starts one with a key for each algorithm, called as that is.
+    ///
+    /// # Panics
+    ///
+    /// When there is no port for it.
+    #[must_use]
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("it is bound");
+        let keys =
+            Algorithm::ALL.map(|algorithm| (algorithm.name().to_owned(), Signer::new(algorithm)));
+        let state = State {
+            keys: keys.into(),
+            conduct: Conduct::Sound,
+            asked_for_keys: 0,
+            codes: BTreeMap::new(),
+        };
+        let issuer = Self {
+            url: format!("http://{address}"),
+            state: Arc::new(Mutex::new(state)),
+        };
+        let serving = issuer.clone();
+        thread::spawn(move || {
+            for stream in listener.incoming().map_while(Result::ok) {
+                let serving = serving.clone();
+                thread::spawn(move || serving.serve(stream).ok());
+            }
+        });
+        issuer
+    }
+
+    /// What it calls itself.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Has it answer in another way from now on.
+    pub fn conduct(&self, conduct: Conduct) {
+        self.state().conduct = conduct;
+    }
+
+    /// Exchanges all keys for one of this name.
+    pub fn rotate(&self, key_id: &str) {
+        let signer = Signer::new(Algorithm::Es256);
+        self.state().keys = vec![(key_id.to_owned(), signer)];
+    }
+
+    /// How often it has been asked for its keys.
+    #[must_use]
+    pub fn asked_for_keys(&self) -> usize {
+        self.state().asked_for_keys
+    }
+
+    /// Its keys as it publishes them.
+    #[must_use]
+    pub fn keys(&self) -> Value {
+        let state = self.state();
+        let keys = state.keys.iter().map(|(id, signer)| {
+            let mut key = signer.public_key();
+            key["kid"] = json!(id);
+            key
+        });
+        json!({"keys": keys.collect::<Vec<_>>()})
+    }
+
+    /// What a token for `resource` says that is good for ten minutes.
+    #[must_use]
+    pub fn claims(&self, resource: &str) -> Value {
+        json!({"iss": self.url, "sub": "alice", "aud": resource, "exp": now() + 600, "client_id": "test"})
+    }
+
+    /// A token that says this, signed by the first key.
+    #[must_use]
+    pub fn token(&self, claims: &Value) -> String {
+        let state = self.state();
+        let (id, signer) = state.keys.first().expect("it has a key");
+        let header = json!({"typ": "at+jwt", "alg": signer.algorithm().name(), "kid": id});
+        signed(signer, &header.to_string(), &claims.to_string())
+    }
+
+    /// A token of this header and these claims as they are written, signed by the key called `key_id`.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
+    #[must_use]
+    pub fn signed(&self, key_id: &str, header: &str, claims: &str) -> String {
+        let state = self.state();
+        let key = state.keys.iter().find(|(id, _)| id == key_id);
+        signed(&key.expect("it has the key").1, header, claims)
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn serve(&self, stream: TcpStream) -> io::Result<()> {
+        let mut reader = BufReader::new(stream.try_clone()?);
+        let mut head = Vec::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line)?;
+            match line.trim_end() {
+                "" => break,
+                line => head.push(line.to_owned()),
+            }
+        }
+        let mut lengths = head.iter().filter_map(|line| line.split_once(": "));
+        let length = lengths.find(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+        let length = length
+            .and_then(|(_, length)| length.parse().ok())
+            .unwrap_or(0);
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        let target = head
+            .first()
+            .and_then(|line| line.split(' ').nth(1))
+            .unwrap_or_default();
+        if let Some(response) = self.respond(target, &String::from_utf8_lossy(&body)) {
+            (&stream).write_all(response.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    fn respond(&self, target: &str, body: &str) -> Option<String> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        Some(match path {
+            "/.well-known/oauth-authorization-server" => ok(&self.metadata()),
+            "/keys" => return self.respond_with_keys(),
+            "/register" => created(body),
+            "/authorize" => self.authorize(&form(query)),
+            "/token" => self.exchange(&form(body)),
+            _ => response("404 Not Found", "", ""),
+        })
+    }
+
+    fn metadata(&self) -> Value {
+        let at = |path: &str| format!("{}{path}", self.url);
+        json!({
+            "issuer": self.url,
+            "jwks_uri": at("/keys"),
+            "authorization_endpoint": at("/authorize"),
+            "token_endpoint": at("/token"),
+            "registration_endpoint": at("/register"),
+            "response_types_supported": ["code"],
+            "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": ["none"],
+        })
+    }
+
+    fn respond_with_keys(&self) -> Option<String> {
+        self.state().asked_for_keys += 1;
+        let conduct = self.state().conduct;
+        match conduct {
+            Conduct::Sound => Some(ok(&self.keys())),
+            Conduct::Down => None,
+            Conduct::Slow => loop {
+                thread::park();
+            },
+            Conduct::Redirecting => {
+                let location = "Location: http://localhost:1/keys\r\n";
+                Some(response("302 Found", location, ""))
+            }
+            Conduct::Huge => {
+                let mut keys = self.keys();
+                keys["padding"] = json!("x".repeat(1 << 20));
+                Some(ok(&keys))
+            }
+        }
+    }
+
+    /// Everybody agrees to everything.
+    fn authorize(&self, query: &BTreeMap<String, String>) -> String {
+        let get = |name: &str| query.get(name).cloned().unwrap_or_default();
+        let mut state = self.state();
+        let code = format!("code-{}", state.codes.len());
+        let given = [get("code_challenge"), get("resource"), get("scope")];
+        state.codes.insert(code.clone(), given);
+        let (to, sent) = (get("redirect_uri"), get("state"));
+        response(
+            "302 Found",
+            &format!("Location: {to}?code={code}&state={sent}\r\n"),
+            "",
+        )
+    }
+
+    fn exchange(&self, form: &BTreeMap<String, String>) -> String {
+        let get = |name: &str| form.get(name).map(String::as_str).unwrap_or_default();
+        let given = self.state().codes.remove(get("code"));
+        let verifier = digest(&SHA256, get("code_verifier").as_bytes());
+        let verifier = URL_SAFE_NO_PAD.encode(verifier);
+        match given {
+            Some([challenge, resource, scope])
+                if challenge == verifier && resource == get("resource") =>
+            {
+                let mut claims = self.claims(&resource);
+                claims["scope"] = json!(scope);
+                let token = self.token(&claims);
+                ok(
+                    &json!({"access_token": token, "token_type": "Bearer", "expires_in": 600, "scope": scope}),
+                )
+            }
+            _ => response("400 Bad Request", "", r#"{"error": "invalid_grant"}"#),
+        }
+    }
+}
+
+/// Seconds since 1970.
+///
+/// # Panics
+///
+/// When it is earlier.
+#[must_use]
+pub fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    now.expect("it is later").as_secs()
+}
+
+fn signed(signer: &Signer, header: &str, claims: &str) -> String {
+    let message = format!("{}.{}", encoded(header), encoded(claims));
+    let signature = URL_SAFE_NO_PAD.encode(signer.sign(message.as_bytes()));
+    format!("{message}.{signature}")
+}
+
+fn encoded(text: &str) -> String {
+    URL_SAFE_NO_PAD.encode(text)
+}
+
+/// The answer to a client that registers.
+fn created(body: &str) -> String {
+    let mut client: Value = serde_json::from_str(body).unwrap_or_default();
+    client["client_id"] = json!("test");
+    response("201 Created", "", &client.to_string())
+}
+
+fn ok(body: &Value) -> String {
+    response("200 OK", "", &body.to_string())
+}
+
+fn response(status: &str, headers: &str, body: &str) -> String {
+    let length = body.len();
+    format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Type: application/json\r\n{headers}\
+         Content-Length: {length}\r\n\r\n{body}"
+    )
+}
+
+/// The fields of a form or a query.
+fn form(text: &str) -> BTreeMap<String, String> {
+    let fields = text.split('&').filter_map(|field| field.split_once('='));
+    fields
+        .map(|(name, value)| (name.to_owned(), decoded(value)))
+        .collect()
+}
+
+fn decoded(value: &str) -> String {
+    let mut parts = value.split('%');
+    let mut text = parts
+        .next()
+        .unwrap_or_default()
+        .replace('+', " ")
+        .into_bytes();
+    for part in parts {
+        let (code, rest) = part.split_at(2.min(part.len()));
+        text.push(u8::from_str_radix(code, 16).unwrap_or(b'?'));
+        text.extend_from_slice(rest.replace('+', " ").as_bytes());
+    }
+    String::from_utf8_lossy(&text).into_owned()
+}
