@@ -84,6 +84,21 @@ fn installed(family: Family) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
+/// The interpreter that has the newest SDK, if any is installed.
+#[track_caller]
+pub(crate) fn python() -> Option<String> {
+    match installed(PYTHON) {
+        Ok(programs) => programs
+            .into_iter()
+            .last()
+            .map(|program| program.interpreter),
+        Err(reason) => {
+            skip(PYTHON, &reason);
+            None
+        }
+    }
+}
+
 fn run(program: &Program, transport: Transport) {
     let sandbox = Sandbox::new();
     let mut command = sandbox.program(&program.interpreter);

@@ -171,6 +171,7 @@ impl Reader {
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 4),
     ("docs/audit.md", 2),
+    ("docs/authorization.md", 3),
     ("docs/configuration.md", 3),
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),

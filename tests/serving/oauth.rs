@@ -328,6 +328,18 @@ fn an_issuer_that_is_down_does_no_harm_as_long_as_its_keys_are_known() {
         &setting.token_with(json!({"sub": "carol"})),
         "after that",
     );
+    configure(
+        &setting.sandbox,
+        &setting.issuer,
+        "[[rule]]\ndeny = [\"hello\"]\n",
+    );
+    setting.daemon.signal(Signal::HUP);
+    let dave = setting.token_with(json!({"sub": "dave"}));
+    eventually("the rule is read", || {
+        let (status, body) = setting.client(&dave).post(LIST).unwrap();
+        assert_eq!(status, 200, "{body}");
+        (!body.contains("hello")).then_some(())
+    });
 }
 
 #[test]

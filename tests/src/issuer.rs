@@ -124,6 +124,10 @@ impl Issuer {
     }
 
     /// A token that says this, signed by the first key.
+    ///
+    /// # Panics
+    ///
+    /// When there is none.
     #[must_use]
     pub fn token(&self, claims: &Value) -> String {
         let state = self.state();

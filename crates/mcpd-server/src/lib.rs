@@ -44,6 +44,7 @@
 //! |---|---|---|
 //! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
+//! | `oauth` | no | `transport::http::OAuth`; without it the crate has no HTTP client and no TLS |
 //!
 //! # Stability
 //!

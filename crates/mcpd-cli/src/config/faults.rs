@@ -9,7 +9,7 @@ use mcpd_server::Server;
 use serde::Serialize;
 
 use super::file::File;
-use super::{clients, interpreters, policy, run_command, sources};
+use super::{clients, interpreters, oauth, policy, run_command, sources};
 use crate::args::{Confinement, Enabling};
 
 /// Something that is wrong at a place of a file.
@@ -91,6 +91,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         interpreters::interpreters(file).err(),
         clients::tokens(file).err(),
         clients::principal(file, clients::AGENT, None).err(),
+        oauth::oauth(file).err(),
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),

@@ -316,8 +316,7 @@ pub(super) struct LimitsTable {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OAuthTable {
-    /// The URL under which clients reach `/mcp`, which tokens must name as their audience. Without it that is where the
-    /// server listens.
+    /// The URL of `/mcp` for clients, which tokens must name as their audience; without it where the server listens.
     pub(super) resource: Option<Spanned<String>>,
     /// Other audiences that tokens may name, for issuers that have names of their own for what tokens are for.
     #[serde(default)]

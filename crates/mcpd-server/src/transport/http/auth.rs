@@ -148,7 +148,11 @@ impl Auth {
 
     /// Wants what `other` wants, from the next request on.
     pub fn replace(&self, other: &Self) {
-        self.accepted.store(other.accepted.load_full());
+        let new = other.accepted.load_full();
+        if let (Some(old), Some(new)) = (self.accepted.load().oauth(), new.oauth()) {
+            new.succeed(old);
+        }
+        self.accepted.store(new);
     }
 
     /// Who shows `token`, or nothing, to a server at `url`.

@@ -178,6 +178,13 @@ impl OAuth {
         self
     }
 
+    /// Takes over what `old` knows of the keys of issuers: they may be down.
+    pub(super) fn succeed(&self, old: &Self) {
+        for issuer in &self.issuers {
+            old.issuers.iter().for_each(|old| issuer.succeed(old));
+        }
+    }
+
     /// Whose token it is, if it is for this server, which is at `url`.
     pub(super) async fn principal(
         &self,

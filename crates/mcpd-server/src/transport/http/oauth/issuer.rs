@@ -73,6 +73,8 @@ impl Issuer {
     /// The issuer that calls itself `url`, byte for byte. Where its keys are it says itself, by the metadata of RFC 8414
     /// or OpenID Connect.
     ///
+    /// Chooses the cryptography of `rustls` and of `jsonwebtoken` for this process, where nobody has chosen another.
+    ///
     /// # Errors
     ///
     /// Nothing can be fetched there: it is none of `https`, or of `http` on this machine.
@@ -124,6 +126,18 @@ impl Issuer {
     #[must_use]
     pub fn url(&self) -> &str {
         &self.0.url
+    }
+
+    /// Takes over the keys of `old`, if that has them from the same place.
+    pub(super) fn succeed(&self, old: &Self) {
+        let is_same = match (&self.0.source, &old.0.source) {
+            (Source::Metadata(_), Source::Metadata(_)) => self.url() == old.url(),
+            (Source::Address(_, place), Source::Address(_, old)) => place == old,
+            _ => false,
+        };
+        if is_same {
+            self.0.set.store(old.0.set.load_full());
+        }
     }
 
     /// The key that a token with this header is checked with.

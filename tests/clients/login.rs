@@ -1,0 +1,46 @@
+//! A client of the Python SDK that is given no token: it has to find out where to get one.
+
+use std::fs;
+use std::time::Duration;
+
+use mcpd_tests::{Daemon, Issuer, Sandbox, output_within, repository};
+use serde_json::{Value, json};
+
+use crate::programs;
+
+/// The program has a deadline of its own, which is earlier.
+const PATIENCE: Duration = Duration::from_secs(120);
+const SCRIPT: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho done\n";
+
+#[test]
+fn a_client_logs_in_and_asks_for_more_when_a_call_takes_it() {
+    let Some(python) = programs::python() else {
+        return;
+    };
+    let issuer = Issuer::start();
+    let sandbox = Sandbox::new()
+        .with_script("hello", SCRIPT)
+        .with_script("deploy", SCRIPT);
+    let configuration = format!(
+        "[oauth]\n[[oauth.issuer]]\nurl = \"{}\"\n\
+         [[oauth.scope]]\nname = \"greet\"\ntools = [\"hello\"]\n\
+         [[oauth.scope]]\nname = \"deploy\"\ntools = [\"deploy\"]\nstep_up = true\n",
+        issuer.url()
+    );
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    let mut client = sandbox.program(&python);
+    client.env("PYTHONDONTWRITEBYTECODE", "1");
+    client.arg(repository().join("tests/clients/python/login.py"));
+    client.arg(daemon.url());
+    let output = output_within(PATIENCE, client, b"");
+    assert!(output.status.success(), "{}", sandbox.transcript(&output));
+    let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+    let expected = json!({
+        "before": ["hello"],
+        "called": "done",
+        "after": ["deploy", "hello"],
+        "asked": ["greet", "greet deploy"],
+    });
+    assert_eq!(seen, expected);
+}

@@ -1,0 +1,69 @@
+"""A client of the official Python SDK that logs in: it finds the issuer of a server by itself, gets a token by the code
+flow with PKCE, and another one when a call takes more than that is good for.
+
+Run with the URL of a server; prints one JSON line of what it saw.
+"""
+
+import asyncio
+import json
+import sys
+from urllib.parse import parse_qs, urlsplit
+
+import httpx2
+from mcp import Client
+from mcp.client.auth import OAuthClientProvider
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.auth import AuthorizationCodeResult, OAuthClientMetadata
+
+DEADLINE = 60  # seconds, for everything
+CALLBACK = "http://localhost:1/callback"
+
+
+class Storage:
+    """Tokens and the registration, as long as this runs."""
+
+    tokens = None
+    client_info = None
+
+    async def get_tokens(self):
+        return self.tokens
+
+    async def set_tokens(self, tokens):
+        self.tokens = tokens
+
+    async def get_client_info(self):
+        return self.client_info
+
+    async def set_client_info(self, client_info):
+        self.client_info = client_info
+
+
+class Browser:
+    """A person who agrees to everything, and where that leads."""
+
+    def __init__(self):
+        self.asked = []
+
+    async def open(self, url):
+        self.asked.append(parse_qs(urlsplit(url).query)["scope"][0])
+        async with httpx2.AsyncClient() as http:
+            response = await http.get(url)
+        self._answer = parse_qs(urlsplit(response.headers["location"]).query)
+
+    async def answer(self):
+        return AuthorizationCodeResult(code=self._answer["code"][0], state=self._answer["state"][0])
+
+
+async def session(url):
+    browser = Browser()
+    metadata = OAuthClientMetadata(client_name="login", redirect_uris=[CALLBACK])
+    auth = OAuthClientProvider(url, metadata, Storage(), browser.open, browser.answer)
+    async with httpx2.AsyncClient(auth=auth, timeout=DEADLINE) as http:
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            before = [tool.name for tool in (await client.list_tools()).tools]
+            result = await client.call_tool("deploy", {})
+            after = [tool.name for tool in (await client.list_tools()).tools]
+    return {"before": before, "called": result.content[0].text, "after": after, "asked": browser.asked}
+
+
+print(json.dumps(asyncio.run(asyncio.wait_for(session(sys.argv[1]), DEADLINE))))
