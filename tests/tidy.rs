@@ -143,7 +143,7 @@ fn the_leaves_do_not_know_each_other() {
         ("mcpd-basic", &["tokio", "tracing"]),
         (
             "mcpd-server",
-            &["clap", "anyhow", "annotate-snippets", "rmcp", "reqwest"],
+            &["clap", "anyhow", "annotate-snippets", "rmcp"],
         ),
     ] {
         let dependencies = dependencies_of(name);
@@ -154,6 +154,24 @@ fn the_leaves_do_not_know_each_other() {
             );
         }
     }
+}
+
+/// Only who wants OAuth gets what asks issuers.
+#[test]
+fn a_server_has_no_http_client_unless_it_is_wanted() {
+    let packages = packages();
+    let server = packages
+        .iter()
+        .find(|package| package["name"] == "mcpd-server")
+        .expect("a package");
+    for dependency in server["dependencies"].as_array().expect("dependencies") {
+        let is_client = ["reqwest", "rustls", "ring"]
+            .iter()
+            .any(|name| dependency["name"] == *name);
+        assert!(!is_client || dependency["optional"] == true, "{dependency}");
+    }
+    let default = server["features"]["default"].as_array().expect("features");
+    assert!(!default.contains(&Value::from("oauth")));
 }
 
 #[test]
@@ -178,6 +196,11 @@ fn each_crate_refuses_what_it_says_it_refuses() {
         "mcpd-server",
         &["transport/http", "fuzzing.rs"],
         &["hyper", "http_body_util"],
+    );
+    check_absent(
+        "mcpd-server",
+        &["transport/http/oauth/"],
+        &["reqwest", "jsonwebtoken"],
     );
     check_absent("mcpd-server", &[], &["println!", "eprintln!"]);
     check_absent(

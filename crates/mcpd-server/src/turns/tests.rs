@@ -1,3 +1,5 @@
+//! Who gets the next turn, and who is told that there is no room.
+
 use std::time::Duration;
 
 use futures_util::FutureExt as _;

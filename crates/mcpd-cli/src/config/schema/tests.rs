@@ -1,3 +1,5 @@
+//! The schema, the published file and the pages say the same, and all of it is true.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
