@@ -123,6 +123,24 @@ impl Daemon {
         kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
     }
 
+    /// Waits until it says something, in a line of its log from here on.
+    ///
+    /// # Panics
+    ///
+    /// When it does not.
+    #[track_caller]
+    pub fn hear(&self, text: &str) {
+        loop {
+            let line = self.log.recv_timeout(PATIENCE);
+            if line
+                .unwrap_or_else(|_| panic!("mcpd does not say: {text}"))
+                .contains(text)
+            {
+                return;
+            }
+        }
+    }
+
     /// Waits for its end; gives its exit code and what it said since it listened.
     ///
     /// # Panics

@@ -351,6 +351,42 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) token_file: Option<PathBuf>,
+    /// The certificate of the server, in PEM: everything is encrypted then, but on sockets in the file system.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_TLS_CERTIFICATE",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) tls_certificate: Option<PathBuf>,
+    /// The private key of the certificate, in PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_TLS_KEY",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// The authorities whose certificates clients show, in PEM.
+    #[arg(
+        long,
+        value_name = "FILE",
+        env = "MCPD_TLS_CLIENT_CA",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Whether clients without a certificate can connect [default: required with --tls-client-ca]
+    #[arg(
+        long,
+        value_name = "WHETHER",
+        env = "MCPD_TLS_CLIENT_CERTIFICATES",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) tls_client_certificates: Option<Certificates>,
     /// Serve every program on this machine, without a token; only on a loopback address or a socket in the file system.
     #[arg(long, env = "MCPD_NO_AUTH", hide_env_values = true, help_heading = HTTP)]
     pub(crate) no_auth: bool,
@@ -363,6 +399,16 @@ pub(crate) struct Serve {
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", hide_env_values = true, help_heading = HTTP)]
     pub(crate) http_sse: bool,
+}
+
+/// Whether clients show certificates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Certificates {
+    /// Who shows one must have it from one of the authorities
+    Optional,
+    /// Who shows none can't connect
+    Required,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod args;
+mod certificates;
 mod client;
 mod client_profile;
 mod command;

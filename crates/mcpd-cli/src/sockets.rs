@@ -44,7 +44,10 @@ struct Socket {
 #[derive(Debug)]
 pub(crate) enum Address {
     /// In the network.
-    Network(SocketAddr),
+    Network {
+        address: SocketAddr,
+        is_encrypted: bool,
+    },
     /// In the file system: they connect with this, and ask for `localhost`.
     #[cfg(unix)]
     File(file::SocketFile),
@@ -54,7 +57,11 @@ impl Address {
     /// The URL of the MCP endpoint there.
     pub(crate) fn url(&self) -> String {
         match self {
-            Self::Network(address) => format!("http://{address}/mcp"),
+            Self::Network {
+                address,
+                is_encrypted: true,
+            } => format!("https://{address}/mcp"),
+            Self::Network { address, .. } => format!("http://{address}/mcp"),
             #[cfg(unix)]
             Self::File(_) => "http://localhost/mcp".to_owned(),
         }
@@ -63,7 +70,7 @@ impl Address {
     /// What clients connect with instead of the host in the URL.
     pub(crate) fn file(&self) -> Option<&Path> {
         match self {
-            Self::Network(_) => None,
+            Self::Network { .. } => None,
             #[cfg(unix)]
             Self::File(file) => Some(file.path()),
         }
@@ -82,17 +89,39 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
     for socket in passed {
         sockets.push(take_over(socket).context("use the sockets of the service manager")?);
     }
-    for socket in &sockets {
-        if let Address::Network(address) = socket.address {
-            config.check_exposure(address)?;
-        }
+    let mut listeners = Vec::new();
+    let mut addresses = Vec::new();
+    for socket in sockets {
+        let socket = encrypted(socket, config)?;
+        listeners.push(socket.listener);
+        addresses.push(socket.address);
     }
-    let (listeners, addresses): (Vec<_>, _) = sockets
-        .into_iter()
-        .map(|socket| (socket.listener, socket.address))
-        .unzip();
     let listener = listeners.into_iter().reduce(Listener::and);
     Ok((listener.context("listen: no address is given")?, addresses))
+}
+
+/// The same as `config` wants it, which is about the network alone: nobody listens between processes of one machine.
+fn encrypted(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
+    let Address::Network { address, .. } = socket.address else {
+        return Ok(socket);
+    };
+    config.check_exposure(address)?;
+    let Some(certificates) = &config.certificates else {
+        if !address.ip().is_loopback() {
+            tracing::warn!(
+                %address,
+                "tokens and answers cross the network unencrypted, unless a proxy sees to it; see --tls-certificate"
+            );
+        }
+        return Ok(socket);
+    };
+    Ok(Socket {
+        listener: socket.listener.encrypted(certificates.tls()),
+        address: Address::Network {
+            address,
+            is_encrypted: true,
+        },
+    })
 }
 
 async fn listen(place: &Place) -> anyhow::Result<Socket> {
@@ -147,6 +176,9 @@ fn network(listener: TcpListener) -> anyhow::Result<Socket> {
     let address = listener.local_addr().context("listen")?;
     Ok(Socket {
         listener: listener.into(),
-        address: Address::Network(address),
+        address: Address::Network {
+            address,
+            is_encrypted: false,
+        },
     })
 }

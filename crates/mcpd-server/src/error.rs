@@ -40,6 +40,10 @@ pub enum Error {
     /// The system has no randomness to make a key from.
     #[error("make a key: {0}")]
     Randomness(String),
+    /// What a server would show of itself over TLS makes no sense.
+    #[cfg(feature = "tls")]
+    #[error("use the certificate: {0}")]
+    Tls(String),
     /// Reading from or writing to a client failed for good.
     #[error("serve")]
     Transport(#[source] io::Error),

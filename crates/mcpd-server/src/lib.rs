@@ -45,6 +45,7 @@
 //! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
 //! | `oauth` | no | `transport::http::OAuth`; without it the crate has no HTTP client and no TLS |
+//! | `tls` | no | HTTP over TLS, and certificates of clients |
 //!
 //! # Stability
 //!

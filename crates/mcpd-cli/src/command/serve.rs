@@ -45,9 +45,17 @@ pub(crate) async fn run(
         service::tell(State::Ready);
         follow(reload, line, &auth).await
     };
+    let certificates = config.certificates;
+    let encrypted = async {
+        match certificates {
+            Some(certificates) => certificates.follow().await,
+            None => std::future::pending().await,
+        }
+    };
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
+        never = encrypted => match never.context("follow the certificate")? {},
         () = service::show_life() => {}
         () = termination.requested() => {}
     }

@@ -8,7 +8,8 @@ use mcpd_server::transport::http::Options;
 
 use super::file::File;
 use super::{authentication, variable};
-use crate::args::Serve;
+use crate::args::{Certificates as Demand, Serve};
+use crate::certificates::{Certificates, Files};
 use crate::sockets::Place;
 
 /// The port that is served without another wish.
@@ -23,6 +24,8 @@ pub(crate) struct Http {
     pub(crate) places: Vec<Place>,
     /// Where the token is, if clients must show one.
     pub(crate) token_file: Option<PathBuf>,
+    /// What everything is encrypted with, if it is.
+    pub(crate) certificates: Option<Certificates>,
     pub(crate) options: Options,
 }
 
@@ -45,6 +48,7 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let http = Http {
         places,
         token_file,
+        certificates: certificates(args)?,
         options,
     };
     let mut addresses = http.places.iter().flat_map(Place::addresses);
@@ -61,6 +65,32 @@ impl Http {
             );
         }
         Ok(())
+    }
+}
+
+/// What connections are encrypted with, if they are.
+fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
+    let clients = match (&args.tls_client_ca, args.tls_client_certificates) {
+        (Some(authorities), demand) => {
+            Some((authorities.clone(), demand.unwrap_or(Demand::Required)))
+        }
+        (None, Some(_)) => bail!(
+            "ask clients for certificates: it takes the authorities whose they are, \
+             `--tls-client-ca` or `client_ca` in `[tls]`"
+        ),
+        (None, None) => None,
+    };
+    match (&args.tls_certificate, &args.tls_key) {
+        (Some(certificate), Some(key)) => Ok(Some(Certificates::load(Files {
+            certificate: certificate.clone(),
+            key: key.clone(),
+            clients,
+        })?)),
+        (None, None) if clients.is_none() => Ok(None),
+        _ => bail!(
+            "serve over TLS: it takes a certificate and its key, \
+             `--tls-certificate` and `--tls-key` or those of `[tls]`"
+        ),
     }
 }
 

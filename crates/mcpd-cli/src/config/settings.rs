@@ -50,7 +50,7 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
             .as_ref()
             .map(|paths| paths.iter().map(absolute).collect())
     };
-    vec![
+    let mut settings = vec![
         Setting::new("roots", "directories", paths(&tables.roots)),
         Setting::new("enable", "enable", tables.enable.as_deref().map(spellings)),
         Setting::opposite("cache", "no_cache", tables.cache),
@@ -95,6 +95,20 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
             format.map(|format| spellings(&[format])),
         ),
         Setting::new("log.filter", "filter", word(filter.as_ref())),
+    ];
+    settings.extend(settings_of_tls(file));
+    settings
+}
+
+fn settings_of_tls(file: &File) -> [Setting; 4] {
+    let tls = &file.tables.tls;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| vec![file.absolute(path).into()]);
+    let demand = tls.client_certificates.map(|demand| spellings(&[demand]));
+    [
+        Setting::new("tls.certificate", "tls_certificate", path(&tls.certificate)),
+        Setting::new("tls.key", "tls_key", path(&tls.key)),
+        Setting::new("tls.client_ca", "tls_client_ca", path(&tls.client_ca)),
+        Setting::new("tls.client_certificates", "tls_client_certificates", demand),
     ]
 }
 

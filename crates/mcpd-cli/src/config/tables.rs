@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::value::{Amount, Seconds, Source, Spanned};
-use crate::args::{BuiltIn, LogFormat, ToolNames};
+use crate::args::{BuiltIn, Certificates, LogFormat, ToolNames};
 
 /// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -63,6 +63,9 @@ pub(super) struct Tables {
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
+    /// Encryption of what is served over HTTP.
+    #[serde(default)]
+    pub(super) tls: TlsTable,
     /// What mcpd says of its own doings, on stderr.
     #[serde(default)]
     pub(super) log: LogTable,
@@ -104,6 +107,19 @@ pub(super) struct Tables {
     /// How much every client may ask for, if its token says nothing else.
     #[serde(default)]
     pub(super) limits: LimitsTable,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct TlsTable {
+    /// The file of the server's certificate and of those that lead from it to an authority, in PEM.
+    pub(super) certificate: Option<PathBuf>,
+    /// The file of the certificate's private key, in PEM.
+    pub(super) key: Option<PathBuf>,
+    /// A file with the authorities whose certificates clients show, in PEM.
+    pub(super) client_ca: Option<PathBuf>,
+    /// Whether clients without a certificate can connect; with `client_ca` they can't.
+    pub(super) client_certificates: Option<Certificates>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

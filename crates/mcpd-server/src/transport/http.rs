@@ -39,16 +39,21 @@ mod reply;
 mod router;
 mod sessions;
 mod sse;
+#[cfg(feature = "tls")]
+mod tls;
 
 use activity::{Activity, Answering};
 pub use auth::{Auth, Token};
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
+use listener::Accepted;
 pub use listener::Listener;
 #[cfg(feature = "oauth")]
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
+#[cfg(feature = "tls")]
+pub use tls::{ClientCertificates, Identity, Tls};
 
 /// Connections open at once; further ones wait in the system's queue.
 const MAX_CONNECTIONS: usize = 16 * 1024;
@@ -117,8 +122,7 @@ pub async fn serve(
     options: Options,
 ) -> Result<(), Error> {
     let mut listener = listener.into();
-    let local: Vec<_> = listener.addresses().collect();
-    let router = Arc::new(Router::new(server.clone(), &options, &local));
+    let router = Arc::new(Router::new(server.clone(), &options, &listener));
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {
@@ -129,11 +133,11 @@ pub async fn serve(
             accepted = async { (place.await, listener.accept().await) } => accepted,
         };
         match accepted {
-            (place, Ok(peer)) => {
+            (place, Ok(accepted)) => {
                 let router = Arc::clone(&router);
                 connections.spawn(async move {
                     let _place = place;
-                    connection(peer, router).await;
+                    connection(accepted, router).await;
                 });
             }
             (_, Err(error)) => {
@@ -152,11 +156,24 @@ pub async fn serve(
 }
 
 /// One client's connection, from its first byte to its end.
-async fn connection(peer: Peer, router: Arc<Router>) {
-    let activity = Activity::new(Instant::now(), FIRST);
+async fn connection(client: Accepted, router: Arc<Router>) {
+    let begin = Instant::now();
+    let activity = Activity::new(begin, FIRST);
+    let peer = client.peer;
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
-    requests(Box::pin(stream), peer, router, activity).await;
+    let stream = Box::pin(stream);
+    #[cfg(feature = "tls")]
+    if let Some(tls) = client.tls {
+        let address = peer.address();
+        match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
+            Ok(Ok(stream)) => requests(stream, peer, router, activity).await,
+            Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
+            Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
+        }
+        return;
+    }
+    requests(stream, peer, router, activity).await;
 }
 
 /// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.

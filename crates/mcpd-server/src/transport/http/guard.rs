@@ -54,7 +54,7 @@ impl Refusal {
 }
 
 impl Guard {
-    pub(super) fn new(options: &super::Options, local: &[SocketAddr]) -> Self {
+    pub(super) fn new(options: &super::Options, local: &[SocketAddr], url: String) -> Self {
         Self {
             auth: options.auth.clone(),
             failures: Failures::default(),
@@ -69,7 +69,7 @@ impl Guard {
                 .map(|origin| origin.to_ascii_lowercase())
                 .collect(),
             local: local.iter().map(SocketAddr::ip).collect(),
-            url: url(local),
+            url,
         }
     }
 
@@ -178,13 +178,6 @@ impl Guard {
     }
 }
 
-/// Where the endpoint is. On a socket of the file system that is nowhere, so it gets the name that Hosts have there.
-fn url(local: &[SocketAddr]) -> String {
-    let first = local.first().map(ToString::to_string);
-    let host = first.as_deref().unwrap_or("localhost");
-    format!("http://{host}/mcp")
-}
-
 /// What the request names as its host, lower-cased: in HTTP/2 the authority, else the header.
 fn authority<B>(request: &Request<B>) -> Option<String> {
     if let Some(authority) = request.uri().authority() {
@@ -226,7 +219,8 @@ mod tests {
         )]));
         options.allowed_hosts = vec!["Tools.example".to_owned()];
         options.allowed_origins = vec!["https://app.example".to_owned()];
-        Guard::new(&options, &["192.0.2.7:80".parse().unwrap()])
+        let local: [SocketAddr; 1] = ["192.0.2.7:80".parse().unwrap()];
+        Guard::new(&options, &local, "http://192.0.2.7/mcp".to_owned())
     }
 
     #[track_caller]

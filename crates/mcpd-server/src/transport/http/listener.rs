@@ -12,6 +12,8 @@ use tokio::net::TcpListener;
 use tokio::net::UnixListener;
 
 use super::peer::Peer;
+#[cfg(feature = "tls")]
+use super::tls::Tls;
 
 /// How long a connection is quiet before the system finds out whether the other side is still there.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
@@ -28,10 +30,26 @@ pub struct Listener {
 }
 
 #[derive(Debug)]
-enum Socket {
+struct Socket {
+    kind: Kind,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+}
+
+#[derive(Debug)]
+enum Kind {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(UnixListener),
+}
+
+/// A client that has connected.
+#[derive(Debug)]
+pub(super) struct Accepted {
+    pub(super) peer: Peer,
+    /// What it has to agree on first.
+    #[cfg(feature = "tls")]
+    pub(super) tls: Option<Tls>,
 }
 
 impl From<TcpListener> for Listener {
@@ -39,17 +57,26 @@ impl From<TcpListener> for Listener {
         if let Err(error) = watch(&listener) {
             tracing::debug!(%error, "clients that vanish are noticed late");
         }
-        Self {
-            sockets: vec![Socket::Tcp(listener)],
-        }
+        Kind::Tcp(listener).into()
     }
 }
 
 #[cfg(unix)]
 impl From<UnixListener> for Listener {
     fn from(listener: UnixListener) -> Self {
+        Kind::Unix(listener).into()
+    }
+}
+
+impl From<Kind> for Listener {
+    fn from(kind: Kind) -> Self {
+        let socket = Socket {
+            kind,
+            #[cfg(feature = "tls")]
+            tls: None,
+        };
         Self {
-            sockets: vec![Socket::Unix(listener)],
+            sockets: vec![socket],
         }
     }
 }
@@ -62,13 +89,34 @@ impl Listener {
         self
     }
 
+    /// The same with everything encrypted.
+    #[cfg(feature = "tls")]
+    #[must_use]
+    pub fn encrypted(mut self, tls: &Tls) -> Self {
+        for socket in &mut self.sockets {
+            socket.tls = Some(tls.clone());
+        }
+        self
+    }
+
     /// The addresses of those sockets that have one in the network.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        self.sockets.iter().filter_map(|socket| match socket {
-            Socket::Tcp(listener) => listener.local_addr().ok(),
+        self.sockets.iter().filter_map(|socket| match &socket.kind {
+            Kind::Tcp(listener) => listener.local_addr().ok(),
             #[cfg(unix)]
-            Socket::Unix(_) => None,
+            Kind::Unix(_) => None,
         })
+    }
+
+    /// Where the endpoint is for whoever reaches it without detours: at the first of these addresses.
+    pub(super) fn url(&self) -> String {
+        let address = self.addresses().next();
+        let host = address.map_or_else(|| "localhost".to_owned(), |address| address.to_string());
+        #[cfg(feature = "tls")]
+        if self.sockets.iter().any(|socket| socket.tls.is_some()) {
+            return format!("https://{host}/mcp");
+        }
+        format!("http://{host}/mcp")
     }
 
     /// Waits for the next client.
@@ -76,7 +124,7 @@ impl Listener {
     /// # Cancel safety
     ///
     /// No client is lost.
-    pub(super) async fn accept(&mut self) -> io::Result<Peer> {
+    pub(super) async fn accept(&mut self) -> io::Result<Accepted> {
         // So that a busy socket doesn't keep the others waiting.
         let next = self.sockets.len().min(1);
         self.sockets.rotate_left(next);
@@ -89,6 +137,16 @@ impl Listener {
 }
 
 impl Socket {
+    fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Accepted>> {
+        self.kind.poll_accept(cx).map_ok(|peer| Accepted {
+            peer,
+            #[cfg(feature = "tls")]
+            tls: self.tls.clone(),
+        })
+    }
+}
+
+impl Kind {
     fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<Peer>> {
         match self {
             Self::Tcp(listener) => listener

@@ -1,6 +1,5 @@
 //! Which path and verb leads where. The guard stands before all of them.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use hyper::body::Incoming;
@@ -10,6 +9,7 @@ use serde_json::json;
 
 use super::Options;
 use super::guard::Guard;
+use super::listener::Listener;
 use super::peer::Peer;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
@@ -41,14 +41,15 @@ pub(super) struct Router {
 }
 
 impl Router {
-    pub(super) fn new(server: Server, options: &Options, local: &[SocketAddr]) -> Self {
+    pub(super) fn new(server: Server, options: &Options, listener: &Listener) -> Self {
+        let local: Vec<_> = listener.addresses().collect();
         Self {
             server,
             sessions: Sessions::default(),
             max_message: options.max_message,
             write_timeout: options.write_timeout,
             streams: options.http_sse.then(Streams::default),
-            guard: Guard::new(options, local),
+            guard: Guard::new(options, &local, listener.url()),
             names: options.names,
         }
     }

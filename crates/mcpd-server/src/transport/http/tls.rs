@@ -1,0 +1,202 @@
+//! TLS: how the server shows who it is, and which certificates it wants of clients.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use rustls::crypto::ring;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::ClientCertVerifier;
+use rustls::{RootCertStore, ServerConfig};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::server::TlsStream;
+
+use crate::Error;
+
+/// HTTP/2 and HTTP/1, as clients ask for them while they encrypt.
+const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// What a server shows and wants to be shown, in PEM. No `Debug` shows the key.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Identity {
+    /// The server's certificate, and those that lead from it to an authority clients trust.
+    pub certificates: Vec<u8>,
+    /// The private key of the first of them.
+    pub key: Vec<u8>,
+    /// Whether clients show certificates, too.
+    pub clients: ClientCertificates,
+}
+
+/// Whether clients show certificates.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClientCertificates {
+    /// They are not asked for any.
+    #[default]
+    Unasked,
+    /// Those that show one show one of these authorities, whose certificates are in PEM.
+    Optional(Vec<u8>),
+    /// The same, and who shows none can't connect.
+    Required(Vec<u8>),
+}
+
+impl Identity {
+    /// A certificate and its key, and none of clients.
+    #[must_use]
+    pub fn new(certificates: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
+        Self {
+            certificates: certificates.into(),
+            key: key.into(),
+            clients: ClientCertificates::default(),
+        }
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity")
+            .field("clients", &self.clients)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Encryption by TLS 1.2 or 1.3. All clones are one, so that it can be replaced while it is in force.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    config: Arc<ArcSwap<ServerConfig>>,
+}
+
+impl Tls {
+    /// Shows and wants what `identity` says.
+    ///
+    /// # Errors
+    ///
+    /// There is no certificate or no key in it, or they don't belong together.
+    pub fn new(identity: &Identity) -> Result<Self, Error> {
+        let config = config(identity).map_err(Error::Tls)?;
+        Ok(Self {
+            config: Arc::new(ArcSwap::from_pointee(config)),
+        })
+    }
+
+    /// Does what `other` does, from the next connection on.
+    pub fn replace(&self, other: &Self) {
+        self.config.store(other.config.load_full());
+    }
+
+    /// Agrees on keys with a client.
+    pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        TlsAcceptor::from(self.config.load_full())
+            .accept(stream)
+            .await
+    }
+}
+
+/// The reasons are said as fragments.
+fn config(identity: &Identity) -> Result<ServerConfig, String> {
+    let certificates = certificates(&identity.certificates)?;
+    let key = PrivateKeyDer::from_pem_slice(&identity.key)
+        .map_err(|error| format!("there is no usable key: {error}"))?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_client_cert_verifier(verifier(&identity.clients)?)
+        .with_single_cert(certificates, key)
+        .map_err(|error| match error {
+            rustls::Error::InconsistentKeys(_) => {
+                "the key belongs to another certificate".to_owned()
+            }
+            error => error.to_string(),
+        })?;
+    config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    Ok(config)
+}
+
+/// One at least.
+fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
+    let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<_, _>>()
+        .map_err(|error| format!("there is no usable certificate: {error}"))?;
+    if certificates.is_empty() {
+        return Err("there is no certificate".to_owned());
+    }
+    Ok(certificates)
+}
+
+fn verifier(clients: &ClientCertificates) -> Result<Arc<dyn ClientCertVerifier>, String> {
+    let (authorities, is_optional) = match clients {
+        ClientCertificates::Unasked => return Ok(WebPkiClientVerifier::no_client_auth()),
+        ClientCertificates::Optional(authorities) => (authorities, true),
+        ClientCertificates::Required(authorities) => (authorities, false),
+    };
+    let wrong = |error: String| format!("use the authorities of clients: {error}");
+    let mut roots = RootCertStore::empty();
+    for authority in certificates(authorities).map_err(wrong)? {
+        roots
+            .add(authority)
+            .map_err(|error| wrong(error.to_string()))?;
+    }
+    let provider = Arc::new(ring::default_provider());
+    let mut builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+    if is_optional {
+        builder = builder.allow_unauthenticated();
+    }
+    builder.build().map_err(|error| wrong(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{CertifiedKey, generate_simple_self_signed};
+
+    use super::*;
+
+    fn issued() -> (String, String) {
+        let CertifiedKey { cert, signing_key } =
+            generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (cert.pem(), signing_key.serialize_pem())
+    }
+
+    #[track_caller]
+    fn check(identity: &Identity, refused: Option<&str>) {
+        let error = Tls::new(identity).err().map(|error| error.to_string());
+        let expected = refused.map(|reason| format!("use the certificate: {reason}"));
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn a_certificate_and_its_key_are_needed() {
+        let ((certificate, key), (_, other_key)) = (issued(), issued());
+        let identity = |certificate: &str, key: &str| Identity::new(certificate, key);
+        check(&identity(&certificate, &key), None);
+        check(&identity(&format!("{certificate}{key}"), &key), None);
+        let mismatch = "the key belongs to another certificate";
+        check(&identity(&certificate, &other_key), Some(mismatch));
+        check(&identity("", &key), Some("there is no certificate"));
+        check(&identity(&key, &key), Some("there is no certificate"));
+        let no_key = "there is no usable key: no items found";
+        check(&identity(&certificate, &certificate), Some(no_key));
+        assert!(!format!("{:?}", identity(&certificate, &key)).contains("key"));
+    }
+
+    #[test]
+    fn authorities_of_clients_are_certificates() {
+        let (certificate, key) = issued();
+        let with = |clients| Identity {
+            clients,
+            ..Identity::new(&*certificate, &*key)
+        };
+        let authorities = || certificate.clone().into_bytes();
+        check(&with(ClientCertificates::Optional(authorities())), None);
+        check(&with(ClientCertificates::Required(authorities())), None);
+        let none = "use the authorities of clients: there is no certificate";
+        check(&with(ClientCertificates::Required(Vec::new())), Some(none));
+    }
+}

@@ -1,0 +1,244 @@
+//! TLS on the wire: what clients are shown and have to show, certificates that change while it is served, and
+//! connections that are none.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpd_tests::{Daemon, Sandbox, eventually, output};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustix::process::Signal;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+const PATIENCE: Duration = Duration::from_secs(60);
+const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
+
+/// An authority that everybody here trusts, and the files of those it has certified.
+struct Authority {
+    issuer: Issuer<'static, KeyPair>,
+    directory: PathBuf,
+}
+
+impl Authority {
+    /// Its own certificate is in `ca.pem`.
+    fn new(sandbox: &Sandbox) -> Self {
+        let key = KeyPair::generate().unwrap();
+        let mut params = CertificateParams::default();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let certificate = params.self_signed(&key).unwrap();
+        let directory = sandbox.path().to_owned();
+        fs::write(directory.join("ca.pem"), certificate.pem()).unwrap();
+        Self {
+            issuer: Issuer::new(params, key),
+            directory,
+        }
+    }
+
+    /// Certifies somebody on this machine, in `NAME.pem` and `NAME.key`.
+    fn certify(&self, name: &str) {
+        let key = KeyPair::generate().unwrap();
+        let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, name);
+        let certificate = params.signed_by(&key, &self.issuer).unwrap();
+        let write =
+            |kind: &str, text| fs::write(self.directory.join(format!("{name}.{kind}")), text);
+        write("pem", certificate.pem()).unwrap();
+        write("key", key.serialize_pem()).unwrap();
+    }
+
+    /// A connection of a client that knows the authority, once keys are agreed on.
+    fn connect(&self, daemon: &Daemon) -> StreamOwned<ClientConnection, TcpStream> {
+        let mut roots = RootCertStore::empty();
+        let authority = CertificateDer::from_pem_file(self.directory.join("ca.pem")).unwrap();
+        roots.add(authority).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let name = "localhost".try_into().unwrap();
+        let mut connection = ClientConnection::new(Arc::new(config), name).unwrap();
+        let mut stream = TcpStream::connect(daemon.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        connection.complete_io(&mut stream).unwrap();
+        StreamOwned::new(connection, stream)
+    }
+
+    /// What a new client is shown.
+    fn shown(&self, daemon: &Daemon) -> CertificateDer<'static> {
+        let stream = self.connect(daemon);
+        stream.conn.peer_certificates().unwrap()[0]
+            .clone()
+            .into_owned()
+    }
+}
+
+fn setting() -> (Sandbox, Authority) {
+    let sandbox = Sandbox::new();
+    let authority = Authority::new(&sandbox);
+    authority.certify("server");
+    (sandbox, authority)
+}
+
+/// What `curl` prints; nothing if it can't connect.
+#[track_caller]
+fn curl(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> String {
+    let mut command = sandbox.program("curl");
+    command.args(["--silent", "--max-time", "60", "--cacert", "ca.pem"]);
+    command.args([
+        "--output",
+        "/dev/null",
+        "--write-out",
+        "%{http_version} %{http_code}",
+    ]);
+    command
+        .args(arguments)
+        .arg(daemon.url().replace("/mcp", "/ready"));
+    let output = output(command, b"");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    if output.status.success() {
+        printed
+    } else {
+        String::new()
+    }
+}
+
+#[test]
+fn a_certificate_is_shown_and_everything_encrypted() {
+    let (sandbox, _authority) = setting();
+    let daemon = Daemon::start(&sandbox, TLS);
+    assert!(daemon.url().starts_with("https://127.0.0.1:"));
+    let found = fs::read_to_string(sandbox.path().join("state/mcpd/server.json")).unwrap();
+    assert!(found.contains(&daemon.url()), "{found}");
+    assert_eq!(curl(&sandbox, &daemon, &[]), "2 200");
+    assert_eq!(curl(&sandbox, &daemon, &["--http1.1"]), "1.1 200");
+    assert_eq!(curl(&sandbox, &daemon, &["--tls-max", "1.2"]), "2 200");
+    assert_eq!(curl(&sandbox, &daemon, &["--tls-max", "1.1"]), "");
+}
+
+#[test]
+fn clients_show_certificates_where_they_have_to() {
+    let (sandbox, authority) = setting();
+    authority.certify("client");
+    let known = ["--cert", "client.pem", "--key", "client.key"];
+    let other = Sandbox::new();
+    Authority::new(&other).certify("stranger");
+    let of_stranger = |kind| other.path().join(format!("stranger.{kind}"));
+    let (certificate, key) = (of_stranger("pem"), of_stranger("key"));
+    let stranger = [
+        "--cert",
+        certificate.to_str().unwrap(),
+        "--key",
+        key.to_str().unwrap(),
+    ];
+    let check = |arguments: &[&str], without: &str| {
+        let arguments = [TLS, &["--tls-client-ca", "ca.pem"], arguments].concat();
+        let daemon = Daemon::start(&sandbox, &arguments);
+        assert_eq!(curl(&sandbox, &daemon, &known), "2 200");
+        assert_eq!(curl(&sandbox, &daemon, &stranger), "");
+        assert_eq!(curl(&sandbox, &daemon, &[]), without);
+    };
+    check(&[], "");
+    check(&["--tls-client-certificates", "optional"], "2 200");
+}
+
+/// Whoever is connected stays so, whatever becomes of the files.
+#[test]
+fn certificates_that_change_are_shown_from_the_next_connection_on() {
+    let (sandbox, authority) = setting();
+    let daemon = Daemon::start(&sandbox, TLS);
+    let mut connected = authority.connect(&daemon);
+    let first = authority.shown(&daemon);
+
+    authority.certify("server");
+    let second = eventually("the new certificate to be shown", || {
+        Some(authority.shown(&daemon)).filter(|shown| *shown != first)
+    });
+
+    fs::write(sandbox.path().join("server.pem"), "no certificate").unwrap();
+    daemon.signal(Signal::HUP);
+    daemon.hear("the certificate stays as it was");
+    assert_eq!(authority.shown(&daemon), second);
+
+    authority.certify("server");
+    daemon.signal(Signal::HUP);
+    eventually("the third certificate to be shown", || {
+        Some(authority.shown(&daemon)).filter(|shown| *shown != second)
+    });
+
+    let request = "GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    connected.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    connected.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// A client that doesn't get through, or says nothing, keeps nobody from being served, and is let go.
+#[test]
+fn what_is_no_tls_is_disconnected() {
+    let (sandbox, _authority) = setting();
+    let daemon = Daemon::start(&sandbox, TLS);
+    let beginnings: [&[u8]; 5] = [
+        b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+        // The beginning of a handshake, a whole record of nonsense, and nothing at all.
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+        b"\x16\x03\x01\x00\x05hello",
+        b"",
+    ];
+    let connections = beginnings.map(|beginning| {
+        let mut stream = TcpStream::connect(daemon.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.write_all(beginning).unwrap();
+        stream
+    });
+    assert_eq!(curl(&sandbox, &daemon, &[]), "2 200");
+    for (mut stream, beginning) in connections.into_iter().zip(beginnings) {
+        let mut answer = Vec::new();
+        let ended = stream.read_to_end(&mut answer);
+        let is_reset = |error: std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
+        assert!(
+            ended.map_or_else(is_reset, |_| true),
+            "{}",
+            beginning.escape_ascii()
+        );
+        assert!(!answer.starts_with(b"HTTP"), "{}", beginning.escape_ascii());
+    }
+}
+
+#[track_caller]
+fn check_refused(arguments: &[&str], reason: &str) {
+    let (sandbox, authority) = setting();
+    authority.certify("other");
+    let said = sandbox.run(&[&["serve", "scripts", "--port", "0"], arguments].concat());
+    assert!(said.contains(reason), "{said}");
+}
+
+#[test]
+fn without_a_certificate_that_is_good_it_does_not_start() {
+    let certificate = ["--tls-certificate", "server.pem"];
+    check_refused(&certificate, "it takes a certificate and its key");
+    let mismatch =
+        "serve `server.pem`: use the certificate: the key belongs to another certificate";
+    check_refused(
+        &[&certificate[..], &["--tls-key", "other.key"]].concat(),
+        mismatch,
+    );
+    let missing = "read the file `none`: No such file or directory";
+    check_refused(
+        &[&certificate[..], &["--tls-key", "none"]].concat(),
+        missing,
+    );
+    let demand = ["--tls-client-certificates", "required"];
+    check_refused(
+        &[TLS, &demand].concat(),
+        "it takes the authorities whose they are",
+    );
+}
