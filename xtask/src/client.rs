@@ -1,25 +1,39 @@
-//! A client of revision 2026-07-28 over HTTP: one connection, one request at a time.
+//! A client over HTTP: one connection, one request at a time.
+//! It does no more than it must, as it shares the machine with what is measured.
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
-use bytes::Bytes;
-use http_body_util::{BodyExt as _, Full};
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, RETRY_AFTER};
-use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
+use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
-const REVISION: &str = "2026-07-28";
+use crate::request::{REVISION, Request};
+
+/// Headers that an answer may have.
+const HEADERS: usize = 32;
 
 /// A connection.
 #[derive(Debug)]
 pub(crate) struct Client {
-    sender: SendRequest<Full<Bytes>>,
-    address: String,
-    token: String,
+    stream: TcpStream,
+    /// What every request begins with.
+    head: String,
+    /// What has come in.
+    buffer: Vec<u8>,
+}
+
+/// The head of a response.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    /// Whether it says when to try again.
+    says_when: bool,
+    is_stream: bool,
+    /// How long the body is, if it doesn't come in chunks.
+    body: Option<usize>,
+    /// How long the head itself is.
+    length: usize,
 }
 
 /// What came back.
@@ -50,12 +64,15 @@ impl Client {
     pub(crate) async fn connect(address: &str, token: &str) -> anyhow::Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        tokio::spawn(connection);
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
+             Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
+             MCP-Protocol-Version: {REVISION}\r\n"
+        );
         Ok(Self {
-            sender,
-            address: address.to_owned(),
-            token: token.to_owned(),
+            stream,
+            head,
+            buffer: Vec::new(),
         })
     }
 
@@ -65,8 +82,7 @@ impl Client {
     ///
     /// When there is no complete answer.
     pub(crate) async fn call(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Answer> {
-        let params = json!({"name": tool, "arguments": arguments});
-        self.request("tools/call", Some(tool), params).await
+        self.answer(&Request::call(tool, arguments, None)).await
     }
 
     /// Lists the tools.
@@ -75,67 +91,142 @@ impl Client {
     ///
     /// When there is no complete answer.
     pub(crate) async fn list(&mut self) -> anyhow::Result<Answer> {
-        self.request("tools/list", None, json!({})).await
+        self.answer(&Request::new("tools/list", json!({}))).await
     }
 
-    /// Sends a request, and gives its answer before the body is read.
+    async fn answer(&mut self, request: &Request) -> anyhow::Result<Answer> {
+        let start = Instant::now();
+        let head = self.send(request, 1).await?;
+        let body = self.body(head).await?;
+        Ok(Answer {
+            status: head.status,
+            says_when: head.says_when,
+            message: serde_json::from_slice(&body).unwrap_or_default(),
+            took: start.elapsed(),
+        })
+    }
+
+    /// Makes the request of this number. Gives the message that answers it.
+    ///
+    /// # Errors
+    ///
+    /// When there is no complete answer, or it is none that has a result.
+    pub(crate) async fn exchange(
+        &mut self,
+        request: &Request,
+        number: u64,
+    ) -> anyhow::Result<Vec<u8>> {
+        let head = self.send(request, number).await?;
+        let body = self.body(head).await?;
+        ensure!(
+            head.status == 200,
+            "status {}: {:.300}",
+            head.status,
+            String::from_utf8_lossy(&body)
+        );
+        Ok(body)
+    }
+
+    /// Sends the request of this number, and gives the head of the response before its body has come.
     ///
     /// # Errors
     ///
     /// When there is no answer.
-    pub(crate) async fn send(
-        &mut self,
-        method: &str,
-        name: Option<&str>,
-        mut params: Value,
-    ) -> anyhow::Result<Response<hyper::body::Incoming>> {
-        params["_meta"] = json!({
-            "io.modelcontextprotocol/protocolVersion": REVISION,
-            "io.modelcontextprotocol/clientInfo": {"name": "xtask", "version": "0"},
-            "io.modelcontextprotocol/clientCapabilities": {},
-        });
-        let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let mut request = Request::post("/mcp")
-            .header(HOST, &self.address)
-            .header(AUTHORIZATION, format!("Bearer {}", self.token))
-            .header(CONTENT_TYPE, "application/json")
-            .header(ACCEPT, "application/json, text/event-stream")
-            .header("mcp-protocol-version", REVISION)
-            .header("mcp-method", method);
-        if let Some(name) = name {
-            request = request.header("mcp-name", name);
+    pub(crate) async fn send(&mut self, request: &Request, number: u64) -> anyhow::Result<Head> {
+        let body = request.message(number);
+        let mut message = format!("{}Mcp-Method: {}\r\n", self.head, request.method);
+        if let Some(tool) = &request.tool {
+            message += &format!("Mcp-Name: {tool}\r\n");
         }
-        let request = request.body(Full::from(message.to_string()))?;
-        self.sender.ready().await?;
-        Ok(self.sender.send_request(request).await?)
+        message += &format!("Content-Length: {}\r\n\r\n", body.len());
+        let mut message = message.into_bytes();
+        message.extend(body);
+        self.stream.write_all(&message).await?;
+        self.buffer.clear();
+        loop {
+            self.read().await?;
+            if let Some(head) = Head::parse(&self.buffer)? {
+                return Ok(head);
+            }
+        }
     }
 
-    async fn request(
-        &mut self,
-        method: &str,
-        name: Option<&str>,
-        params: Value,
-    ) -> anyhow::Result<Answer> {
-        let start = Instant::now();
-        let response = self.send(method, name, params).await?;
-        let status = response.status().as_u16();
-        let says_when = response.headers().contains_key(RETRY_AFTER);
-        let body = response.into_body().collect().await?.to_bytes();
-        Ok(Answer {
-            status,
-            says_when,
-            message: message(&body).unwrap_or_default(),
-            took: start.elapsed(),
-        })
+    /// The message in the body of the response with this head, which is the body itself or the last event of a stream.
+    async fn body(&mut self, head: Head) -> anyhow::Result<Vec<u8>> {
+        let body = match head.body {
+            Some(length) => {
+                while self.buffer.len() < head.length + length {
+                    self.read().await?;
+                }
+                self.buffer[head.length..head.length + length].to_vec()
+            }
+            None => self.chunks(head.length).await?,
+        };
+        if !head.is_stream {
+            return Ok(body);
+        }
+        let mut lines = body.split(|byte| *byte == b'\n').rev();
+        let last = lines.find_map(|line| line.strip_prefix(b"data: "));
+        Ok(last.context("no event in the stream")?.to_vec())
+    }
+
+    /// The chunks of a body that begins at this place.
+    async fn chunks(&mut self, mut place: usize) -> anyhow::Result<Vec<u8>> {
+        let mut body = Vec::new();
+        loop {
+            match httparse::parse_chunk_size(&self.buffer[place..]) {
+                Ok(httparse::Status::Complete((line, size))) => {
+                    let start = place + line;
+                    let end = start + usize::try_from(size)?;
+                    while self.buffer.len() < end + 2 {
+                        self.read().await?;
+                    }
+                    body.extend_from_slice(&self.buffer[start..end]);
+                    place = end + 2;
+                    if size == 0 {
+                        return Ok(body);
+                    }
+                }
+                Ok(httparse::Status::Partial) => self.read().await?,
+                Err(_) => bail!("no chunk"),
+            }
+        }
+    }
+
+    async fn read(&mut self) -> anyhow::Result<()> {
+        self.buffer.reserve(4 * 1024);
+        let count = self.stream.read_buf(&mut self.buffer).await?;
+        ensure!(count > 0, "the server has closed the connection");
+        Ok(())
     }
 }
 
-/// The answer in a body: the body itself, or the last event of a stream.
-fn message(body: &[u8]) -> anyhow::Result<Value> {
-    let text = std::str::from_utf8(body)?;
-    let last = text
-        .lines()
-        .rev()
-        .find_map(|line| line.strip_prefix("data: "));
-    serde_json::from_str(last.unwrap_or(text)).context("no JSON")
+impl Head {
+    /// The head at the start of `text`, if it is there as a whole.
+    fn parse(text: &[u8]) -> anyhow::Result<Option<Self>> {
+        let mut headers = [httparse::EMPTY_HEADER; HEADERS];
+        let mut response = httparse::Response::new(&mut headers);
+        let httparse::Status::Complete(length) = response.parse(text)? else {
+            return Ok(None);
+        };
+        let mut head = Self {
+            status: response.code.context("no status")?,
+            says_when: false,
+            is_stream: false,
+            body: Some(0),
+            length,
+        };
+        for header in response.headers {
+            if header.name.eq_ignore_ascii_case("content-length") {
+                head.body = Some(std::str::from_utf8(header.value)?.parse()?);
+            } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
+                head.body = None;
+            } else if header.name.eq_ignore_ascii_case("content-type") {
+                head.is_stream = header.value.starts_with(b"text/event-stream");
+            } else if header.name.eq_ignore_ascii_case("retry-after") {
+                head.says_when = true;
+            }
+        }
+        Ok(Some(head))
+    }
 }

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+/// Whatever takes longer counts as this, in µs: a day.
+const LONGEST: u64 = 86_400_000_000;
+
 /// Many durations, each within a thousandth.
 #[derive(Debug, Clone)]
 pub(crate) struct Latency(Histogram<u64>);
@@ -17,8 +20,11 @@ impl Default for Latency {
 
 impl Latency {
     pub(crate) fn record(&mut self, took: Duration) {
+        let took = u64::try_from(took.as_micros()).unwrap_or(LONGEST);
+        // It grows as it must, which `saturating_record` does not.
         self.0
-            .saturating_record(took.as_micros().try_into().unwrap_or(u64::MAX));
+            .record(took.min(LONGEST))
+            .expect("there is room for the longest");
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -43,5 +49,27 @@ impl fmt::Display for Latency {
             "{} calls: median {half:.1?}, 99 % {most:.1?}, longest {worst:.1?}",
             self.count()
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quantile_is_within_a_thousandth() {
+        let mut latency = Latency::default();
+        for milliseconds in 1..=100 {
+            latency.record(Duration::from_millis(milliseconds));
+        }
+        for (share, expected) in [(0.5, 0.05), (0.99, 0.099), (1.0, 0.1)] {
+            let quantile = latency.quantile(share).as_secs_f64();
+            assert!(
+                (quantile / expected - 1.0).abs() < 0.001,
+                "{share}: {quantile}"
+            );
+        }
+        latency.record(Duration::MAX);
+        assert!(latency.quantile(1.0) > Duration::from_secs(86_300));
     }
 }

@@ -5,11 +5,20 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use anyhow::bail;
 use clap::{Parser, Subcommand};
+use tokio::runtime::Builder;
+use tokio::select;
+use tokio::signal::ctrl_c;
+use tokio::signal::unix::{SignalKind, signal};
 
+mod bench;
 mod client;
+mod instructions;
 mod latency;
+mod process;
 mod report;
+mod request;
 mod server;
 mod siege;
 mod soak;
@@ -24,6 +33,14 @@ struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Measure mcpd beside its peers, and see which bars it meets.
+    Bench(bench::Options),
+    /// Count the instructions that a message takes, and compare them with those recorded.
+    Instructions {
+        /// Record them.
+        #[arg(long)]
+        record: bool,
+    },
     /// Thousands of clients that mean no good, one kind after the other, and one honest client meanwhile.
     Siege {
         /// How long each kind goes on, in seconds.
@@ -43,17 +60,21 @@ enum Command {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let runtime = tokio::runtime::Runtime::new().map_err(anyhow::Error::from);
-    let ended = runtime.and_then(|runtime| {
-        runtime.block_on(async {
-            match args.command {
-                Command::Siege { seconds } => siege::run(Duration::from_secs(seconds)).await,
-                Command::Soak { minutes, rate } => {
-                    soak::run(Duration::from_secs(60 * minutes), rate).await
-                }
-            }
-        })
-    });
+    let ended = match args.command {
+        // One thread leaves more of the machine to what is measured.
+        Command::Bench(options) => {
+            block_on(&mut Builder::new_current_thread(), bench::run(options))
+        }
+        Command::Instructions { record } => instructions::run(record),
+        Command::Siege { seconds } => {
+            let siege = siege::run(Duration::from_secs(seconds));
+            block_on(&mut Builder::new_multi_thread(), siege)
+        }
+        Command::Soak { minutes, rate } => {
+            let soak = soak::run(Duration::from_secs(60 * minutes), rate);
+            block_on(&mut Builder::new_multi_thread(), soak)
+        }
+    };
     match ended {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -62,4 +83,19 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn block_on(
+    runtime: &mut Builder,
+    work: impl Future<Output = anyhow::Result<bool>>,
+) -> anyhow::Result<bool> {
+    runtime.enable_all().build()?.block_on(async {
+        let mut end = signal(SignalKind::terminate())?;
+        // Whatever was started is killed when it is dropped.
+        select! {
+            ended = work => ended,
+            _ = ctrl_c() => bail!("interrupted"),
+            _ = end.recv() => bail!("terminated"),
+        }
+    })
 }

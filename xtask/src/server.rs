@@ -12,17 +12,29 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use crate::process;
+
 /// How long it may take to start and to end.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Memory that an allocator may keep after an attack, in KiB.
 const KEPT: u64 = 32 * 1024;
 
+/// A script that greets.
+pub(crate) const GREET: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Greets someone by name."}'
+  echo '{"name": {"description": "Whom to greet.", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+printf 'Hello, %s!' "$MCPD_OPT_name"
+"#;
+
 /// `mcpd serve` in a directory of its own. It is killed when dropped.
 #[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
-    directory: TempDir,
+    home: Home,
     address: String,
     token: String,
 }
@@ -67,33 +79,101 @@ impl fmt::Display for Usage {
     }
 }
 
-/// Builds the binary in the profile that this program was built in.
+/// Builds mcpd for a siege or a soak.
 ///
 /// # Errors
 ///
 /// When it can't be built.
-#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 pub(crate) fn build() -> anyhow::Result<PathBuf> {
-    let profile = if cfg!(debug_assertions) {
+    Ok(build_packages("bench", &["mcpd-cli"])?.join("mcpd"))
+}
+
+/// Builds the programs of these packages, and gives the directory they are in.
+///
+/// # Errors
+///
+/// When they can't be built.
+#[expect(clippy::disallowed_methods, reason = "cargo is no script")]
+pub(crate) fn build_packages(profile: &str, packages: &[&str]) -> anyhow::Result<PathBuf> {
+    let mut cargo = std::process::Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--profile", or_dev(profile)]);
+    for package in packages {
+        cargo.args(["--package", package]);
+    }
+    let status = cargo.status().context("cargo doesn't start")?;
+    ensure!(status.success(), "{} can't be built", packages.join(", "));
+    let mut directory = std::env::current_exe().context("a running program has a path")?;
+    directory.pop();
+    Ok(directory)
+}
+
+/// The profile to build with: `dev` while this very program is worked on.
+/// Otherwise the results are where this program is, as the profiles `bench` and `release` have one directory.
+pub(crate) fn or_dev(profile: &str) -> &str {
+    if cfg!(debug_assertions) {
         "dev"
     } else {
-        "bench"
-    };
-    let mut cargo = std::process::Command::new(env!("CARGO"));
-    let status = cargo
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "mcpd-cli",
-            "--profile",
-            profile,
-        ])
-        .status()
-        .context("cargo doesn't start")?;
-    ensure!(status.success(), "mcpd can't be built");
-    let own = std::env::current_exe().context("a running program has a path")?;
-    Ok(own.with_file_name("mcpd"))
+        profile
+    }
+}
+
+/// A directory of a server's own, with its scripts and its configuration.
+#[derive(Debug)]
+pub(crate) struct Home(TempDir);
+
+impl Home {
+    /// Writes these scripts and this configuration.
+    ///
+    /// # Errors
+    ///
+    /// When it can't.
+    pub(crate) fn new(scripts: &[(&str, &str)], configuration: &str) -> anyhow::Result<Self> {
+        let home = Self(tempfile::tempdir()?);
+        for name in ["scripts", "state", "tmp", "home"] {
+            fs::create_dir(home.path().join(name))?;
+        }
+        for (name, text) in scripts {
+            home.add(name, text)?;
+        }
+        fs::write(home.path().join("mcpd.toml"), configuration)?;
+        Ok(home)
+    }
+
+    /// Writes a script.
+    ///
+    /// # Errors
+    ///
+    /// When it can't.
+    pub(crate) fn add(&self, name: &str, text: &str) -> anyhow::Result<()> {
+        let file = self.scripts().join(name);
+        fs::write(&file, text)?;
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
+        Ok(())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Where the scripts are.
+    pub(crate) fn scripts(&self) -> PathBuf {
+        self.path().join("scripts")
+    }
+
+    /// mcpd, with these scripts and this configuration.
+    pub(crate) fn command(&self, binary: &Path, subcommand: &str) -> Command {
+        let mut command = Command::new(binary);
+        command
+            .args([subcommand, "scripts", "--config", "mcpd.toml"])
+            .current_dir(self.path())
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", self.path().join("home"))
+            .env("XDG_STATE_HOME", self.path().join("state"))
+            .env("TMPDIR", self.path().join("tmp"))
+            .kill_on_drop(true);
+        command
+    }
 }
 
 impl Server {
@@ -107,33 +187,29 @@ impl Server {
         scripts: &[(&str, &str)],
         configuration: &str,
     ) -> anyhow::Result<Self> {
-        let directory = tempfile::tempdir()?;
-        let path = directory.path();
-        for name in ["scripts", "state", "tmp", "home"] {
-            fs::create_dir(path.join(name))?;
-        }
-        for (name, text) in scripts {
-            let file = path.join("scripts").join(name);
-            fs::write(&file, text)?;
-            fs::set_permissions(&file, fs::Permissions::from_mode(0o755))?;
-        }
-        fs::write(path.join("mcpd.toml"), configuration)?;
-        let mut command = Command::new(binary);
+        Self::serve(binary, Home::new(scripts, configuration)?, &[]).await
+    }
+
+    /// Serves what is in this directory, with more arguments.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't start.
+    pub(crate) async fn serve(
+        binary: &Path,
+        home: Home,
+        arguments: &[&str],
+    ) -> anyhow::Result<Self> {
+        let mut command = home.command(binary, "serve");
         command
-            .args(["serve", "scripts", "--port", "0", "--config", "mcpd.toml"])
-            .current_dir(path)
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", path.join("home"))
-            .env("XDG_STATE_HOME", path.join("state"))
-            .env("TMPDIR", path.join("tmp"))
+            .args(["--port", "0"])
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(fs::File::create(path.join("log"))?)
-            .kill_on_drop(true);
+            .stderr(fs::File::create(home.path().join("log"))?);
         let mut server = Self {
             child: command.spawn().context("mcpd doesn't start")?,
-            directory,
+            home,
             address: String::new(),
             token: String::new(),
         };
@@ -148,7 +224,7 @@ impl Server {
             if log.contains("  tools: ") {
                 let address = log.split("http://").nth(1).context("no address")?;
                 self.address = address.split('/').next().unwrap_or_default().to_owned();
-                let token = self.directory.path().join("state/mcpd/agent-token");
+                let token = self.home.path().join("state/mcpd/agent-token");
                 fs::read_to_string(token)?
                     .trim()
                     .clone_into(&mut self.token);
@@ -175,15 +251,20 @@ impl Server {
     ///
     /// When the file can't be read.
     pub(crate) fn log(&self) -> anyhow::Result<String> {
-        Ok(fs::read_to_string(self.directory.path().join("log"))?)
+        Ok(fs::read_to_string(self.home.path().join("log"))?)
     }
 
     /// The file of a script.
     pub(crate) fn script(&self, name: &str) -> PathBuf {
-        self.directory.path().join("scripts").join(name)
+        self.home.scripts().join(name)
     }
 
-    fn id(&self) -> anyhow::Result<u32> {
+    /// The number of its process.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub(crate) fn id(&self) -> anyhow::Result<u32> {
         self.child.id().context("mcpd has ended")
     }
 
@@ -217,25 +298,19 @@ impl Server {
     ///
     /// When it has ended.
     pub(crate) fn usage(&self) -> anyhow::Result<Usage> {
-        let process = format!("/proc/{}", self.id()?);
-        let status = fs::read_to_string(format!("{process}/status"))?;
-        let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|line| line.split_whitespace().next());
-            number.and_then(|number| number.parse().ok()).unwrap_or(0)
-        };
+        let process = self.id()?;
         Ok(Usage {
-            memory: field("VmRSS:"),
-            threads: usize::try_from(field("Threads:"))?,
-            descriptors: fs::read_dir(format!("{process}/fd"))?.count(),
+            memory: process::status(process, "VmRSS")?,
+            threads: usize::try_from(process::status(process, "Threads")?)?,
+            descriptors: fs::read_dir(format!("/proc/{process}/fd"))?.count(),
             processes: self.processes(),
-            temporaries: fs::read_dir(self.directory.path().join("tmp"))?.count(),
+            temporaries: fs::read_dir(self.home.path().join("tmp"))?.count(),
         })
     }
 
     /// How many processes have its environment.
     fn processes(&self) -> usize {
-        let mark = format!("HOME={}", self.directory.path().join("home").display());
+        let mark = format!("HOME={}", self.home.path().join("home").display());
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
         let is_marked = |process: &u32| {

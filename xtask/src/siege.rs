@@ -14,7 +14,8 @@ use tokio::time::{sleep, timeout};
 use crate::client::Client;
 use crate::latency::Latency;
 use crate::report::{line, promise};
-use crate::server::{Server, Usage, build};
+use crate::request::Request;
+use crate::server::{GREET, Server, Usage, build};
 
 /// The token of the honest client, and its SHA-256.
 const HONEST: &str = "6f8d2c1e9b3a47508e5d4c7b1a2f9360d8e7c6b5a4938271605f4e3d2c1b0a99";
@@ -23,15 +24,6 @@ const CONFIGURATION: &str = r#"
 name = "honest"
 sha256 = "bcb57f469236ac284d24d1d5129b7e2ae6b0f6ad5d53c14a620f4c020a129e8f"
 rate = inf
-"#;
-
-const GREET: &str = r#"#!/bin/sh
-if [ "$1" = --help ]; then
-  echo '{"description": "Greets"}'
-  echo '{"name": {"description": "Whom", "required": true, "value_type": "string"}}' >&2
-  exit 0
-fi
-printf 'Hello, %s!\n' "$MCPD_OPT_name"
 "#;
 
 /// What a connection may cost, in KiB of the server's memory.
@@ -144,12 +136,11 @@ impl Attack {
             Self::DeafStream => {
                 let mut client = Client::connect(address, token).await?;
                 let wanted = json!({"notifications": {"toolsListChanged": true}});
-                let stream = client.send("subscriptions/listen", None, wanted).await?;
-                anyhow::ensure!(stream.status() == 200, "{}", stream.status());
+                let request = Request::new("subscriptions/listen", wanted);
+                let head = client.send(&request, 1).await?;
+                anyhow::ensure!(head.status == 200, "{}", head.status);
                 tally.opened.fetch_add(1, Ordering::Relaxed);
-                std::future::pending::<()>().await;
-                drop(stream);
-                return Ok(());
+                return std::future::pending().await;
             }
         };
         let mut stream = TcpStream::connect(address).await?;

@@ -1,0 +1,159 @@
+//! What a measurement comes to: tables for people, and bars that are met or missed.
+
+use std::fmt;
+
+use super::sample::{Spread, number};
+use crate::report::line;
+
+/// What was found.
+#[derive(Debug, Default)]
+pub(crate) struct Findings {
+    /// By the names that docs/performance.md has for their places.
+    pub(crate) tables: Vec<(&'static str, Table)>,
+    pub(crate) bars: Vec<Bar>,
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// A table in Markdown.
+#[derive(Debug, Clone)]
+pub(crate) struct Table(String);
+
+/// What is to be reached.
+#[derive(Debug, Clone)]
+pub(crate) struct Bar {
+    what: String,
+    bound: Bound,
+    unit: &'static str,
+    measured: Spread,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Bound {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+/// How fast a server is with ever more requests at a time.
+#[derive(Debug, Clone)]
+pub(crate) struct Curve {
+    /// What is asked for.
+    pub(crate) panel: &'static str,
+    pub(crate) server: String,
+    pub(crate) points: Vec<Point>,
+}
+
+/// A place on a curve.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Point {
+    pub(crate) at_once: usize,
+    /// Answers a second.
+    pub(crate) rate: f64,
+    /// What half of the answers take at most, in µs.
+    pub(crate) median: f64,
+    /// And 99 of 100.
+    pub(crate) most: f64,
+}
+
+impl Findings {
+    pub(crate) fn table(&mut self, name: &'static str, table: Table) {
+        self.tables.push((name, table));
+    }
+
+    /// A figure that should be this or more.
+    pub(crate) fn at_least(&mut self, what: impl Into<String>, bound: f64, measured: Spread) {
+        self.bar(what, Bound::AtLeast(bound), "", measured);
+    }
+
+    /// A figure that should be this or less.
+    pub(crate) fn at_most(
+        &mut self,
+        what: impl Into<String>,
+        bound: f64,
+        unit: &'static str,
+        measured: Spread,
+    ) {
+        self.bar(what, Bound::AtMost(bound), unit, measured);
+    }
+
+    fn bar(&mut self, what: impl Into<String>, bound: Bound, unit: &'static str, measured: Spread) {
+        let what = what.into();
+        self.bars.push(Bar {
+            what,
+            bound,
+            unit,
+            measured,
+        });
+    }
+
+    /// Prints the tables.
+    pub(crate) fn print(&self) {
+        for (name, table) in &self.tables {
+            line(format_args!("{name}\n\n{table}"));
+        }
+    }
+
+    pub(crate) fn append(&mut self, mut others: Self) {
+        self.tables.append(&mut others.tables);
+        self.bars.append(&mut others.bars);
+        self.curves.append(&mut others.curves);
+    }
+
+    /// Whether every bar was met.
+    pub(crate) fn are_met(&self) -> bool {
+        self.bars.iter().all(Bar::is_met)
+    }
+
+    /// All bars.
+    pub(crate) fn bars(&self) -> Table {
+        let mut table = Table::new(["what", "bar", "measured", ""]);
+        for bar in &self.bars {
+            let (sign, bound) = match bar.bound {
+                Bound::AtLeast(bound) => ('≥', bound),
+                Bound::AtMost(bound) => ('≤', bound),
+            };
+            table.row([
+                bar.what.clone(),
+                format!("{sign} {bound} {}", bar.unit).trim_end().to_owned(),
+                bar.measured.to_string(),
+                if bar.is_met() { "met" } else { "**missed**" }.to_owned(),
+            ]);
+        }
+        table
+    }
+}
+
+impl Bar {
+    /// Whether the median reaches it, with the digits that it is printed with.
+    fn is_met(&self) -> bool {
+        let printed = number(self.measured.median).replace(' ', "").parse();
+        let measured = printed.unwrap_or(self.measured.median);
+        match self.bound {
+            Bound::AtLeast(bound) => measured >= bound,
+            Bound::AtMost(bound) => measured <= bound,
+        }
+    }
+}
+
+impl Table {
+    pub(crate) fn new<T: fmt::Display>(header: impl IntoIterator<Item = T>) -> Self {
+        let mut table = Self(String::new());
+        table.row(header);
+        let columns = table.0.matches('|').count() - 1;
+        table.0 += &format!("{}|\n", "|---".repeat(columns));
+        table
+    }
+
+    pub(crate) fn row<T: fmt::Display>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.0.push('|');
+        for cell in cells {
+            self.0 += &format!(" {cell} |");
+        }
+        self.0.push('\n');
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}

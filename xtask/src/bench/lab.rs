@@ -1,0 +1,242 @@
+//! Where subjects come from.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::Context as _;
+use tokio::process::Command;
+
+use super::Options;
+use super::lineup::Lineup;
+use super::pipes::Pipes;
+use super::subject::{Peer, Subject};
+use crate::request::Request;
+use crate::server::{GREET, Home, Server, build_packages};
+
+/// How many requests are on their way at a time.
+pub(crate) const AT_ONCE: [usize; 3] = [1, 8, 64];
+
+/// Scripts with the tools that every server has.
+pub(crate) const SCRIPTS: [(&str, &str); 3] = [
+    ("greet", GREET),
+    (
+        "echo",
+        r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Returns its text."}'
+  echo '{"text": {"description": "What to return.", "required": true, "value_type": "string"}}' >&2
+  exit 0
+fi
+printf %s "$MCPD_OPT_text"
+"#,
+    ),
+    (
+        "blob",
+        r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Prints much."}'
+  exit 0
+fi
+exec cat "${0%/*}/../blob"
+"#,
+    ),
+];
+
+/// What is built and installed.
+#[derive(Debug)]
+pub(crate) struct Lab {
+    pub(crate) options: Options,
+    /// Where mcpd and the Rust peers are.
+    programs: PathBuf,
+    others: Vec<Other>,
+    /// What everything but mcpd over HTTP uses.
+    home: Home,
+}
+
+/// A peer in another language.
+#[derive(Debug)]
+struct Other {
+    language: String,
+    interpreter: String,
+    program: String,
+}
+
+/// How a server is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Http,
+    Stdio,
+}
+
+impl fmt::Display for Way {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Http => "HTTP",
+            Self::Stdio => "stdio",
+        })
+    }
+}
+
+impl Lab {
+    /// Builds and installs what is measured.
+    ///
+    /// # Errors
+    ///
+    /// When mcpd or a Rust peer can't be built.
+    pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
+        let programs = build_packages("release", &["mcpd-cli", "mcpd-peers"])?;
+        let target = programs.parent().context("a directory of cargo's")?;
+        let others = install(&target.join("peers"))?;
+        let home = Home::new(&SCRIPTS, "")?;
+        Ok(Self {
+            options,
+            programs,
+            others,
+            home,
+        })
+    }
+
+    pub(crate) fn home(&self) -> &Home {
+        &self.home
+    }
+
+    /// mcpd over stdio with the scripts of `home`.
+    pub(crate) fn stdio(&self, home: &Home, arguments: &[&str]) -> Command {
+        let mut command = home.command(&self.programs.join("mcpd"), "stdio");
+        command.args(arguments);
+        command
+    }
+
+    /// mcpd over HTTP with the scripts of `home`.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't start.
+    pub(crate) async fn http(&self, home: Home, arguments: &[&str]) -> anyhow::Result<Subject> {
+        let server = Server::serve(&self.programs.join("mcpd"), home, arguments).await?;
+        Ok(Subject::Mcpd(server))
+    }
+
+    /// mcpd with the scripts that have everybody's tools.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't start.
+    pub(crate) async fn mcpd(&self, way: Way, arguments: &[&str]) -> anyhow::Result<Subject> {
+        match way {
+            Way::Http => self.http(Home::new(&SCRIPTS, "")?, arguments).await,
+            Way::Stdio => {
+                let mut command = self.stdio(&self.home, arguments);
+                Ok(Subject::Stdio(Pipes::start(&mut command)?))
+            }
+        }
+    }
+
+    /// The peer on rmcp, with so many tools.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't start.
+    pub(crate) async fn rmcp(&self, way: Way, tools: usize) -> anyhow::Result<Subject> {
+        start(self.rmcp_command(way, tools), way).await
+    }
+
+    /// What starts the peer on rmcp.
+    pub(crate) fn rmcp_command(&self, way: Way, tools: usize) -> Command {
+        let mut command = Command::new(self.programs.join("rmcp-peer"));
+        self.name_transport(&mut command, way)
+            .arg(tools.to_string());
+        command
+    }
+
+    /// The server that gives every request the result that `subject` gives this one.
+    ///
+    /// # Errors
+    ///
+    /// When it doesn't start.
+    pub(crate) async fn hyper(
+        &self,
+        subject: &mut Subject,
+        request: &Request,
+    ) -> anyhow::Result<Subject> {
+        let answer: serde_json::Value = serde_json::from_slice(&subject.exchange(request).await?)?;
+        let file = self.home.path().join("result");
+        std::fs::write(&file, answer["result"].to_string())?;
+        let mut command = Command::new(self.programs.join("hyper-peer"));
+        command.arg(file);
+        start(command, Way::Http).await
+    }
+
+    /// Adds the peers in other languages that are installed.
+    ///
+    /// # Errors
+    ///
+    /// When one doesn't start.
+    pub(crate) async fn add_others(&self, lineup: &mut Lineup, way: Way) -> anyhow::Result<()> {
+        for Other {
+            language,
+            interpreter,
+            program,
+        } in &self.others
+        {
+            let mut command = Command::new(interpreter);
+            self.name_transport(command.arg(program), way);
+            lineup.add(format!("{language} {way}"), start(command, way).await?);
+        }
+        Ok(())
+    }
+
+    fn name_transport<'a>(&self, command: &'a mut Command, way: Way) -> &'a mut Command {
+        let transport = match way {
+            Way::Http => "http",
+            Way::Stdio => "stdio",
+        };
+        command.arg(transport).arg(self.home.scripts())
+    }
+}
+
+/// So many scripts.
+///
+/// # Errors
+///
+/// When they can't be written.
+pub(crate) fn many(scripts: usize) -> anyhow::Result<Home> {
+    let home = Home::new(&[("greet", GREET)], "")?;
+    for number in 1..scripts {
+        home.add(&format!("greet{number}"), GREET)?;
+    }
+    Ok(home)
+}
+
+/// Starts a peer.
+async fn start(mut command: Command, way: Way) -> anyhow::Result<Subject> {
+    Ok(match way {
+        Way::Http => Subject::Peer(Peer::start(command).await?),
+        Way::Stdio => Subject::Stdio(Pipes::start(&mut command)?),
+    })
+}
+
+/// Installs the peers in other languages. Those that can't be are told of and left out.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "it installs, and is no script of a tool's"
+)]
+fn install(directory: &Path) -> anyhow::Result<Vec<Other>> {
+    let setup = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers/setup");
+    let output = std::process::Command::new("sh")
+        .args([setup.as_path(), directory])
+        .stderr(Stdio::inherit())
+        .output()?;
+    let lines = String::from_utf8(output.stdout)?;
+    let others = lines.lines().map(|line| {
+        let mut words = line.split('\t').map(str::to_owned);
+        let mut word = || words.next().context("a word is missing");
+        Ok(Other {
+            language: word()?,
+            interpreter: word()?,
+            program: word()?,
+        })
+    });
+    others.collect()
+}

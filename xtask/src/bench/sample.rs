@@ -1,0 +1,158 @@
+//! What is measured in a round, and what several rounds say together.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use crate::latency::Latency;
+use crate::process;
+
+/// The clocks of a round.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    begun: Instant,
+    process: Option<u32>,
+    cpu: Duration,
+}
+
+/// What was measured in a round.
+#[derive(Debug, Clone)]
+pub(crate) struct Sample {
+    pub(crate) latency: Latency,
+    took: Duration,
+    /// Processor time of the server, without that of its children.
+    cpu: Duration,
+}
+
+impl Meter {
+    /// Starts the clocks, also that of this process.
+    ///
+    /// # Errors
+    ///
+    /// When it has ended.
+    pub(crate) fn start(process: Option<u32>) -> anyhow::Result<Self> {
+        let cpu = process.map_or(Ok(Duration::ZERO), process::cpu)?;
+        Ok(Self {
+            begun: Instant::now(),
+            process,
+            cpu,
+        })
+    }
+
+    /// Stops them.
+    ///
+    /// # Errors
+    ///
+    /// When the process has ended.
+    pub(crate) fn stop(self, latency: Latency) -> anyhow::Result<Sample> {
+        let took = self.begun.elapsed();
+        let cpu = self.process.map_or(Ok(Duration::ZERO), process::cpu)?;
+        Ok(Sample {
+            latency,
+            took,
+            cpu: cpu.saturating_sub(self.cpu),
+        })
+    }
+}
+
+impl Sample {
+    /// Answers a second.
+    pub(crate) fn rate(&self) -> f64 {
+        self.latency.count() as f64 / self.took.as_secs_f64()
+    }
+
+    /// Processor time of the server for an answer, in µs.
+    pub(crate) fn cpu(&self) -> f64 {
+        self.cpu.as_secs_f64() * 1e6 / self.latency.count() as f64
+    }
+
+    /// The time that this share of the answers took at most, in µs.
+    pub(crate) fn within(&self, share: f64) -> f64 {
+        self.latency.quantile(share).as_secs_f64() * 1e6
+    }
+}
+
+/// What several rounds say of one figure.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spread {
+    pub(crate) median: f64,
+    low: f64,
+    high: f64,
+}
+
+impl Spread {
+    /// Of so many figures, one at least.
+    pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Self {
+        let mut figures: Vec<f64> = figures.into_iter().collect();
+        figures.sort_by(f64::total_cmp);
+        let middle = figures.len() / 2;
+        let median = if figures.len() % 2 == 1 {
+            figures[middle]
+        } else {
+            f64::midpoint(figures[middle - 1], figures[middle])
+        };
+        Self {
+            median,
+            low: figures[0],
+            high: figures[figures.len() - 1],
+        }
+    }
+
+    /// A figure of every round.
+    pub(crate) fn over(samples: &[Sample], figure: impl Fn(&Sample) -> f64) -> Self {
+        Self::of(samples.iter().map(figure))
+    }
+
+    /// The same figure of two subjects, one divided by the other within each round.
+    pub(crate) fn ratio(
+        these: &[Sample],
+        those: &[Sample],
+        figure: impl Fn(&Sample) -> f64,
+    ) -> Self {
+        let pairs = these.iter().zip(those);
+        Self::of(pairs.map(|(this, that)| figure(this) / figure(that)))
+    }
+}
+
+/// The median, and the range in brackets.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [median, low, high] = [self.median, self.low, self.high].map(number);
+        write!(f, "{median} ({low}–{high})")
+    }
+}
+
+/// A number with as many digits as mean something.
+pub(crate) fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        0.0..10.0 => 2,
+        10.0..100.0 => 1,
+        _ => 0,
+    };
+    let text = format!("{value:.digits$}");
+    match text.len() {
+        4.. if digits == 0 => {
+            let (thousands, rest) = text.split_at(text.len() - 3);
+            format!("{thousands} {rest}")
+        }
+        _ => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_spread_is_the_median_and_the_range() {
+        assert_eq!(Spread::of([3.0, 1.0, 200.0]).to_string(), "3.00 (1.00–200)");
+        assert_eq!(Spread::of([1.0, 20.0]).to_string(), "10.5 (1.00–20.0)");
+    }
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        assert_eq!(
+            [0.987, 12.34, 999.4, 12345.6].map(number),
+            ["0.99", "12.3", "999", "12 346"]
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! A tool that is a function of the server: alone, and while scripts run.
+
+use serde_json::json;
+use tokio::time::timeout;
+use tokio::try_join;
+
+use crate::bench::findings::{Findings, Table};
+use crate::bench::lab::{Lab, SCRIPTS, Way};
+use crate::bench::lineup::Lineup;
+use crate::bench::sample::{Sample, Spread};
+use crate::bench::subject::{PATIENCE, Subject};
+use crate::request::Request;
+
+const AT_ONCE: usize = 64;
+
+/// The most processor time for a call, in µs.
+const CPU: [(Way, f64); 2] = [(Way::Http, 22.0), (Way::Stdio, 8.0)];
+
+/// The longest that half of the calls may take while scripts run, and 99 of 100, in µs.
+const MEDIAN: f64 = 100.0;
+const MOST: f64 = 3000.0;
+
+pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
+    let mut findings = Findings::default();
+    let mut lineup = Lineup::new(&lab.options);
+    for (way, _) in CPU {
+        lineup.add(
+            format!("mcpd {way}"),
+            lab.mcpd(way, &["--enable", "runs"]).await?,
+        );
+    }
+    let samples = lineup.load(&runs_list(), AT_ONCE).await?;
+    let mut table = Table::new(["", "calls a second", "server's CPU, µs"]);
+    for (way, bar) in CPU {
+        let name = format!("mcpd {way}");
+        let cpu = samples.figure(&name, Sample::cpu)?;
+        table.row([
+            name.clone(),
+            samples.figure(&name, Sample::rate)?.to_string(),
+            cpu.to_string(),
+        ]);
+        let what = format!("CPU of a call of a function, {way}, {AT_ONCE} at a time");
+        findings.at_most(what, bar, "µs", cpu);
+    }
+    findings.table("native", table);
+    meanwhile(lab, &mut findings).await?;
+    Ok(findings)
+}
+
+/// What mcpd has as a function, and does next to nothing.
+fn runs_list() -> Request {
+    Request::call("runs_list", &json!({}), None)
+}
+
+/// One call at a time, while there are many greetings.
+async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
+    let echo = Request::call("echo", &json!({"text": "Hello"}), Some("Hello".to_owned()));
+    let mut subjects = [
+        (
+            "mcpd",
+            lab.mcpd(Way::Http, &["--enable", "runs"]).await?,
+            runs_list(),
+            Vec::new(),
+        ),
+        (
+            "rmcp",
+            lab.rmcp(Way::Http, SCRIPTS.len()).await?,
+            echo,
+            Vec::new(),
+        ),
+    ];
+    for _ in 0..lab.options.rounds() {
+        for (_, subject, request, samples) in &mut subjects {
+            samples.push(both(lab, subject, request).await?);
+        }
+        subjects.reverse();
+    }
+    subjects.sort_by_key(|(name, ..)| *name);
+    let mut table = Table::new([
+        "",
+        "median, µs",
+        "99 %, µs",
+        "calls a second",
+        "greetings a second",
+    ]);
+    for (name, _, _, samples) in subjects {
+        let figure =
+            |figure: &dyn Fn(&(Sample, Sample)) -> f64| Spread::of(samples.iter().map(figure));
+        let median = figure(&|(call, _)| call.within(0.5));
+        let most = figure(&|(call, _)| call.within(0.99));
+        table.row([
+            name.to_owned(),
+            median.to_string(),
+            most.to_string(),
+            figure(&|(call, _)| call.rate()).to_string(),
+            figure(&|(_, greeting)| greeting.rate()).to_string(),
+        ]);
+        if name == "mcpd" {
+            let what = "call of a function while 64 scripts run";
+            findings.at_most(format!("{what}: median"), MEDIAN, "µs", median);
+            findings.at_most(format!("{what}: 99 %"), MOST, "µs", most);
+        }
+    }
+    findings.table("meanwhile", table);
+    Ok(())
+}
+
+async fn both(lab: &Lab, subject: &Subject, request: &Request) -> anyhow::Result<(Sample, Sample)> {
+    let (greet, time) = (Request::greet(), lab.options.time());
+    let calls = subject.load_http(request, 1, time);
+    let greetings = subject.load_http(&greet, AT_ONCE, time);
+    let both = timeout(PATIENCE, async { try_join!(calls, greetings) });
+    both.await?
+}

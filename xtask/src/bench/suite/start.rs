@@ -1,0 +1,95 @@
+//! From the start of a server over stdio to its first answers.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::process::Command;
+use tokio::time::timeout;
+
+use crate::bench::bare;
+use crate::bench::findings::{Findings, Table};
+use crate::bench::lab::{Lab, SCRIPTS, Way, many};
+use crate::bench::pipes::Pipes;
+use crate::bench::sample::Spread;
+use crate::bench::subject::PATIENCE;
+use crate::request::{Checker, Request};
+
+/// The longest it may take to the list and to the answer of `server/discover`, in ms.
+const LIST: f64 = 20.0;
+const DISCOVER: f64 = 10.0;
+
+pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
+    let tools = lab.options.number(1000);
+    let home = many(tools)?;
+    let (list, discover) = (
+        Request::list(tools),
+        Request::new("server/discover", json!({})),
+    );
+    let three = Request::list(SCRIPTS.len());
+    // What is remembered is remembered from here on.
+    first_answer(lab.stdio(lab.home(), &[]), &three).await?;
+    let mut figures = [const { Vec::new() }; 6];
+    for _ in 0..lab.options.rounds() {
+        let asked = milliseconds(bare::ask_all(&home.scripts())?);
+        let cold = first_answer(lab.stdio(&home, &["--no-cache"]), &list).await?;
+        let rmcp = lab.rmcp_command(Way::Stdio, SCRIPTS.len());
+        for (figures, took) in figures.iter_mut().zip([
+            cold / asked,
+            cold,
+            first_answer(lab.stdio(&home, &[]), &list).await?,
+            first_answer(lab.stdio(&home, &[]), &discover).await?,
+            first_answer(lab.stdio(lab.home(), &[]), &three).await?,
+            first_answer(rmcp, &three).await?,
+        ]) {
+            figures.push(took);
+        }
+    }
+    let [ratio, cold, warm, discovered, few, rmcp] = figures.map(Spread::of);
+    let mut table = Table::new(["from the start to", "ms"]);
+    for (what, spread) in [
+        (format!("the list of {tools}, every script asked"), cold),
+        (format!("the list of {tools}, as remembered"), warm),
+        (
+            format!("the answer to `server/discover`, with {tools}"),
+            discovered,
+        ),
+        ("the list of 3, as remembered".to_owned(), few),
+        ("the list of 3 of rmcp".to_owned(), rmcp),
+    ] {
+        table.row([what, spread.to_string()]);
+    }
+    table.row([
+        "every script asked / the same by bare".to_owned(),
+        ratio.to_string(),
+    ]);
+    let mut findings = Findings::default();
+    findings.table("start", table);
+    findings.at_most(
+        format!("start to the list of {tools}, as remembered"),
+        LIST,
+        "ms",
+        warm,
+    );
+    findings.at_most(
+        "start to the answer to `server/discover`",
+        DISCOVER,
+        "ms",
+        discovered,
+    );
+    Ok(findings)
+}
+
+/// How long a server takes from its start to the right answer, in ms.
+async fn first_answer(mut command: Command, request: &Request) -> anyhow::Result<f64> {
+    let begun = Instant::now();
+    let mut pipes = Pipes::start(&mut command)?;
+    let answered = timeout(PATIENCE, pipes.exchange(request, Checker::FIRST)).await??;
+    let took = begun.elapsed();
+    Checker::learn(request, &answered)?;
+    timeout(PATIENCE, pipes.stop()).await??;
+    Ok(milliseconds(took))
+}
+
+fn milliseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e3
+}
