@@ -189,6 +189,7 @@ const NOT_FOLLOWED: &[(&str, &str)] = &[
         "it is made from rules that are tested one by one",
     ),
     ("docs/kit.md", "it is about a kit of one's own"),
+    ("docs/performance.md", "it measures for minutes"),
     ("docs/testing.md", "it is about these tests"),
 ];
 
