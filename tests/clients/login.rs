@@ -29,18 +29,21 @@ fn a_client_logs_in_and_asks_for_more_when_a_call_takes_it() {
     );
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
-    let mut client = sandbox.program(&python);
-    client.env("PYTHONDONTWRITEBYTECODE", "1");
-    client.arg(repository().join("tests/clients/python/login.py"));
-    client.arg(daemon.url());
-    let output = output_within(PATIENCE, client, b"");
-    assert!(output.status.success(), "{}", sandbox.transcript(&output));
-    let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
-    let expected = json!({
-        "before": ["hello"],
-        "called": "done",
-        "after": ["deploy", "hello"],
-        "asked": ["greet", "greet deploy"],
-    });
-    assert_eq!(seen, expected);
+    for (mode, revision) in [("auto", "2026-07-28"), ("legacy", "2025-11-25")] {
+        let mut client = sandbox.program(&python);
+        client.env("PYTHONDONTWRITEBYTECODE", "1");
+        client.arg(repository().join("tests/clients/python/login.py"));
+        client.args([&*daemon.url(), mode]);
+        let output = output_within(PATIENCE, client, b"");
+        assert!(output.status.success(), "{}", sandbox.transcript(&output));
+        let seen: Value = serde_json::from_slice(&output.stdout).expect("one line of JSON");
+        let expected = json!({
+            "revision": revision,
+            "before": ["hello"],
+            "called": "done",
+            "after": ["deploy", "hello"],
+            "asked": ["greet", "greet deploy"],
+        });
+        assert_eq!(seen, expected);
+    }
 }

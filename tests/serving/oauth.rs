@@ -542,13 +542,22 @@ fn a_token_goes_nowhere_and_the_audit_log_has_whose_it_was() {
 fn check_error(oauth: &str, expected: &str) {
     let sandbox = Sandbox::new().with_script("hello", SCRIPT);
     fs::write(sandbox.path().join("mcpd.toml"), oauth).unwrap();
-    let said = sandbox.run(&["serve", "scripts", "--port", "0", "--config", "mcpd.toml"]);
+    let arguments = [
+        "serve",
+        "scripts",
+        "--listen",
+        "0.0.0.0:0",
+        "--config",
+        "mcpd.toml",
+    ];
+    let said = sandbox.run(&arguments);
     assert!(said.contains(expected), "{said}");
 }
 
 #[test]
 fn a_wrong_configuration_is_explained() {
     let issuer = "[oauth]\n[[oauth.issuer]]\nurl = \"https://auth.example\"\n";
+    check_error(issuer, "mcpd.toml:1:1: in [oauth]: `resource` is missing");
     check_error(
         "[oauth]\n",
         "mcpd.toml:1:1: in [oauth]: there is no `[[oauth.issuer]]` whose tokens could be accepted",

@@ -59,21 +59,24 @@ impl Context {
         self.session.as_ref().filter(|session| session.introduced)
     }
 
-    /// Notes that what the request names is not there for its sender, or is not there at all. The scope that would
-    /// change that, if one would: what can be asked for is no secret, and everything else is as unknown to whoever may
-    /// not use it as what does not exist.
-    pub(crate) fn is_refused(
+    /// The error for a request of what is `there`, but not for its sender, or is not there at all. A scope that would
+    /// change that is no secret; everything else is as `unknown` to whoever may not use it as what does not exist.
+    pub(crate) fn refuse(
         &self,
         there: Option<&ScriptPath>,
-        unknown: &'static str,
-    ) -> Option<ErrorObject> {
+        outcome: &'static str,
+        unknown: ErrorObject,
+    ) -> ErrorObject {
         self.trail
-            .ended_as(if there.is_some() { "denied" } else { unknown });
-        let path = there?;
-        let scope = self.principal.access()?.missing_scope(path)?;
+            .ended_as(if there.is_some() { "denied" } else { outcome });
+        let scope = there.and_then(|path| self.principal.access()?.missing_scope(path));
+        let (Some(path), Some(scope)) = (there, scope) else {
+            return unknown;
+        };
         self.needed_scope.set(scope);
-        let needed = format!("`{path}` takes the scope `{scope}`, which your token does not have");
-        Some(ErrorObject::invalid_params(needed))
+        ErrorObject::invalid_params(format!(
+            "`{path}` takes the scope `{scope}`, which your token does not have"
+        ))
     }
 
     /// The bytes of `result` on this request's wire.

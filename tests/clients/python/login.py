@@ -1,7 +1,8 @@
 """A client of the official Python SDK that logs in: it finds the issuer of a server by itself, gets a token by the code
 flow with PKCE, and another one when a call takes more than that is good for.
 
-Run with the URL of a server; prints one JSON line of what it saw.
+Run with the URL of a server, and `auto` for the newest revision or `legacy` for the one before; prints one JSON line of
+what it saw.
 """
 
 import asyncio
@@ -54,16 +55,24 @@ class Browser:
         return AuthorizationCodeResult(code=self._answer["code"][0], state=self._answer["state"][0])
 
 
-async def session(url):
+async def session(url, mode):
     browser = Browser()
     metadata = OAuthClientMetadata(client_name="login", redirect_uris=[CALLBACK])
     auth = OAuthClientProvider(url, metadata, Storage(), browser.open, browser.answer)
     async with httpx2.AsyncClient(auth=auth, timeout=DEADLINE) as http:
-        async with Client(streamable_http_client(url, http_client=http)) as client:
+        async with Client(streamable_http_client(url, http_client=http), mode=mode) as client:
             before = [tool.name for tool in (await client.list_tools()).tools]
             result = await client.call_tool("deploy", {})
             after = [tool.name for tool in (await client.list_tools()).tools]
-    return {"before": before, "called": result.content[0].text, "after": after, "asked": browser.asked}
+            revision = client.protocol_version
+    seen = {"before": before, "called": result.content[0].text, "after": after, "asked": browser.asked}
+    return {"revision": revision, **seen}
 
 
-print(json.dumps(asyncio.run(asyncio.wait_for(session(sys.argv[1]), DEADLINE))))
+async def main():
+    url, mode = sys.argv[1:]
+    seen = await asyncio.wait_for(session(url, mode), DEADLINE)
+    print(json.dumps(seen))
+
+
+asyncio.run(main())

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use mcpd_server::transport::http::Options;
 
 use super::file::File;
-use super::{authentication, variable};
+use super::{authentication, oauth, variable};
 use crate::args::{Certificates as Demand, Serve};
 use crate::certificates::{Certificates, Files};
 use crate::sockets::Place;
@@ -53,6 +53,7 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     };
     let mut addresses = http.places.iter().flat_map(Place::addresses);
     addresses.try_for_each(|address| http.check_exposure(*address))?;
+    oauth::check_resource(file, http.places.iter().flat_map(Place::addresses))?;
     Ok(http)
 }
 

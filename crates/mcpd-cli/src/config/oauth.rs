@@ -1,6 +1,7 @@
 //! From `[oauth]` to the issuers whose tokens are accepted, and what those are good for.
 
 use std::fs;
+use std::net::SocketAddr;
 
 use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
 
@@ -40,6 +41,25 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     }
     let others = clients::principal(file, clients::UNNAMED, None)?;
     Ok(Some(oauth.others(others)))
+}
+
+/// Refuses to take the URL that clients know from `addresses` of which no client knows one.
+///
+/// # Errors
+///
+/// The URL is not given, and can't be told.
+pub(super) fn check_resource<'a>(
+    file: &File,
+    mut addresses: impl Iterator<Item = &'a SocketAddr>,
+) -> anyhow::Result<()> {
+    let tables = file.tables.oauth.as_ref();
+    match tables.filter(|table| table.get_ref().resource.is_none()) {
+        Some(table) if addresses.any(|address| address.ip().is_unspecified()) => {
+            let what = "`resource` is missing: mcpd listens at every address, and does not know which of them clients use";
+            Err(file.error(table.span(), what))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn issuer(file: &File, table: &IssuerTable) -> anyhow::Result<Issuer> {

@@ -24,14 +24,11 @@ pub(crate) fn get(
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         let whole = server.catalog();
         let there = whole.prompt(&params.name).map(|prompt| prompt.path());
-        context
-            .is_refused(there, "unknown-prompt")
-            .unwrap_or_else(|| {
-                ErrorObject::invalid_params(format!(
-                    "unknown prompt `{}`; prompts/list has the names",
-                    params.name
-                ))
-            })
+        let unknown = ErrorObject::invalid_params(format!(
+            "unknown prompt `{}`; prompts/list has the names",
+            params.name
+        ));
+        context.refuse(there, "unknown-prompt", unknown)
     })?;
     context.trail.names(prompt.path(), prompt.behind().spec());
     let given = params.arguments.unwrap_or_default();

@@ -55,14 +55,15 @@ pub(crate) fn read(
         };
     }
     let Some((template, values)) = catalog.template_of(&params.uri) else {
-        if let Some((path, spec)) = maker_of(&server.catalog(), &params.uri) {
-            context.trail.names(path, spec);
-            if let Some(error) = context.is_refused(Some(path), "denied") {
-                return Err(error);
-            }
-        }
         let wire = context.version.wire();
-        return Err(ErrorObject::resource_not_found(&params.uri, wire));
+        let unknown = ErrorObject::resource_not_found(&params.uri, wire);
+        return Err(match maker_of(&server.catalog(), &params.uri) {
+            Some((path, spec)) => {
+                context.trail.names(path, spec);
+                context.refuse(Some(path), "denied", unknown)
+            }
+            None => unknown,
+        });
     };
     match template.behind() {
         Behind::Script(script) => {

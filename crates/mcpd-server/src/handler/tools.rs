@@ -25,14 +25,11 @@ pub(crate) fn call(
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
         let there = whole.tool(&params.name).map(|tool| tool.path());
-        context
-            .is_refused(there, "unknown-tool")
-            .unwrap_or_else(|| {
-                ErrorObject::invalid_params(format!(
-                    "unknown tool `{}`; tools/list has the names",
-                    params.name
-                ))
-            })
+        let unknown = ErrorObject::invalid_params(format!(
+            "unknown tool `{}`; tools/list has the names",
+            params.name
+        ));
+        context.refuse(there, "unknown-tool", unknown)
     })?;
     // What `runs_start` is given may be a secret of the tool that it starts.
     let started = runs::started(tool, params.arguments.as_deref(), &catalog);

@@ -161,7 +161,8 @@ impl Issuer {
     async fn current(&self) -> Result<Arc<Set>, Unidentified> {
         let known = self.0.set.load_full();
         if let Some(set) = known.as_ref().filter(|set| set.overdue() <= MAX_OVERDUE) {
-            if !set.overdue().is_zero() {
+            let somebody_is_at_it = self.0.attempts.try_lock().is_err();
+            if !set.overdue().is_zero() && !somebody_is_at_it {
                 let (this, set) = (self.clone(), Arc::clone(set));
                 tokio::spawn(async move { this.renew(Some(set), Reason::Due).await.ok() });
             }
