@@ -10,6 +10,8 @@ mod encryption;
 mod ending;
 mod endpoints;
 mod faulty;
+mod floods;
+mod framing;
 mod hostile;
 mod limits;
 mod malformed;

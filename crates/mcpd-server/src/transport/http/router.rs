@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hyper::body::Incoming;
-use hyper::header::ORIGIN;
+use hyper::header::{CONNECTION, HeaderValue, ORIGIN, TRANSFER_ENCODING};
 use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
@@ -59,12 +59,19 @@ impl Router {
             return reply::refused(refusal);
         }
         let origin = request.headers().get(ORIGIN).cloned();
+        let is_in_chunks = request.headers().contains_key(TRANSFER_ENCODING);
         let mut response = match cors::preflight(&request) {
             Some(response) => response,
             None => self.admitted(request, peer).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
+        }
+        // "the server MUST close the connection after responding to such a request", one with a Content-Length as well,
+        // which is no longer there to be seen -- RFC 9112, 6.1
+        if is_in_chunks {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
         }
         response
     }
