@@ -1,12 +1,15 @@
 //! What a message costs from its bytes to the bytes of its answer, without any transport or process.
 //!
 //! `cargo bench -p mcpd-server` prints, for each kind of message, how long one takes.
+//! With `--repeat list|call NUMBER` it does nothing but answer so many messages of that kind: `cargo xtask instructions`
+//! counts what that takes.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 
 use bytes::Bytes;
 use divan::{Bencher, black_box};
 use mcpd_exec::{Config, Executor};
+use mcpd_protocol::jsonrpc::Message;
 use mcpd_scriptspec::{HelpOutput, ScriptSpec, parse};
 use mcpd_server::{CallContext, Connection, Reply, Server, ToolNames};
 use serde_json::value::RawValue;
@@ -14,6 +17,8 @@ use tokio::runtime::{Builder, Runtime};
 
 const LIST: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"echo0","arguments":{"text":"Hello"},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
+
+const UNKNOWN: &str = r#"{"jsonrpc":"2.0","id":1,"method":"nobody/knows","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}}}"#;
 
 const METADATA: &str = r#"{"title": "Calculator", "description": "Calculates.", "version": "1.0"}"#;
 const OPTIONS: &str = r#"{
@@ -26,7 +31,31 @@ const OPTIONS: &str = r#"{
 const ARGUMENTS: &str = r#"{"operation": "add", "a": 1, "b": "2.5", "digits": 3}"#;
 
 fn main() {
-    divan::main();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["--repeat", kind, number] => repeat(kind, number.parse().unwrap()),
+        _ => divan::main(),
+    }
+}
+
+fn message(kind: &str) -> &'static str {
+    match kind {
+        "list" => LIST,
+        "call" => CALL,
+        _ => panic!("there is no {kind}"),
+    }
+}
+
+/// Answers so many messages of a kind, with three tools.
+fn repeat(kind: &str, number: u32) {
+    let message = message(kind);
+    let world = World::new();
+    let connection = world.connection(3);
+    let _runtime = world.runtime.enter();
+    for _ in 0..number {
+        let answer = answer(&world.runtime, &connection, black_box(message));
+        assert!(memchr::memmem::find(&answer, b"\"result\"").is_some());
+    }
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -78,6 +107,22 @@ fn answer(runtime: &Runtime, connection: &Connection, message: &str) -> Bytes {
     }
 }
 
+/// From the bytes of a request to what it says.
+#[divan::bench(args = ["list", "call"])]
+fn decode(bencher: Bencher<'_, '_>, kind: &str) {
+    let message = message(kind);
+    bencher.bench_local(|| Message::decode(black_box(message.as_bytes())).is_ok());
+}
+
+/// The answer that takes next to nothing by itself.
+#[divan::bench]
+fn dispatch(bencher: Bencher<'_, '_>) {
+    let world = World::new();
+    let connection = world.connection(3);
+    let _runtime = world.runtime.enter();
+    bencher.bench_local(|| answer(&world.runtime, &connection, black_box(UNKNOWN)));
+}
+
 /// `tools/list` as every client but the first gets it.
 #[divan::bench(args = [3, 100, 1000])]
 fn list(bencher: Bencher<'_, '_>, tools: usize) {
@@ -108,7 +153,7 @@ fn native_call(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// From the arguments of a call to stdin and environment of its script.
+/// From the arguments of a call, which are validated, to stdin and environment of its script.
 #[divan::bench]
 fn invocation(bencher: Bencher<'_, '_>) {
     let spec = spec();
