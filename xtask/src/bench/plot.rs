@@ -86,7 +86,8 @@ impl Panel {
             path(svg, &format!("M{left} {y}H{right}"), "#cccccc", "");
             text(svg, (left - 6.0, y + 4.0), "end", &power.to_string());
         }
-        for point in curves.iter().flat_map(|curve| &curve.points).take(3) {
+        // All have the same.
+        for point in curves.iter().take(1).flat_map(|curve| &curve.points) {
             let label = format!("{} at a time", point.at_once);
             text(svg, (self.x(point), self.bottom + 16.0), "middle", &label);
         }

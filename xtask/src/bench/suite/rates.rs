@@ -43,8 +43,8 @@ impl Rates {
             "",
             "at a time",
             "a second",
-            "median, ms",
-            "99 %, ms",
+            "median, µs",
+            "99 %, µs",
             "server's CPU, µs",
         ]);
         for (server, points) in self.servers {
@@ -53,8 +53,8 @@ impl Rates {
                     server.clone(),
                     point.at_once.to_string(),
                     number(point.rate),
-                    number(point.median / 1e3),
-                    number(point.most / 1e3),
+                    number(point.median),
+                    number(point.most),
                     if *cpu > 0.0 {
                         number(*cpu)
                     } else {
