@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
+use crate::metrics::Refused;
 
 /// The methods for which something may run: they are recorded, and counted against the quota of whoever calls.
 pub(crate) const CALLS: [&str; 3] = [
@@ -49,6 +50,7 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     if CALLS.contains(&&*request.method)
         && let Err(error) = server.admission().pace.admit(&context.principal)
     {
+        server.metrics().refused(Refused::Rate);
         return Handled::Now(Err(error));
     }
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
@@ -57,15 +59,12 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     recorded(server, request, context)
 }
 
-/// Answers `request`, and has the audit log told of it.
+/// Answers `request`, and has the audit log and the metrics told of it.
 fn recorded(server: &Server, request: &Request<'_>, mut context: Context) -> Handled {
-    let trail = Trail::new(server.auditor(), &request.method, &context);
+    let trail = Trail::new(server, &request.method, &context);
     context.trail = trail.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| handle(server, request, context)));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
-    if !trail.is_kept() {
-        return handled;
-    }
     trail.asks(request.params);
     match handled {
         Handled::Now(result) => {

@@ -43,6 +43,7 @@
 //! | feature | default | what it adds |
 //! |---|---|---|
 //! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
+//! | `metrics` | no | [`Server::metrics_text`], what the server does as text for Prometheus |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
 //! | `oauth` | no | `transport::http::OAuth`; without it the crate has no HTTP client and no TLS |
 //! | `tls` | no | HTTP over TLS, and certificates of clients |
@@ -77,6 +78,8 @@ mod inflight;
 mod interaction;
 mod interpreter;
 mod launch;
+#[cfg_attr(not(feature = "metrics"), path = "metrics/absent.rs")]
+mod metrics;
 mod mirror;
 mod native;
 mod outbox;

@@ -17,6 +17,7 @@ use tokio::task::JoinError;
 use crate::Server;
 use crate::context::Context;
 use crate::interaction::Answers;
+use crate::metrics::Refused;
 use crate::output::Exit;
 use crate::policy::Terms;
 use crate::principal::Principal;
@@ -138,10 +139,15 @@ pub(crate) async fn execute(
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let turn = server.admission().runs.take(caller, terms.lane()).await;
-    let turn = turn.map_err(RunError::Busy)?;
+    let turn = turn.map_err(|busy| {
+        server.metrics().refused(Refused::Busy);
+        RunError::Busy(busy)
+    })?;
+    let run = server.metrics().run();
     let waited = arrived.elapsed();
     let ended = execute_with(server.executor(), terms, format, command, on_line).await;
     drop(turn);
+    run.ended(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     server.gaps().report(&outcome.enforced);

@@ -16,6 +16,7 @@ use crate::audit::trail::Auditor;
 use crate::catalog::Catalog;
 use crate::catalog::live::LiveCatalog;
 use crate::handler::lifecycle;
+use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::run::Gaps;
 use crate::seal::Seal;
@@ -44,6 +45,7 @@ struct Inner {
     executor: Executor,
     admission: Admission,
     gaps: Gaps,
+    metrics: Arc<Metrics>,
     auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
     catalog: Arc<LiveCatalog>,
@@ -162,6 +164,18 @@ impl Server {
     /// What of confinement has been missed.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.inner.gaps
+    }
+
+    pub(crate) fn metrics(&self) -> &Arc<Metrics> {
+        &self.inner.metrics
+    }
+
+    /// What the server has done so far and does now, in the text format of Prometheus. The metrics are described in
+    /// `docs/observability.md`.
+    #[cfg(feature = "metrics")]
+    #[must_use]
+    pub fn metrics_text(&self) -> String {
+        self.metrics().text(self)
     }
 
     pub(crate) fn subscribers(&self) -> &Arc<Subscribers> {

@@ -21,6 +21,7 @@ use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
 use crate::launch::Launch;
+use crate::metrics::Refused;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
@@ -293,11 +294,12 @@ impl Tool {
     fn in_turn(&self, server: &Server, context: &Context, run: Run) -> Run {
         let turns = server.admission().calls.clone();
         let (caller, lane) = (context.principal.clone(), Arc::clone(&self.lane));
-        let path = self.path.clone();
+        let (path, metrics) = (self.path.clone(), Arc::clone(server.metrics()));
         Box::pin(async move {
             match turns.take(&caller, &lane).await {
                 Ok(_turn) => run.await,
                 Err(busy) => {
+                    metrics.refused(Refused::Busy);
                     let subject = format!("The tool `{path}`");
                     let reason = call::told_of(&subject, &RunError::Busy(busy));
                     Ok(CallToolResult::error(reason).into())

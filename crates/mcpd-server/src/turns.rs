@@ -142,6 +142,12 @@ impl Turns {
             Err(_) => unreachable!("nobody leaves the queue without an answer"),
         }
     }
+
+    /// How many wait.
+    #[cfg(feature = "metrics")]
+    pub(crate) fn waiting(&self) -> usize {
+        lock(&self.0).waiting
+    }
 }
 
 impl State {

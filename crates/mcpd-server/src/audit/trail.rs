@@ -1,4 +1,5 @@
-//! What is noted of a request on its way from the dispatcher to a run and back, for its records in the audit log.
+//! What is noted of a request on its way from the dispatcher to a run and back, for its records
+//! in the audit log and for the metrics.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -19,9 +20,11 @@ use super::arguments::Recorder;
 use super::record::{Caller, Details, Event, Record, RunDetails};
 use super::writer::Entry;
 use super::{Arguments, Audit, Mode, PATIENCE};
+use crate::Server;
 use crate::call::INVALID_ARGUMENTS;
 use crate::context::Context;
 use crate::dispatch::{CALLS, MethodResult};
+use crate::metrics::Operation;
 use crate::output::Exit;
 use crate::policy::{Policy, Redactor};
 use crate::principal::Principal;
@@ -49,7 +52,10 @@ impl Auditor {
 /// The notes on one request, if it is recorded. All clones are one; the record is made when the last is gone, and with
 /// it whatever was done for the request.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Trail(Option<Arc<Request>>);
+pub(crate) struct Trail {
+    request: Option<Arc<Request>>,
+    operation: Operation,
+}
 
 struct Request {
     auditor: Arc<Auditor>,
@@ -80,13 +86,22 @@ struct Notes {
 }
 
 impl Trail {
-    /// The notes on a request that has just arrived. Of most methods there are none.
-    pub(crate) fn new(auditor: Option<&Arc<Auditor>>, method: &str, context: &Context) -> Self {
+    /// The notes on a request that has just arrived. Of most methods there are none for the audit log.
+    pub(crate) fn new(server: &Server, method: &str, context: &Context) -> Self {
+        Self {
+            request: Self::request(server.auditor(), method, context),
+            operation: server.metrics().operation(method),
+        }
+    }
+
+    fn request(
+        auditor: Option<&Arc<Auditor>>,
+        method: &str,
+        context: &Context,
+    ) -> Option<Arc<Request>> {
         let method = CALLS.into_iter().find(|call| *call == method);
-        let (Some(auditor), Some(method)) = (auditor, method) else {
-            return Self(None);
-        };
-        Self(Some(Arc::new(Request {
+        let (auditor, method) = (auditor?, method?);
+        Some(Arc::new(Request {
             place: auditor.audit.reserve(),
             auditor: Arc::clone(auditor),
             method,
@@ -97,22 +112,18 @@ impl Trail {
             client: context.client.clone(),
             version: context.version,
             notes: Mutex::default(),
-        })))
-    }
-
-    /// Whether anything is noted at all.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.0.is_some()
+        }))
     }
 
     fn note(&self, note: impl FnOnce(&mut Notes)) {
-        if let Some(request) = &self.0 {
+        if let Some(request) = &self.request {
             note(&mut lock(&request.notes));
         }
     }
 
     /// What it names is this tool, prompt or resource, which has said so of itself if it is a script.
     pub(crate) fn names(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
+        self.operation.names(path.as_str());
         self.note(|notes| {
             notes.tool = Some(path.to_string());
             notes.spec = spec.cloned();
@@ -121,7 +132,7 @@ impl Trail {
 
     /// Its parameters. What they name has been noted, if it is known.
     pub(crate) fn asks(&self, params: Option<&RawValue>) {
-        if let Some(request) = &self.0 {
+        if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
             notes.params = request.recorder().params(params, notes.spec.as_deref());
         }
@@ -161,6 +172,11 @@ impl Trail {
         if matches!(result, Interactive::Task(_)) {
             return;
         }
+        if let Interactive::Complete(result) = result
+            && result.is_error == Some(true)
+        {
+            self.operation.has_failed();
+        }
         self.note(|notes| {
             notes.answer = Some(match result {
                 Interactive::Complete(result) if result.is_error == Some(true) => Err(text(result)),
@@ -178,7 +194,11 @@ impl Trail {
     ///
     /// It can't be recorded, and is refused.
     pub(crate) async fn begun(&self) -> Result<(), ErrorObject> {
-        let Some(request) = self.0.as_ref().filter(|request| request.is_required()) else {
+        let Some(request) = self
+            .request
+            .as_ref()
+            .filter(|request| request.is_required())
+        else {
             return Ok(());
         };
         let (written, is_written) = oneshot::channel();
@@ -199,6 +219,7 @@ impl Trail {
 
     /// The request is answered.
     pub(crate) fn answered(&self, result: &MethodResult) {
+        self.operation.answered(result);
         self.note(|notes| match result {
             Ok(result) => {
                 notes.result_bytes = Some(result.len() as u64);

@@ -25,6 +25,7 @@ use crate::catalog::{BuiltIn, DEFAULT_PAGE_SIZE, Resource};
 use crate::database::Database;
 use crate::error::Error;
 use crate::interpreter::Interpreters;
+use crate::metrics::Metrics;
 use crate::native::{CallContext, IntoResourceBody, IntoToolResult, NativeResource, NativeTool};
 use crate::policy::Policy;
 use crate::run::Gaps;
@@ -312,6 +313,7 @@ impl ServerBuilder {
             admission: Admission::new(executor.concurrency()),
             executor,
             gaps: Gaps::default(),
+            metrics: Arc::new(Metrics::new()),
             auditor: auditor.map(Arc::new),
             archive: Arc::default(),
             catalog,

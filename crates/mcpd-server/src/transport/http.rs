@@ -28,6 +28,8 @@ mod events;
 mod guard;
 mod headers;
 mod listener;
+#[cfg(feature = "metrics")]
+mod metrics;
 #[cfg(feature = "oauth")]
 mod oauth;
 #[cfg(not(feature = "oauth"))]
@@ -50,6 +52,8 @@ use listener::Accepted;
 pub use listener::Listener;
 #[cfg(feature = "oauth")]
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
+#[cfg(feature = "metrics")]
+pub use metrics::serve_metrics;
 use peer::Peer;
 use router::Router;
 #[cfg(feature = "tls")]
@@ -85,6 +89,9 @@ pub struct Options {
     pub names: Option<ToolNames>,
     /// Whether revision 2024-11-05 is served on its own paths, `/sse` and `/messages`.
     pub http_sse: bool,
+    /// Whether clients are also served the metrics, at `/metrics`.
+    #[cfg(feature = "metrics")]
+    pub metrics: bool,
     /// The largest request body that is read, in bytes.
     pub max_message: usize,
     /// How long a client may leave what is written to it unread before its connection is closed.
@@ -101,6 +108,8 @@ impl Options {
             allowed_origins: Vec::new(),
             names: None,
             http_sse: false,
+            #[cfg(feature = "metrics")]
+            metrics: false,
             max_message: DEFAULT_MAX_MESSAGE,
             write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
@@ -121,22 +130,29 @@ pub async fn serve(
     listener: impl Into<Listener>,
     options: Options,
 ) -> Result<(), Error> {
-    let mut listener = listener.into();
-    let router = Arc::new(Router::new(server.clone(), &options, &listener));
+    let listener = listener.into();
+    let router = Router::new(server.clone(), &options, &listener);
+    accept(listener, router).await
+}
+
+/// Serves what `router` serves until the server stops.
+async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
+    let router = Arc::new(router);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
     loop {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
-            () = server.stopping().cancelled() => break,
+            () = router.server.stopping().cancelled() => break,
             Some(_) = connections.join_next(), if !connections.is_empty() => continue,
             accepted = async { (place.await, listener.accept().await) } => accepted,
         };
         match accepted {
             (place, Ok(accepted)) => {
                 let router = Arc::clone(&router);
+                let open = router.server.metrics().connection();
                 connections.spawn(async move {
-                    let _place = place;
+                    let (_place, _open) = (place, open);
                     connection(accepted, router).await;
                 });
             }

@@ -178,7 +178,11 @@ impl Router {
         };
         let mut response = reply::json(StatusCode::OK, encode(&request.id, Ok(result)));
         let session = Session::new(introduction, self.server.subscribers());
-        let id = self.sessions.insert(session, head.client.principal.clone());
+        let id = self.sessions.insert(
+            session,
+            head.client.principal.clone(),
+            self.server.metrics(),
+        );
         if let Ok(id) = HeaderValue::try_from(id) {
             response.headers_mut().insert(SESSION_ID, id);
         }

@@ -10,6 +10,8 @@ use serde_json::json;
 use super::Options;
 use super::guard::Guard;
 use super::listener::Listener;
+#[cfg(feature = "metrics")]
+use super::metrics;
 use super::peer::Peer;
 use super::reply::{self, Body};
 use super::sessions::Sessions;
@@ -18,6 +20,7 @@ use super::{cors, event_stream};
 use crate::Server;
 use crate::audit::Audit;
 use crate::catalog::ToolNames;
+use crate::metrics::Refused;
 use crate::principal::Principal;
 
 /// Who has sent a request, and over which connection.
@@ -38,6 +41,10 @@ pub(super) struct Router {
     streams: Option<Streams>,
     pub(super) guard: Guard,
     names: Option<ToolNames>,
+    #[cfg(feature = "metrics")]
+    metrics: bool,
+    #[cfg(feature = "metrics")]
+    only_metrics: bool,
 }
 
 impl Router {
@@ -51,11 +58,25 @@ impl Router {
             streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, &local, listener.url()),
             names: options.names,
+            #[cfg(feature = "metrics")]
+            metrics: options.metrics,
+            #[cfg(feature = "metrics")]
+            only_metrics: false,
+        }
+    }
+
+    /// The same that serves the metrics and nothing else.
+    #[cfg(feature = "metrics")]
+    pub(super) fn only_metrics(self) -> Self {
+        Self {
+            only_metrics: true,
+            ..self
         }
     }
 
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(&request) {
+            self.server.metrics().refused(Refused::Source);
             return reply::refused(refusal);
         }
         let origin = request.headers().get(ORIGIN).cloned();
@@ -78,6 +99,13 @@ impl Router {
 
     async fn admitted(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         match request.uri().path() {
+            #[cfg(feature = "metrics")]
+            path if self.only_metrics => {
+                return match path {
+                    metrics::PATH => metrics::answer(&self.server, request.method()),
+                    _ => reply::text(StatusCode::NOT_FOUND, "the metrics are at /metrics"),
+                };
+            }
             "/health" => return self.health(request.method()),
             "/ready" => return self.ready(request.method()),
             path if path.starts_with("/.well-known/") => {
@@ -88,13 +116,18 @@ impl Router {
         let identified = self.guard.identify(request.headers(), peer.address());
         let principal = match identified.await {
             Ok(principal) => principal,
-            Err(refusal) => return reply::refused(refusal),
+            Err(refusal) => {
+                self.server.metrics().refused(Refused::Token);
+                return reply::refused(refusal);
+            }
         };
         let client = Client { principal, peer };
         match request.uri().path() {
             "/mcp" => self.endpoint(request, ToolNames::Portable, &client).await,
             // The names these two list are promised to their users as paths.
             "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, &client).await,
+            #[cfg(feature = "metrics")]
+            metrics::PATH if self.metrics => metrics::answer(&self.server, request.method()),
             path if path.starts_with(event_stream::PREFIX) => {
                 self.event_stream(request, &client).await
             }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::conversation::Conversation;
 use crate::id;
+use crate::metrics::{Metrics, Open};
 use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
@@ -34,11 +35,12 @@ struct Kept {
     owner: Principal,
     used: Instant,
     conversation: Conversation,
+    _open: Open,
 }
 
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
-    pub(super) fn insert(&self, session: Session, owner: Principal) -> String {
+    pub(super) fn insert(&self, session: Session, owner: Principal, metrics: &Metrics) -> String {
         let id = id::random();
         let conversation = Conversation::new(session, Arc::default());
         let used = Instant::now();
@@ -60,6 +62,7 @@ impl Sessions {
             owner,
             used,
             conversation,
+            _open: metrics.session(),
         };
         sessions.insert(id.clone(), kept);
         id
@@ -118,7 +121,7 @@ mod tests {
         let open = || {
             let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
             let session = Session::new(introduction, &subscribers);
-            sessions.insert(session, owner.clone())
+            sessions.insert(session, owner.clone(), &Metrics::new())
         };
         let (first, second) = (open(), open());
         for _ in 2..MAX_SESSIONS {
@@ -135,9 +138,14 @@ mod tests {
     #[test]
     fn nobody_loses_one_because_another_opens_many() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let metrics = Metrics::new();
         let open = |owner: &Principal| {
             let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
-            sessions.insert(Session::new(introduction, &subscribers), owner.clone())
+            sessions.insert(
+                Session::new(introduction, &subscribers),
+                owner.clone(),
+                &metrics,
+            )
         };
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let hers = open(&alice);
@@ -153,7 +161,11 @@ mod tests {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
-        let id = sessions.insert(Session::new(introduction, &subscribers), alice.clone());
+        let id = sessions.insert(
+            Session::new(introduction, &subscribers),
+            alice.clone(),
+            &Metrics::new(),
+        );
         assert!(sessions.get(&id, &bob).is_none() && !sessions.remove(&id, &bob));
         assert!(sessions.get(&id, &alice).is_some() && sessions.remove(&id, &alice));
         assert!(sessions.get(&id, &alice).is_none());

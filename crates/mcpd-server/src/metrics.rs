@@ -1,0 +1,487 @@
+//! What the server does, counted and timed: names and labels as OpenTelemetry has them for MCP, in the spelling of
+//! Prometheus. Labels only ever have values from short lists; nothing that a caller writes is one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Instant;
+
+use mcpd_exec::Outcome;
+use mcpd_protocol::jsonrpc::ErrorCode;
+use prometheus::core::Collector;
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    TextEncoder,
+};
+
+use crate::Server;
+use crate::dispatch::MethodResult;
+use crate::output::Exit;
+use crate::run::RunError;
+use crate::sync::lock;
+
+mod process;
+
+/// "[ 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300 ]" -- OpenTelemetry, MCP metrics. The first is
+/// ours, for what takes no process.
+const SECONDS: [f64; 15] = [
+    0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+];
+/// What stands for everything that has no label of its own.
+const OTHER: &str = "_OTHER";
+/// How many tools and prompts have labels of their own, those included that are gone.
+const MAX_NAMES: usize = 4096;
+/// The methods there are.
+const METHODS: [&str; 18] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// Why something was not even begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its caller was too fast.
+    Rate,
+    /// Too much was waiting.
+    Busy,
+    /// It came from where nothing may come from.
+    #[cfg(feature = "http")]
+    Source,
+    /// It had no token, or a wrong one.
+    #[cfg(feature = "http")]
+    Token,
+}
+
+/// The metrics of one server.
+pub(crate) struct Metrics {
+    registry: Registry,
+    operations: HistogramVec,
+    sessions: IntGauge,
+    session_durations: Histogram,
+    connections: IntGauge,
+    outcomes: IntCounterVec,
+    refusals: IntCounterVec,
+    names: Mutex<BTreeSet<Arc<str>>>,
+    observed: Observed,
+}
+
+/// What is looked at when somebody asks.
+struct Observed {
+    runs: IntGauge,
+    queued: IntGauge,
+    tools: IntGauge,
+    faulty: IntGauge,
+    audit_failures: IntCounter,
+}
+
+/// Takes the time of one request. All clones are one; without an answer, it was cancelled when the last is gone.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Operation(Option<Arc<Timed>>);
+
+struct Timed {
+    metrics: Arc<Metrics>,
+    method: &'static str,
+    began: Instant,
+    name: OnceLock<Arc<str>>,
+    has_failed: AtomicBool,
+    is_over: AtomicBool,
+}
+
+/// A run, from its turn to its end; given up if it is dropped before.
+#[derive(Debug)]
+pub(crate) struct Run(Option<IntCounterVec>);
+
+/// Something that is open as long as this is there, and may be timed.
+#[cfg(feature = "http")]
+#[derive(Debug)]
+pub(crate) struct Open {
+    open: IntGauge,
+    since: Option<(Instant, Histogram)>,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let registry = Registry::new();
+        let metrics = Self {
+            operations: histograms(
+                "mcp_server_operation_duration_seconds",
+                "How long requests took, from their arrival to their answer.",
+                &[
+                    "mcp_method_name",
+                    "gen_ai_tool_name",
+                    "gen_ai_prompt_name",
+                    "error_type",
+                ],
+            ),
+            session_durations: histograms(
+                "mcp_server_session_duration_seconds",
+                "How long sessions over HTTP were open.",
+                &[],
+            )
+            .with_label_values::<&str>(&[]),
+            sessions: gauge("mcpd_sessions", "Sessions that are open over HTTP."),
+            connections: gauge("mcpd_connections", "Connections that are open over HTTP."),
+            outcomes: counters(
+                "mcpd_run_outcomes_total",
+                "Runs of scripts and commands that are over, by how they ended.",
+                "ending",
+            ),
+            refusals: counters(
+                "mcpd_refusals_total",
+                "Requests and calls that were refused before anything was done, by the reason.",
+                "reason",
+            ),
+            names: Mutex::default(),
+            observed: Observed {
+                runs: gauge("mcpd_runs_in_flight", "Processes that are running."),
+                queued: gauge("mcpd_runs_queued", "Runs that are waiting for their turn."),
+                tools: gauge("mcpd_catalog_tools", "Tools that are served."),
+                faulty: gauge("mcpd_catalog_faulty_scripts", "Scripts with faults."),
+                audit_failures: IntCounter::new(
+                    "mcpd_audit_failures_total",
+                    "Calls that are not in the audit log because they could not be recorded.",
+                )
+                .expect(VALID),
+            },
+            registry,
+        };
+        metrics.register();
+        metrics
+    }
+
+    fn register(&self) {
+        let version = Opts::new("mcpd_build_info", "Which mcpd this is.")
+            .const_label("version", env!("CARGO_PKG_VERSION"));
+        let build = IntGauge::with_opts(version).expect(VALID);
+        build.set(1);
+        for reason in [
+            Refused::Rate,
+            Refused::Busy,
+            #[cfg(feature = "http")]
+            Refused::Source,
+            #[cfg(feature = "http")]
+            Refused::Token,
+        ] {
+            self.refusals.with_label_values(&[reason.label()]);
+        }
+        let observed = &self.observed;
+        let collectors: [Box<dyn Collector>; 12] = [
+            Box::new(self.operations.clone()),
+            Box::new(self.sessions.clone()),
+            Box::new(self.session_durations.clone()),
+            Box::new(self.connections.clone()),
+            Box::new(self.outcomes.clone()),
+            Box::new(self.refusals.clone()),
+            Box::new(observed.runs.clone()),
+            Box::new(observed.queued.clone()),
+            Box::new(observed.tools.clone()),
+            Box::new(observed.faulty.clone()),
+            Box::new(observed.audit_failures.clone()),
+            Box::new(build),
+        ];
+        for collector in collectors {
+            self.registry.register(collector).expect(VALID);
+        }
+    }
+
+    /// A request that has arrived.
+    pub(crate) fn operation(self: &Arc<Self>, method: &str) -> Operation {
+        let known = METHODS.into_iter().find(|known| *known == method);
+        Operation(Some(Arc::new(Timed {
+            metrics: Arc::clone(self),
+            method: known.unwrap_or(OTHER),
+            began: Instant::now(),
+            name: OnceLock::new(),
+            has_failed: AtomicBool::new(false),
+            is_over: AtomicBool::new(false),
+        })))
+    }
+
+    /// What the tool or prompt at `path` is called in labels.
+    fn name(&self, path: &str) -> Arc<str> {
+        let mut names = lock(&self.names);
+        if let Some(name) = names.get(path) {
+            return Arc::clone(name);
+        }
+        if names.len() >= MAX_NAMES {
+            return OTHER.into();
+        }
+        let name: Arc<str> = path.into();
+        names.insert(Arc::clone(&name));
+        name
+    }
+
+    /// Something was not begun.
+    pub(crate) fn refused(&self, reason: Refused) {
+        self.refusals.with_label_values(&[reason.label()]).inc();
+    }
+
+    /// A run begins.
+    pub(crate) fn run(&self) -> Run {
+        Run(Some(self.outcomes.clone()))
+    }
+
+    /// A connection was opened.
+    #[cfg(feature = "http")]
+    pub(crate) fn connection(&self) -> Open {
+        Open::new(&self.connections, None)
+    }
+
+    /// A session was opened.
+    #[cfg(feature = "http")]
+    pub(crate) fn session(&self) -> Open {
+        Open::new(&self.sessions, Some(self.session_durations.clone()))
+    }
+
+    /// Everything, in the text format of Prometheus.
+    pub(crate) fn text(&self, server: &Server) -> String {
+        self.observed.look(server);
+        let mut families = self.registry.gather();
+        families.extend(process::families());
+        TextEncoder::new()
+            .encode_to_string(&families)
+            .unwrap_or_else(|error| {
+                tracing::error!(%error, "failed to write the metrics");
+                String::new()
+            })
+    }
+}
+
+/// What makes metrics is written above, and tried by every test.
+const VALID: &str = "the names are valid, and each is there once";
+
+impl Observed {
+    fn look(&self, server: &Server) {
+        self.runs.set(integer(server.executor().running()));
+        self.queued.set(integer(server.admission().runs.waiting()));
+        let catalog = server.catalog();
+        self.tools.set(integer(catalog.tools().len()));
+        self.faulty.set(integer(catalog.scan().faulty().count()));
+        let lost = server.audit().map_or(0, crate::Audit::lost);
+        let known = self.audit_failures.get();
+        self.audit_failures.inc_by(lost.saturating_sub(known));
+    }
+}
+
+impl Refused {
+    fn label(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::Busy => "busy",
+            #[cfg(feature = "http")]
+            Self::Source => "source",
+            #[cfg(feature = "http")]
+            Self::Token => "token",
+        }
+    }
+}
+
+impl Operation {
+    /// What it names is at this path in the catalog.
+    pub(crate) fn names(&self, path: &str) {
+        if let Some(timed) = &self.0 {
+            timed.name.get_or_init(|| timed.metrics.name(path));
+        }
+    }
+
+    /// The tool has failed, which is no error of the request.
+    pub(crate) fn has_failed(&self) {
+        if let Some(timed) = &self.0 {
+            timed.has_failed.store(true, Relaxed);
+        }
+    }
+
+    /// It is answered.
+    pub(crate) fn answered(&self, result: &MethodResult) {
+        if let Some(timed) = &self.0 {
+            match result {
+                Ok(_) if timed.has_failed.load(Relaxed) => timed.is_over("tool_error"),
+                Ok(_) => timed.is_over(""),
+                Err(error) => timed.is_over(error_type(error.code)),
+            }
+        }
+    }
+}
+
+impl Timed {
+    fn is_over(&self, error: &str) {
+        if self.is_over.swap(true, Relaxed) {
+            return;
+        }
+        let name = self.name.get().map_or("", |name| name);
+        let (tool, prompt) = match self.method {
+            "tools/call" => (name, ""),
+            "prompts/get" => ("", name),
+            _ => ("", ""),
+        };
+        self.metrics
+            .operations
+            .with_label_values(&[self.method, tool, prompt, error])
+            .observe(self.began.elapsed().as_secs_f64());
+    }
+}
+
+impl Drop for Timed {
+    fn drop(&mut self) {
+        self.is_over("cancelled");
+    }
+}
+
+impl fmt::Debug for Timed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timed")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metrics").finish_non_exhaustive()
+    }
+}
+
+impl Run {
+    /// It ended so.
+    pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
+        let ending = match ended {
+            Ok(outcome) => Exit::of(outcome).name,
+            Err(_) => "not-started",
+        };
+        self.count(ending);
+    }
+
+    fn count(&mut self, ending: &str) {
+        if let Some(outcomes) = self.0.take() {
+            outcomes.with_label_values(&[ending]).inc();
+        }
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.count("cancelled");
+    }
+}
+
+#[cfg(feature = "http")]
+impl Open {
+    fn new(open: &IntGauge, durations: Option<Histogram>) -> Self {
+        open.inc();
+        Self {
+            open: open.clone(),
+            since: durations.map(|durations| (Instant::now(), durations)),
+        }
+    }
+}
+
+#[cfg(feature = "http")]
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.open.dec();
+        if let Some((since, durations)) = &self.since {
+            durations.observe(since.elapsed().as_secs_f64());
+        }
+    }
+}
+
+/// The code, "as string" -- OpenTelemetry, MCP. A script may say any.
+fn error_type(code: ErrorCode) -> &'static str {
+    match code.get() {
+        -32700 => "-32700",
+        -32603 => "-32603",
+        -32602 => "-32602",
+        -32601 => "-32601",
+        -32600 => "-32600",
+        -32022 => "-32022",
+        -32021 => "-32021",
+        -32020 => "-32020",
+        -32002 => "-32002",
+        _ => OTHER,
+    }
+}
+
+fn integer(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn histograms(name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+    let options = HistogramOpts::new(name, help).buckets(SECONDS.to_vec());
+    HistogramVec::new(options, labels).expect(VALID)
+}
+
+fn counters(name: &str, help: &str, label: &str) -> IntCounterVec {
+    IntCounterVec::new(Opts::new(name, help), &[label]).expect(VALID)
+}
+
+fn gauge(name: &str, help: &str) -> IntGauge {
+    IntGauge::new(name, help).expect(VALID)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_protocol::jsonrpc::ErrorObject;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(metrics: &Metrics, labels: [&str; 4], count: u64) {
+        let series = metrics.operations.with_label_values(&labels);
+        assert_eq!(series.get_sample_count(), count, "{labels:?}");
+    }
+
+    #[test]
+    fn each_request_is_counted_once_by_how_it_ended() {
+        let metrics = Arc::new(Metrics::new());
+        let call = |method| {
+            let operation = metrics.operation(method);
+            operation.names("math/add");
+            operation
+        };
+        let failed = |code| Err(ErrorObject::new(ErrorCode::new(code), "it failed"));
+        call("tools/call").answered(&Ok("{}".into()));
+        let operation = call("tools/call");
+        operation.has_failed();
+        operation.answered(&Ok("{}".into()));
+        operation.answered(&failed(-32603));
+        call("tools/call").answered(&failed(-32602));
+        call("tools/call").answered(&failed(12345));
+        drop(call("tools/call"));
+        call("prompts/get").answered(&Ok("{}".into()));
+        call("resources/read").answered(&Ok("{}".into()));
+        call("made/up").answered(&failed(-32601));
+        for error in ["", "tool_error", "-32602", "_OTHER", "cancelled"] {
+            check(&metrics, ["tools/call", "math/add", "", error], 1);
+        }
+        check(&metrics, ["prompts/get", "", "math/add", ""], 1);
+        check(&metrics, ["resources/read", "", "", ""], 1);
+        check(&metrics, ["_OTHER", "", "", "-32601"], 1);
+    }
+
+    #[test]
+    fn there_is_an_end_to_names() {
+        let metrics = Metrics::new();
+        for name in 0..MAX_NAMES {
+            assert_eq!(*metrics.name(&name.to_string()), *name.to_string());
+        }
+        assert_eq!(&*metrics.name("another"), OTHER);
+        assert_eq!(&*metrics.name("0"), "0");
+    }
+}

@@ -1,0 +1,48 @@
+//! The metrics, for programs that collect them: on a listener of their own, where nothing else is served and nobody
+//! needs a token, or beside the clients.
+
+use hyper::header::{CONTENT_TYPE, HeaderValue};
+use hyper::{Method, Response, StatusCode};
+
+use super::reply::{self, Body};
+use super::router::Router;
+use super::{Auth, Listener, Options};
+use crate::{Error, Principal, Server};
+
+/// Where they are.
+pub(super) const PATH: &str = "/metrics";
+
+/// Serves the metrics at `/metrics`, and nothing else, to whoever asks for them under a loopback name, the address
+/// that is listened on, or one of `allowed_hosts`, until the server stops.
+///
+/// # Errors
+///
+/// When the listener fails for good.
+///
+/// # Cancel safety
+///
+/// Dropping the future closes the listener and every connection.
+pub async fn serve_metrics(
+    server: &Server,
+    listener: impl Into<Listener>,
+    allowed_hosts: Vec<String>,
+) -> Result<(), Error> {
+    let listener = listener.into();
+    let mut options = Options::new(Auth::anybody(Principal::anonymous()));
+    options.allowed_hosts = allowed_hosts;
+    let router = Router::new(server.clone(), &options, &listener);
+    super::accept(listener, router.only_metrics()).await
+}
+
+/// The metrics as they are now.
+pub(super) fn answer(server: &Server, method: &Method) -> Response<Body> {
+    if *method != Method::GET {
+        return reply::not_allowed("GET");
+    }
+    let mut response = reply::json(StatusCode::OK, server.metrics_text());
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8"),
+    );
+    response
+}
