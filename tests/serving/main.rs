@@ -15,6 +15,7 @@ mod framing;
 mod hostile;
 mod limits;
 mod malformed;
+mod metrics;
 mod oauth;
 mod policies;
 mod tasks;

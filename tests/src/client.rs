@@ -34,7 +34,20 @@ impl Client {
     ///
     /// When there is no complete answer.
     pub fn post(&self, message: &str) -> io::Result<(u16, String)> {
-        let (head, body) = self.exchange("POST /mcp", message)?;
+        self.ask("POST /mcp", message)
+    }
+
+    /// Asks for what is at `path`, and gives the status and the body of the answer.
+    ///
+    /// # Errors
+    ///
+    /// When there is no complete answer.
+    pub fn get(&self, path: &str) -> io::Result<(u16, String)> {
+        self.ask(&format!("GET {path}"), "")
+    }
+
+    fn ask(&self, request: &str, body: &str) -> io::Result<(u16, String)> {
+        let (head, body) = self.exchange(request, body)?;
         let status = head
             .split(' ')
             .nth(1)

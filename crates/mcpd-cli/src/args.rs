@@ -399,6 +399,19 @@ pub(crate) struct Serve {
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", hide_env_values = true, help_heading = HTTP)]
     pub(crate) http_sse: bool,
+    /// Serve metrics for Prometheus at /metrics on a loopback address of their own, such as 127.0.0.1:9464, to every
+    /// program on this machine.
+    #[arg(
+        long,
+        value_name = "HOST:PORT",
+        env = "MCPD_METRICS_LISTEN",
+        hide_env_values = true,
+        help_heading = HTTP
+    )]
+    pub(crate) metrics_listen: Option<String>,
+    /// Serve them at /metrics beside /mcp, to clients with a token.
+    #[arg(long, help_heading = HTTP)]
+    pub(crate) metrics_to_clients: bool,
 }
 
 /// Whether clients show certificates.

@@ -13,6 +13,7 @@ mod discovery;
 mod exit_code;
 mod kit;
 mod logging;
+mod metrics;
 mod output;
 mod private_file;
 mod program;

@@ -6,12 +6,13 @@ use std::pin::pin;
 
 use anyhow::Context as _;
 use mcpd_server::Server;
-use mcpd_server::transport::http::{self, Auth};
+use mcpd_server::transport::http::{self, Auth, Listener, Options};
 
 use crate::args::{CommandLine, LogFormat, Logging, Serve};
 use crate::config::{self, File};
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
+use crate::metrics::Metrics;
 use crate::output;
 use crate::render;
 use crate::service::{self, State};
@@ -29,9 +30,14 @@ pub(crate) async fn run(
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let (listener, addresses) = sockets::open(&config).await?;
+    let metrics = match &args.metrics_listen {
+        Some(address) => Some(Metrics::listen(address).await?),
+        None => None,
+    };
+    let metrics_url = metrics.as_ref().map(Metrics::url);
     let server = server.start()?;
     let auth = config.options.auth.clone();
-    let mut served = pin!(http::serve(&server, listener, config.options));
+    let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
         server.catalog_ready().await;
         let discovery = Discovery::new(&server, &addresses[0], config.token_file.as_deref());
@@ -41,7 +47,8 @@ pub(crate) async fn run(
                 "programs that look for a server don't find this one: failed to {error:#}"
             );
         }
-        announce(&server, &addresses, config.token_file.as_ref(), logging);
+        let token_file = config.token_file.as_ref();
+        announce(&server, &addresses, token_file, metrics_url, logging);
         service::tell(State::Ready);
         follow(reload, line, &auth).await
     };
@@ -67,6 +74,23 @@ pub(crate) async fn run(
     Ok(ExitCode::Success)
 }
 
+/// Serves clients, and the metrics if they have an address of their own.
+async fn serve(
+    server: &Server,
+    listener: Listener,
+    options: Options,
+    metrics: Option<Metrics>,
+) -> Result<(), mcpd_server::Error> {
+    let metrics = async {
+        match metrics {
+            Some(metrics) => metrics.serve(server).await,
+            None => Ok(()),
+        }
+    };
+    tokio::try_join!(http::serve(server, listener, options), metrics)?;
+    Ok(())
+}
+
 /// Reads the configuration again whenever that is asked for. One that is wrong changes nothing.
 async fn follow(mut reload: Reload, line: &CommandLine, auth: &Auth) -> Infallible {
     loop {
@@ -88,6 +112,7 @@ fn announce(
     server: &Server,
     addresses: &[Address],
     token_file: Option<&PathBuf>,
+    metrics: Option<String>,
     logging: &Logging,
 ) {
     let catalog = server.catalog();
@@ -99,7 +124,15 @@ fn announce(
         let url = address.url();
         let socket = address.file().map(|file| file.display().to_string());
         if logging.log_format == LogFormat::Json {
-            tracing::info!(url, socket, token_file, tools, shortfall, "listening");
+            tracing::info!(
+                url,
+                socket,
+                token_file,
+                metrics,
+                tools,
+                shortfall,
+                "listening"
+            );
         }
         let socket = socket.map(|socket| format!(", at the socket {socket}"));
         text += &format!("mcpd listens on {url}{}\n", socket.unwrap_or_default());
@@ -108,7 +141,9 @@ fn announce(
         return;
     }
     let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
-    text += &format!("  token: {token}\n  tools: {tools}\n");
+    let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
+    let metrics = metrics.unwrap_or_default();
+    text += &format!("  token: {token}\n{metrics}  tools: {tools}\n");
     if let Some(shortfall) = shortfall {
         let roots: Vec<_> = server
             .roots()

@@ -44,6 +44,7 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     options.allowed_origins.clone_from(&args.allow_origin);
     options.names = args.serving.tool_names.map(Into::into);
     options.http_sse = args.http_sse;
+    options.metrics = args.metrics_to_clients;
     options.max_message = args.serving.max_message;
     let http = Http {
         places,

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use super::file::File;
-use super::tables::LogTable;
+use super::tables::{LogTable, MetricsTable};
 use crate::args::spellings;
 
 /// A setting, by its key in the file and by its argument on the command line.
@@ -97,6 +97,7 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
         Setting::new("log.filter", "filter", word(filter.as_ref())),
     ];
     settings.extend(settings_of_tls(file));
+    settings.extend(settings_of_metrics(&tables.metrics));
     settings
 }
 
@@ -109,6 +110,14 @@ fn settings_of_tls(file: &File) -> [Setting; 4] {
         Setting::new("tls.key", "tls_key", path(&tls.key)),
         Setting::new("tls.client_ca", "tls_client_ca", path(&tls.client_ca)),
         Setting::new("tls.client_certificates", "tls_client_certificates", demand),
+    ]
+}
+
+fn settings_of_metrics(table: &MetricsTable) -> [Setting; 2] {
+    let (listen, to_clients) = (word(table.listen.as_ref()), word(table.to_clients));
+    [
+        Setting::new("metrics.listen", "metrics_listen", listen),
+        Setting::new("metrics.to_clients", "metrics_to_clients", to_clients),
     ]
 }
 

@@ -107,6 +107,9 @@ pub(super) struct Tables {
     /// How much every client may ask for, if its token says nothing else.
     #[serde(default)]
     pub(super) limits: LimitsTable,
+    /// Metrics for Prometheus, at `/metrics`.
+    #[serde(default)]
+    pub(super) metrics: MetricsTable,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -314,6 +317,16 @@ pub(super) struct TokenTable {
     pub(super) rate: Option<Spanned<f64>>,
     /// How many of them at once; two seconds' worth without it.
     pub(super) burst: Option<NonZeroU32>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct MetricsTable {
+    /// A loopback address of their own, such as `127.0.0.1:9464`, where every program on this machine is served them.
+    pub(super) listen: Option<String>,
+    /// Whether they are served beside `/mcp`, to clients with a token.
+    #[schemars(extend("default" = false))]
+    pub(super) to_clients: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

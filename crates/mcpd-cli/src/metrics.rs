@@ -1,0 +1,43 @@
+//! The listener of the metrics, if they have an address of their own.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail};
+use mcpd_server::Server;
+use mcpd_server::transport::http;
+use tokio::net::{TcpListener, lookup_host};
+
+/// Where the metrics are served.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl Metrics {
+    /// Listens at `address`. As they are shown without a token, that must be one of this machine alone.
+    pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
+        let doing = || format!("serve metrics at `{address}`");
+        let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();
+        if !addresses.iter().all(|address| address.ip().is_loopback()) {
+            bail!(
+                "{}: they are shown without a token, so that must be a loopback address, such as 127.0.0.1:9464; \
+                 `--metrics-to-clients` shows them to others",
+                doing()
+            );
+        }
+        let listener = TcpListener::bind(&addresses[..]).await.with_context(doing)?;
+        let address = listener.local_addr().with_context(doing)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Where they are found.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}/metrics", self.address)
+    }
+
+    /// Serves them until the server stops.
+    pub(crate) async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
+        http::serve_metrics(server, self.listener, Vec::new()).await
+    }
+}
