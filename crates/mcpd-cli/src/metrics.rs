@@ -26,7 +26,9 @@ impl Metrics {
                 doing()
             );
         }
-        let listener = TcpListener::bind(&addresses[..]).await.with_context(doing)?;
+        let listener = TcpListener::bind(&addresses[..])
+            .await
+            .with_context(doing)?;
         let address = listener.local_addr().with_context(doing)?;
         Ok(Self { listener, address })
     }
