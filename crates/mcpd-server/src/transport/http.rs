@@ -50,10 +50,10 @@ pub use auth::{Auth, Token};
 pub(crate) use headers::{check as check_headers, check_version};
 use listener::Accepted;
 pub use listener::Listener;
-#[cfg(feature = "oauth")]
-pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 #[cfg(feature = "metrics")]
 pub use metrics::serve_metrics;
+#[cfg(feature = "oauth")]
+pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
 #[cfg(feature = "tls")]
