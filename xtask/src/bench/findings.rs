@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::sample::{Spread, number};
+use super::sample::Spread;
 use crate::report::line;
 
 /// What was found.
@@ -123,13 +123,11 @@ impl Findings {
 }
 
 impl Bar {
-    /// Whether the median reaches it, with the digits that it is printed with.
+    /// Whether the median reaches it.
     fn is_met(&self) -> bool {
-        let printed = number(self.measured.median).replace(' ', "").parse();
-        let measured = printed.unwrap_or(self.measured.median);
         match self.bound {
-            Bound::AtLeast(bound) => measured >= bound,
-            Bound::AtMost(bound) => measured <= bound,
+            Bound::AtLeast(bound) => self.measured.median >= bound,
+            Bound::AtMost(bound) => self.measured.median <= bound,
         }
     }
 }
