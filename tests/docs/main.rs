@@ -175,6 +175,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/configuration.md", 3),
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),
+    ("docs/observability.md", 2),
     ("docs/run-command.md", 2),
     ("docs/service.md", 7),
 ];
