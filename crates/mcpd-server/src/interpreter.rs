@@ -36,7 +36,7 @@ struct Entry {
     found: OnceCell<Result<Interpreter, MissingInterpreter>>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Choice {
     program: OsString,
     args: Vec<OsString>,
@@ -108,6 +108,14 @@ impl Default for Interpreters {
 }
 
 impl Interpreters {
+    /// Whether `other` looks for the same programs.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let same = |(ours, theirs): ((&String, &Entry), (&String, &Entry))| {
+            ours.0 == theirs.0 && ours.1.choices == theirs.1.choices
+        };
+        self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
+    }
+
     /// Runs the files of an extension, such as `py`, with a program and its first arguments, whatever ran them before.
     #[must_use]
     pub fn set(

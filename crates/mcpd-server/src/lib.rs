@@ -120,7 +120,7 @@ pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use principal::Principal;
 pub use quota::{Quota, Rate};
 pub use run_command::RunCommand;
-pub use server::{Server, ServerBuilder};
+pub use server::{Server, ServerBuilder, Settings};
 pub use tool::Tool;
 
 /// How much of an output that is too long for a result can be read as a resource by default, in bytes.

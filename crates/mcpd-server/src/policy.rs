@@ -2,6 +2,7 @@
 //! What that comes to for one script is worked out when it is found, never when it is called.
 
 use std::fmt;
+use std::hash::{Hash as _, Hasher};
 use std::num::NonZeroUsize;
 use std::path::Path;
 use std::time::Duration;
@@ -194,6 +195,18 @@ impl Policy {
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
+    /// Whether `other` comes to the same for every script.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        let secrets = |policy: &Self| {
+            let variables = policy.rules.iter().flat_map(|rule| &rule.orders.variables);
+            variables
+                .map(|(_, secret)| secret.0.clone())
+                .collect::<Vec<_>>()
+        };
+        // Patterns can't be compared, but what is shown of them can; of secrets nothing is.
+        format!("{self:?}") == format!("{other:?}") && secrets(self) == secrets(other)
+    }
+
     /// Says which secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         for rule in &self.rules {
@@ -325,6 +338,14 @@ impl Rule {
                     "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
                 );
             }
+        }
+    }
+
+    /// Hashes all it says of the scripts it is about, secrets included.
+    pub(crate) fn hash_orders(&self, hasher: &mut impl Hasher) {
+        format!("{:?}", self.orders).hash(hasher);
+        for (_, secret) in &self.orders.variables {
+            secret.0.hash(hasher);
         }
     }
 

@@ -2,7 +2,7 @@
 //! nobody by itself; a [`Connection`](crate::Connection) or a transport does.
 
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mcpd_exec::Executor;
@@ -24,8 +24,12 @@ use crate::subscribers::{Event, Subscribers};
 use crate::tasks::Tasks;
 
 mod builder;
+mod settings;
+
+use settings::Current;
 
 pub use builder::ServerBuilder;
+pub use settings::Settings;
 
 /// How long scripts get to end by themselves when the server stops.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
@@ -43,6 +47,8 @@ struct Inner {
     roots: Vec<PathBuf>,
     watching: bool,
     executor: Executor,
+    probes: Executor,
+    current: Mutex<Current>,
     admission: Admission,
     gaps: Gaps,
     metrics: Arc<Metrics>,

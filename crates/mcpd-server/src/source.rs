@@ -34,6 +34,7 @@
 //! # Ok(()) }
 //! ```
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -56,6 +57,9 @@ pub(crate) use tool::RemoteTool;
 /// How long the first list waits for sources. What comes later is announced as a change.
 pub const FIRST_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a source that was taken out goes on for the calls that have begun.
+const LAST_CALLS: Duration = Duration::from_secs(60);
+
 /// The variable that a source sets for the programs it starts. An mcpd that finds it serves no sources, so that none
 /// ever asks itself.
 pub const NO_SOURCES: &str = "MCPD_NO_SOURCES";
@@ -65,15 +69,26 @@ pub trait Source: fmt::Display + Send + 'static {
     /// Tells `publisher` what there is, as long as that can change. It is a task of the runtime, and is dropped when
     /// the server stops; tools that were published outlive its end.
     fn run(self, publisher: Publisher) -> impl Future<Output = ()> + Send;
+
+    /// What tells this source from others, secrets and all: when the server is [configured anew](crate::Server::reload),
+    /// one with the same fingerprint goes on. One without any is replaced each time.
+    fn fingerprint(&self) -> Option<u64> {
+        None
+    }
 }
 
 /// Where a source says what it has.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     place: usize,
-    offers: watch::Sender<Vec<Arc<Offer>>>,
+    /// What it was before it said anything.
+    first: Arc<Offer>,
+    offers: watch::Sender<Offers>,
     host: Host,
 }
+
+/// What sources offer, by the places that they were given when they were started.
+type Offers = BTreeMap<usize, Arc<Offer>>;
 
 /// What sources of this crate make use of.
 #[derive(Debug, Clone)]
@@ -89,24 +104,30 @@ impl Publisher {
     /// An offer to be filled, empty at first.
     #[must_use]
     pub fn offer(&self) -> Offer {
-        Offer::of(&self.offers.borrow()[self.place])
+        Offer::of(&self.first)
     }
 
     /// Offers this, in place of whatever was offered before.
     pub fn publish(&self, offer: Offer) {
-        self.offers
-            .send_modify(|offers| offers[self.place] = Arc::new(offer));
+        self.replace(|_| Some(offer));
     }
 
     /// Says that something is wrong, in words that fit after the name of the source. What was offered before is served
     /// on; what else was wrong is forgotten.
     pub fn fail(&self, fault: impl Into<String>) {
-        let fault = fault.into();
+        self.replace(|before| before.failed(fault.into()));
+    }
+
+    /// Puts another offer in the place of the one before. There is none if the source has been taken out.
+    fn replace(&self, change: impl FnOnce(&Offer) -> Option<Offer>) {
         self.offers.send_if_modified(|offers| {
-            let failed = offers[self.place].failed(fault);
-            let is_news = failed.is_some();
-            if let Some(failed) = failed {
-                offers[self.place] = Arc::new(failed);
+            let Some(offer) = offers.get_mut(&self.place) else {
+                return false;
+            };
+            let changed = change(offer);
+            let is_news = changed.is_some();
+            if let Some(changed) = changed {
+                *offer = Arc::new(changed);
             }
             is_news
         });
@@ -128,6 +149,7 @@ type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 /// A source that has not been started.
 pub(crate) struct Described {
     name: String,
+    fingerprint: Option<u64>,
     run: Box<dyn FnOnce(Publisher) -> Running + Send>,
 }
 
@@ -135,6 +157,7 @@ impl Described {
     pub(crate) fn new(source: impl Source) -> Self {
         Self {
             name: source.to_string(),
+            fingerprint: source.fingerprint(),
             run: Box::new(|publisher| Box::pin(source.run(publisher))),
         }
     }
@@ -146,37 +169,89 @@ impl fmt::Debug for Described {
     }
 }
 
-/// What all sources of a server have said.
+/// The sources of a server, and what they have said.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    offers: watch::Receiver<Vec<Arc<Offer>>>,
-    /// Keeps the channel open when there is no source, or none left.
-    _offers: watch::Sender<Vec<Arc<Offer>>>,
+    started: Vec<Started>,
+    places: usize,
+    offers: watch::Receiver<Offers>,
+    sender: watch::Sender<Offers>,
+    stop: CancellationToken,
+}
+
+/// A source that runs.
+#[derive(Debug)]
+struct Started {
+    place: usize,
+    fingerprint: Option<u64>,
+    stop: CancellationToken,
 }
 
 impl Sources {
-    /// Starts them all, until `stop`. Must be called on a tokio runtime.
-    pub(crate) fn start(described: Vec<Described>, host: &Host, stop: &CancellationToken) -> Self {
-        let pending = described.iter().map(|source| Offer::pending(&source.name));
-        let (sender, offers) = watch::channel(pending.map(Arc::new).collect());
-        for (place, source) in described.into_iter().enumerate() {
-            let publisher = Publisher {
-                place,
-                offers: sender.clone(),
-                host: host.clone(),
-            };
-            let run = (source.run)(publisher);
-            tokio::spawn(stop.clone().run_until_cancelled_owned(run));
-        }
+    /// None yet. What will be there runs until `stop`.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        let (sender, offers) = watch::channel(Offers::new());
         Self {
+            started: Vec::new(),
+            places: 0,
             offers,
-            _offers: sender,
+            sender,
+            stop,
+        }
+    }
+
+    /// Has these instead of those before, of which the same go on if `are_kept`. Must be called on a tokio runtime.
+    pub(crate) fn replace(&mut self, described: Vec<Described>, host: &Host, are_kept: bool) {
+        let mut before = std::mem::take(&mut self.started);
+        for source in described {
+            let is_same = |started: &Started| {
+                are_kept
+                    && started.fingerprint.is_some()
+                    && started.fingerprint == source.fingerprint
+            };
+            let started = match before.iter().position(is_same) {
+                Some(place) => before.remove(place),
+                None => self.start(source, host),
+            };
+            self.started.push(started);
+        }
+        for gone in before {
+            self.sender.send_modify(|offers| {
+                offers.remove(&gone.place);
+            });
+            tokio::spawn(async move {
+                tokio::time::sleep(LAST_CALLS).await;
+                gone.stop.cancel();
+            });
+        }
+    }
+
+    fn start(&mut self, source: Described, host: &Host) -> Started {
+        let first = Arc::new(Offer::pending(&source.name));
+        self.places += 1;
+        let place = self.places;
+        self.sender.send_modify(|offers| {
+            offers.insert(place, Arc::clone(&first));
+        });
+        let publisher = Publisher {
+            place,
+            first,
+            offers: self.sender.clone(),
+            host: host.clone(),
+        };
+        let stop = self.stop.child_token();
+        let run = (source.run)(publisher);
+        tokio::spawn(stop.clone().run_until_cancelled_owned(run));
+        Started {
+            place,
+            fingerprint: source.fingerprint,
+            stop,
         }
     }
 
     /// Waits until each has said something, but no longer than [`FIRST_WAIT`].
     pub(crate) async fn first(&mut self) {
-        let all = |offers: &Vec<Arc<Offer>>| !offers.iter().any(|offer| offer.is_pending());
+        let all = |offers: &Offers| !offers.values().any(|offer| offer.is_pending());
         let said = self.offers.wait_for(all);
         // Those that are silent are reported as such.
         tokio::time::timeout(FIRST_WAIT, said).await.ok();
@@ -194,6 +269,10 @@ impl Sources {
 
     /// What they offer now, in their order.
     pub(crate) fn offers(&mut self) -> Vec<Arc<Offer>> {
-        self.offers.borrow_and_update().clone()
+        let offers = self.offers.borrow_and_update();
+        let started = self.started.iter();
+        started
+            .filter_map(|source| offers.get(&source.place).cloned())
+            .collect()
     }
 }

@@ -4,6 +4,7 @@
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
 use std::convert::Infallible;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +21,7 @@ use crate::inventory::Inventory;
 use crate::link::{Link, Open};
 use crate::listener::Listener;
 use crate::offer::Filling;
-use crate::upstream::Upstream;
+use crate::upstream::{Reach, Upstream};
 
 /// How long to wait before a lost server is tried again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -51,6 +52,28 @@ impl Source for Upstream {
             sleep(pause).await;
             pause = LONGEST_PAUSE.min(pause * 2);
         }
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        let tools = format!("{:?}", self.tools);
+        (&self.name, &self.prefix, self.timeout, tools).hash(&mut hasher);
+        match &self.reach {
+            Reach::Program(program) => {
+                let environment = format!("{:?}", program.environment);
+                (&program.program, &program.arguments, &program.directory).hash(&mut hasher);
+                (&program.variables, environment).hash(&mut hasher);
+            }
+            Reach::Address(address) => {
+                (address.url.as_str(), &address.token).hash(&mut hasher);
+                for (name, value) in &address.headers {
+                    (name, value.as_bytes()).hash(&mut hasher);
+                }
+            }
+            #[cfg(test)]
+            Reach::Memory(_) => return None,
+        }
+        Some(hasher.finish())
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -36,16 +37,19 @@ use crate::wire::Transport;
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pub(crate) audit: Audit,
-    redactor: Option<Redactor>,
+    redactor: ArcSwapOption<Redactor>,
 }
 
 impl Auditor {
     /// Whoever keeps `audit`, without the secrets of `policy`.
     pub(crate) fn new(audit: Audit, policy: &Policy) -> Self {
-        Self {
-            audit,
-            redactor: policy.secrets(),
-        }
+        let redactor = policy.secrets().map(Arc::new).into();
+        Self { audit, redactor }
+    }
+
+    /// Keeps the secrets of `policy` out of records from now on.
+    pub(crate) fn redact(&self, policy: &Policy) {
+        self.redactor.store(policy.secrets().map(Arc::new));
     }
 }
 
@@ -59,6 +63,8 @@ pub(crate) struct Trail {
 
 struct Request {
     auditor: Arc<Auditor>,
+    /// Finds the secrets that there were when it began.
+    redactor: Option<Arc<Redactor>>,
     method: &'static str,
     began: Timestamp,
     began_at: Instant,
@@ -103,6 +109,7 @@ impl Trail {
         let (auditor, method) = (auditor?, method?);
         Some(Arc::new(Request {
             place: auditor.audit.reserve(),
+            redactor: auditor.redactor.load_full(),
             auditor: Arc::clone(auditor),
             method,
             began: Timestamp::now(),
@@ -234,7 +241,7 @@ impl Request {
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
             arguments: self.auditor.audit.options().arguments,
-            redactor: self.auditor.redactor.as_ref(),
+            redactor: self.redactor.as_deref(),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -15,8 +15,12 @@ use tokio_util::sync::CancellationToken;
 use super::scan::{Scan, ScannedScript, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
-use crate::source::{Offer, Sources};
+use crate::interpreter::Interpreters;
+use crate::policy::Policy;
+use crate::source::{Described, Host, Offer, Sources};
 use crate::subscribers::Subscribers;
+use crate::sync::lock;
+use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
@@ -31,6 +35,25 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 pub(crate) struct LiveCatalog {
     current: ArcSwap<Catalog>,
     scanned: watch::Receiver<bool>,
+    orders: Orders,
+}
+
+/// What is to be another. Of several that wait, the last counts.
+#[derive(Debug, Default)]
+struct Orders {
+    next: Mutex<Option<Order>>,
+    is_there: Notify,
+}
+
+/// Everything in a catalog that can be another while the server runs.
+#[derive(Debug)]
+pub(crate) struct Order {
+    /// How scripts are asked and run, if that is another.
+    pub(crate) scripts: Option<(Policy, Interpreters)>,
+    /// What takes the place of the built-in tool with its path.
+    pub(crate) tool: Option<Arc<Tool>>,
+    pub(crate) sources: Vec<Described>,
+    pub(crate) host: Host,
 }
 
 impl LiveCatalog {
@@ -49,7 +72,12 @@ impl LiveCatalog {
         let (ready, scanned) = watch::channel(false);
         let first = Catalog::new(&built_in, Scan::default(), Vec::new(), page_size);
         let current = ArcSwap::from_pointee(first);
-        let live = Arc::new(Self { current, scanned });
+        let orders = Orders::default();
+        let live = Arc::new(Self {
+            current,
+            scanned,
+            orders,
+        });
         let follower = Follower {
             live: Arc::clone(&live),
             built_in,
@@ -58,6 +86,7 @@ impl LiveCatalog {
             sources,
             subscribers,
             ready,
+            is_rebuilt: false,
         };
         tokio::spawn(async move {
             stop.run_until_cancelled_owned(follower.follow(watched))
@@ -76,6 +105,21 @@ impl LiveCatalog {
         *self.scanned.borrow()
     }
 
+    /// Has another catalog made, by and by. Until it is there, this one goes on.
+    pub(crate) fn order(&self, order: Order) {
+        let mut next = lock(&self.orders.next);
+        let (scripts, tool) = match next.take() {
+            Some(before) => (before.scripts, before.tool),
+            None => (None, None),
+        };
+        *next = Some(Order {
+            scripts: order.scripts.or(scripts),
+            tool: order.tool.or(tool),
+            ..order
+        });
+        self.orders.is_there.notify_one();
+    }
+
     /// Waits for the first scan. Returns at once ever after.
     pub(crate) async fn scanned(&self) {
         // An error means the follower is gone with the server: what there is is all there will be.
@@ -92,31 +136,35 @@ struct Follower {
     sources: Sources,
     subscribers: Arc<Subscribers>,
     ready: watch::Sender<bool>,
+    /// What is built in is another than in the catalog of now.
+    is_rebuilt: bool,
 }
 
 impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
-        let Some(roots) = watched else {
-            self.first().await;
-            return;
-        };
+        let is_watching = watched.is_some();
         let changed = Arc::new(Notify::new());
         // Watching starts before the scan, so that no change falls between the two.
-        let mut watch = Watch::start(roots.clone(), Arc::clone(&changed)).await;
+        let mut watch = start_watch(watched.as_ref(), &changed).await;
         let mut again = self.first().await;
         let mut pause = FIRST_PAUSE;
         loop {
             tokio::select! {
+                () = self.live.orders.is_there.notified() => self.obey().await,
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
-                () = self.sources.changed() => tokio::time::sleep(SETTLE).await,
-                () = tokio::time::sleep(pause), if again => {}
-                () = tokio::time::sleep(ROOTS_INTERVAL) => {
-                    if watch.is_current().await {
+                () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
+                () = tokio::time::sleep(pause), if again && is_watching => {}
+                () = tokio::time::sleep(ROOTS_INTERVAL), if is_watching => {
+                    let is_current = match &mut watch {
+                        Some(watch) => watch.is_current().await,
+                        None => true,
+                    };
+                    if is_current {
                         continue;
                     }
                     // A watch stays with the directory it began with, not with its name.
                     tracing::info!("a root is another directory now");
-                    watch = Watch::start(roots.clone(), Arc::clone(&changed)).await;
+                    watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }
             again = self.refresh().await;
@@ -126,6 +174,26 @@ impl Follower {
                 FIRST_PAUSE
             };
         }
+    }
+
+    /// Does what was ordered, and waits for new sources, so that what they have is not missing in between.
+    async fn obey(&mut self) {
+        let Some(order) = lock(&self.live.orders.next).take() else {
+            return;
+        };
+        let is_same_policy = order.scripts.is_none();
+        if let Some((policy, interpreters)) = order.scripts {
+            self.scanner.configure(policy, interpreters);
+        }
+        if let Some(tool) = order.tool {
+            let tools = &mut self.built_in.tools;
+            tools.retain(|known| known.path() != tool.path());
+            tools.push(tool);
+            self.is_rebuilt = true;
+        }
+        self.sources
+            .replace(order.sources, &order.host, is_same_policy);
+        self.sources.first().await;
     }
 
     /// Makes the catalog that everybody waits for. Says whether another look is worth while.
@@ -145,7 +213,8 @@ impl Follower {
         let scan = self.scanner.scan().await;
         let again = scan.is_passing;
         let offers = self.sources.offers();
-        if is_same(&offers, before.offers()) && scan.is_same_as(before.scan()) {
+        let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
+        if !is_rebuilt && is_same(&offers, before.offers()) && scan.is_same_as(before.scan()) {
             return again;
         }
         for event in self.swap(scan, offers).events_since(&before) {
@@ -162,6 +231,10 @@ impl Follower {
         self.live.current.store(Arc::clone(&after));
         after
     }
+}
+
+async fn start_watch(roots: Option<&Vec<PathBuf>>, changed: &Arc<Notify>) -> Option<Watch> {
+    Some(Watch::start(roots?.clone(), Arc::clone(changed)).await)
 }
 
 fn is_same(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {

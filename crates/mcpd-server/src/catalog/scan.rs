@@ -105,6 +105,12 @@ impl Scanner {
         self
     }
 
+    /// Asks and runs scripts so from now on, as if none had been seen before.
+    pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
+        self.examiner.configure(policy, interpreters);
+        self.known.clear();
+    }
+
     /// Looks at every root now.
     ///
     /// # Cancel safety

@@ -2,6 +2,7 @@
 //! the rest is served, and a list that fails leaves the one before.
 
 use std::fmt;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -150,6 +151,20 @@ impl Source for Endpoint {
             }
             sleep(wait).await;
         }
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        let mut hasher = DefaultHasher::new();
+        let Self {
+            command,
+            directory,
+            prefix,
+            refresh,
+            rule,
+        } = self;
+        (command, directory, prefix, refresh).hash(&mut hasher);
+        rule.hash_orders(&mut hasher);
+        Some(hasher.finish())
     }
 }
 

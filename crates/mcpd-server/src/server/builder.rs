@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::settings::{Current, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
 use crate::audit::Audit;
@@ -32,7 +33,7 @@ use crate::run::Gaps;
 use crate::run_command::{self, CommandTool, RunCommand};
 use crate::runs;
 use crate::seal::Seal;
-use crate::source::{self, Host, Source, Sources};
+use crate::source::{Host, Source, Sources};
 use crate::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::tasks::Store;
@@ -48,12 +49,9 @@ pub struct ServerBuilder {
     roots: Vec<PathBuf>,
     tools: Vec<ToolDescription>,
     resources: Vec<ResourceDescription>,
-    sources: Vec<source::Described>,
-    run_command: Option<RunCommand>,
+    pub(super) settings: Settings,
     executor: Option<Executor>,
     probes: Option<Executor>,
-    policy: Policy,
-    interpreters: Interpreters,
     #[cfg(feature = "database")]
     database: Option<Database>,
     tasks: Option<Arc<Tasks>>,
@@ -86,12 +84,9 @@ impl ServerBuilder {
             roots: Vec::new(),
             tools: Vec::new(),
             resources: Vec::new(),
-            sources: Vec::new(),
-            run_command: None,
+            settings: Settings::default(),
             executor: None,
             probes: None,
-            policy: Policy::default(),
-            interpreters: Interpreters::default(),
             #[cfg(feature = "database")]
             database: None,
             tasks: None,
@@ -174,13 +169,13 @@ impl ServerBuilder {
 
     /// Serves what `source` offers. Where a script has the same path, the script is served.
     pub fn source(mut self, source: impl Source) -> Self {
-        self.sources.push(source::Described::new(source));
+        self.settings = self.settings.source(source);
         self
     }
 
     /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
     pub fn run_command(mut self, run_command: RunCommand) -> Self {
-        self.run_command = Some(run_command);
+        self.settings = self.settings.run_command(run_command);
         self
     }
 
@@ -205,13 +200,13 @@ impl ServerBuilder {
 
     /// What scripts may do and what they are given. By default none is confined.
     pub fn policy(mut self, policy: Policy) -> Self {
-        self.policy = policy;
+        self.settings = self.settings.policy(policy);
         self
     }
 
     /// What runs the scripts that are no programs.
     pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
-        self.interpreters = interpreters;
+        self.settings = self.settings.interpreters(interpreters);
         self
     }
 
@@ -271,28 +266,41 @@ impl ServerBuilder {
         let roots = roots.collect::<Result<Vec<_>, _>>()?;
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
-        if let Some(options) = self.run_command {
-            built_in.tools.push(command_tool(options, &self.policy)?);
+        let Settings {
+            policy,
+            interpreters,
+            run_command,
+            sources: described,
+        } = self.settings;
+        let shown = format!("{run_command:?}");
+        if let Some(options) = run_command {
+            built_in.tools.push(command_tool(options, &policy)?);
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
         let probes = given_or(self.probes, probes())?;
         let seal = seal(self.state_secret.as_deref())?;
-        self.policy.warn_of_short_secrets();
+        policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let auditor = self.audit.map(|audit| Auditor::new(audit, &self.policy));
+        let auditor = self.audit.map(|audit| Auditor::new(audit, &policy));
         let host = Host {
             probes: probes.clone(),
-            policy: self.policy.clone(),
+            policy: policy.clone(),
             watch: self.watch,
         };
-        let scanner = Scanner::new(probes, self.policy, self.interpreters, roots.clone());
+        let current = Current {
+            policy: policy.clone(),
+            interpreters: interpreters.clone(),
+            run_command: shown,
+        };
+        let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
         #[cfg(feature = "database")]
         let scanner = match self.database {
             Some(database) => scanner.database(database),
             None => scanner,
         };
-        let sources = Sources::start(self.sources, &host, &stop);
+        let mut sources = Sources::new(stop.clone());
+        sources.replace(described, &host, false);
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(
             built_in,
@@ -312,6 +320,8 @@ impl ServerBuilder {
             watching: self.watch,
             admission: Admission::new(executor.concurrency()),
             executor,
+            probes,
+            current: Mutex::new(current),
             gaps: Gaps::default(),
             metrics: Arc::new(Metrics::new()),
             auditor: auditor.map(Arc::new),
@@ -394,7 +404,7 @@ fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
 }
 
-fn command_tool(options: RunCommand, policy: &Policy) -> Result<Arc<Tool>, Error> {
+pub(super) fn command_tool(options: RunCommand, policy: &Policy) -> Result<Arc<Tool>, Error> {
     let tool = CommandTool::new(options, policy).map_err(|reason| Error::Tool {
         name: run_command::NAME.to_owned(),
         reason,

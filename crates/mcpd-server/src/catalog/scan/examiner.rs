@@ -57,6 +57,11 @@ impl Examiner {
         }
     }
 
+    pub(super) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
+        self.policy = policy;
+        self.interpreters = interpreters;
+    }
+
     /// Reads a file, and asks it if that says nothing.
     pub(super) async fn examine(&self, candidate: Candidate) -> Looked {
         let reading = candidate.clone();

@@ -1,0 +1,119 @@
+//! What can be another while a server runs: what scripts may do, what runs them, and what comes from elsewhere.
+
+use super::builder::command_tool;
+use crate::catalog::live::Order;
+use crate::error::Error;
+use crate::interpreter::Interpreters;
+use crate::policy::Policy;
+use crate::run_command::RunCommand;
+use crate::source::{Described, Host, Source};
+use crate::sync::lock;
+use crate::{Server, ServerBuilder};
+
+/// What of a server can be another while it runs: see [`Server::reload`] and [`ServerBuilder::settings`].
+#[derive(Debug, Default)]
+#[must_use]
+pub struct Settings {
+    pub(super) policy: Policy,
+    pub(super) interpreters: Interpreters,
+    pub(super) run_command: Option<RunCommand>,
+    pub(super) sources: Vec<Described>,
+}
+
+impl Settings {
+    /// What scripts may do and what they are given. By default none is confined.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// What runs the scripts that are no programs.
+    pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
+        self.interpreters = interpreters;
+        self
+    }
+
+    /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
+    pub fn run_command(mut self, run_command: RunCommand) -> Self {
+        self.run_command = Some(run_command);
+        self
+    }
+
+    /// Serves what `source` offers. Where a script has the same path, the script is served.
+    pub fn source(mut self, source: impl Source) -> Self {
+        self.sources.push(Described::new(source));
+        self
+    }
+}
+
+/// Those that were taken over last, to tell what is another.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) policy: Policy,
+    pub(super) interpreters: Interpreters,
+    /// As it is shown: its patterns can't be compared.
+    pub(super) run_command: String,
+}
+
+impl Server {
+    /// Goes by `settings` from now on, all of them or, if one is wrong, none. No connection ends and no call: one that
+    /// has begun goes on as it began. Clients hear of the tools that come and go.
+    ///
+    /// Sources with the same [fingerprint](Source::fingerprint) go on, and what is as it was is not scanned again.
+    /// Whether `run_command` is served at all was decided when the server started.
+    ///
+    /// # Errors
+    ///
+    /// When `run_command` can't be served as described.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn reload(&self, settings: Settings) -> Result<(), Error> {
+        let Settings {
+            policy,
+            interpreters,
+            run_command,
+            sources,
+        } = settings;
+        let shown = format!("{run_command:?}");
+        let mut current = lock(&self.inner.current);
+        let is_same_policy = current.policy.is_like(&policy);
+        let is_same = is_same_policy && current.interpreters.is_like(&interpreters);
+        let is_same_command = is_same_policy && current.run_command == shown;
+        let tool = match run_command {
+            Some(options) if !is_same_command => Some(command_tool(options, &policy)?),
+            _ => None,
+        };
+        if !is_same_policy {
+            policy.warn_of_short_secrets();
+            if let Some(auditor) = self.auditor() {
+                auditor.redact(&policy);
+            }
+        }
+        self.inner.catalog.order(Order {
+            scripts: (!is_same).then(|| (policy.clone(), interpreters.clone())),
+            tool,
+            sources,
+            host: Host {
+                probes: self.inner.probes.clone(),
+                policy: policy.clone(),
+                watch: self.inner.watching,
+            },
+        });
+        *current = Current {
+            policy,
+            interpreters,
+            run_command: shown,
+        };
+        Ok(())
+    }
+}
+
+impl ServerBuilder {
+    /// Starts with these, in the place of all that was said of them before.
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+}
