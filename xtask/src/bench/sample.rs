@@ -128,14 +128,12 @@ pub(crate) fn number(value: f64) -> String {
         10.0..100.0 => 1,
         _ => 0,
     };
-    let text = format!("{value:.digits$}");
-    match text.len() {
-        4.. if digits == 0 => {
-            let (thousands, rest) = text.split_at(text.len() - 3);
-            format!("{thousands} {rest}")
-        }
-        _ => text,
+    let mut text = format!("{value:.digits$}");
+    let whole = text.find('.').unwrap_or(text.len());
+    for place in (1..whole).rev().filter(|place| (whole - place) % 3 == 0) {
+        text.insert(place, ' ');
     }
+    text
 }
 
 #[cfg(test)]
@@ -151,8 +149,8 @@ mod tests {
     #[test]
     fn numbers_have_the_digits_that_mean_something() {
         assert_eq!(
-            [0.987, 12.34, 999.4, 12345.6].map(number),
-            ["0.99", "12.3", "999", "12 346"]
+            [0.987, 12.34, 999.4, 1234567.8].map(number),
+            ["0.99", "12.3", "999", "1 234 568"]
         );
     }
 }
