@@ -18,6 +18,7 @@ mod malformed;
 mod metrics;
 mod oauth;
 mod policies;
+mod reload;
 mod tasks;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};

@@ -123,21 +123,21 @@ impl Daemon {
         kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
     }
 
-    /// Waits until it says something, in a line of its log from here on.
+    /// Waits until it says something with `words` in it, and gives the line.
     ///
     /// # Panics
     ///
     /// When it does not.
     #[track_caller]
-    pub fn hear(&self, text: &str) {
+    pub fn hear(&self, words: &str) -> String {
+        let mut before = String::new();
         loop {
             let line = self.log.recv_timeout(PATIENCE);
-            if line
-                .unwrap_or_else(|_| panic!("mcpd does not say: {text}"))
-                .contains(text)
-            {
-                return;
+            let line = line.unwrap_or_else(|_| panic!("`{words}` is not said:\n{before}"));
+            if line.contains(words) {
+                return line;
             }
+            before += &format!("{line}\n");
         }
     }
 

@@ -14,6 +14,7 @@ use crate::config::{File, settings};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
+use crate::reload::Reloading;
 use crate::signals::Termination;
 use crate::suggest;
 
@@ -44,14 +45,25 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
         Some(file) => file?,
     };
     let args = line.with(&settings(&file))?;
-    logging::start(&args.logging, audience(&args.command))?;
+    let filter = logging::start(&args.logging, audience(&args.command))?;
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }
     let runtime = runtime(&args.command).context("start the runtime")?;
     let code = runtime.block_on(async {
         match args.command {
-            Command::Serve(serve) => serve::run(&serve, &args.logging, line, &file).await,
+            Command::Serve(serve) => {
+                serve::run(
+                    &serve,
+                    &args.logging,
+                    Reloading {
+                        line,
+                        file: &file,
+                        filter: &filter,
+                    },
+                )
+                .await
+            }
             Command::Stdio(stdio) => stdio::run(stdio, &file).await,
             Command::List(list) => list::run(list, &file).await,
             Command::Describe(describe) => describe::run(describe, &file).await,

@@ -10,17 +10,18 @@ use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
 use mcpd_server::transport::http::{Auth, Token};
 use mcpd_server::{
-    Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder,
+    Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder, Settings,
 };
 
-pub(crate) use self::effective::effective;
+pub(crate) use self::effective::{Effective, effective};
 pub(crate) use self::faults::{Fault, faults};
 pub(crate) use self::file::File;
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
 use crate::args::{
-    BuiltIn, Command, CommandLine, Confinement, Enabling, RunLimits, Scanning, Serve, Serving,
+    BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
+    Serving,
 };
 use crate::{directories, kit, token};
 
@@ -55,10 +56,8 @@ pub(crate) async fn asked<'a>(
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let running = running(file, confinement, limits, &executor).await?;
-    let server = enabled(server(roots, scanning, running), enabling, file)?;
-    Ok(sources::add(server, file, Some(&executor))
-        .await?
+    let settings = changeable(file, confinement, enabling, limits, &executor).await?;
+    Ok(server(roots, scanning, enabling, settings)
         .watch(false)
         .probes(executor.clone())
         .executor(executor))
@@ -74,8 +73,9 @@ pub(crate) async fn elsewhere(
     }
     let executor = executor(None, confinement.cgroup.as_deref())?;
     let running = running(file, confinement, Limits::default(), &executor).await?;
-    let server = Server::builder().policy(running.policy).watch(false);
-    let server = sources::add(server, file, Some(&executor)).await?;
+    let settings = Settings::default().policy(running.policy);
+    let settings = sources::add(settings, file, Some(&executor)).await?;
+    let server = Server::builder().settings(settings).watch(false);
     Ok(Some(server.probes(executor.clone()).executor(executor)))
 }
 
@@ -94,25 +94,71 @@ pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBui
     Ok((serving(file, &args.serving).await?, http))
 }
 
-/// What clients over HTTP must show as it is configured now.
-pub(crate) fn auth(line: &CommandLine) -> anyhow::Result<Auth> {
+/// What can be another while `mcpd serve` runs.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    pub(crate) settings: Settings,
+    pub(crate) auth: Auth,
+    pub(crate) logging: Logging,
+    /// Everything, to tell what can't be another.
+    pub(crate) effective: Vec<Effective>,
+}
+
+/// Reads everything again. Programs that print secrets are run with `executor`.
+pub(crate) async fn changes(line: &CommandLine, executor: &Executor) -> anyhow::Result<Changes> {
     let file = File::find(line)?;
-    match line.with(&settings(&file))?.command {
-        Command::Serve(args) => Ok(authentication(&file, &args)?.0),
-        _ => bail!("read the command line: it is another"),
+    let args = line.with(&settings(&file))?;
+    let Command::Serve(serve) = args.command else {
+        bail!("read the command line: it is another");
+    };
+    let limits = kept(limits(&serve.serving.limits));
+    let Serving {
+        confinement,
+        enabling,
+        ..
+    } = &serve.serving;
+    Ok(Changes {
+        settings: changeable(&file, confinement, enabling, limits, executor).await?,
+        auth: authentication(&file, &serve)?.0,
+        logging: args.logging,
+        effective: effective(line, &file)?,
+    })
+}
+
+/// How scripts are run, the commands of `run_command`, and what comes from elsewhere.
+async fn changeable(
+    file: &File,
+    confinement: &Confinement,
+    enabling: &Enabling,
+    limits: Limits,
+    executor: &Executor,
+) -> anyhow::Result<Settings> {
+    let running = running(file, confinement, limits, executor).await?;
+    let settings = Settings::default()
+        .policy(running.policy)
+        .interpreters(running.interpreters);
+    let settings = sources::add(settings, file, Some(executor)).await?;
+    if enabling.enable.contains(&BuiltIn::RunCommand) {
+        return Ok(settings.run_command(run_command::run_command(file, enabling)?));
     }
+    if enabling.workdir.is_some() {
+        bail!("use `--workdir`: it is for `run_command`, which is not enabled");
+    }
+    Ok(settings)
 }
 
 async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder> {
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probes()?;
-    let mut limits = limits(&options.limits);
-    limits.keep = DEFAULT_KEEP;
-    let running = running(file, &options.confinement, limits, &probes).await?;
-    let server = with_tasks(server(options.roots.all(), &options.scanning, running));
-    let server = enabled(server, &options.enabling, file)?;
-    let mut server = sources::add(server, file, Some(&probes))
-        .await?
+    let Serving {
+        confinement,
+        enabling,
+        ..
+    } = options;
+    let limits = kept(limits(&options.limits));
+    let settings = changeable(file, confinement, enabling, limits, &probes).await?;
+    let server = server(options.roots.all(), &options.scanning, enabling, settings);
+    let mut server = with_tasks(server)
         .watch(!options.no_watch)
         .page_size(options.page_size)
         .probes(probes)
@@ -132,13 +178,16 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
 fn server<'a>(
     roots: impl IntoIterator<Item = &'a PathBuf>,
     scanning: &Scanning,
-    running: Running,
+    enabling: &Enabling,
+    settings: Settings,
 ) -> ServerBuilder {
-    let server = roots
+    let mut server = roots
         .into_iter()
         .fold(Server::builder(), ServerBuilder::scripts)
-        .policy(running.policy)
-        .interpreters(running.interpreters);
+        .settings(settings);
+    if enabling.enable.contains(&BuiltIn::Runs) {
+        server = server.runs();
+    }
     match directories::database() {
         Ok(file) if !scanning.no_cache => server.database(Database::new(file)),
         _ => server,
@@ -152,27 +201,6 @@ fn with_tasks(server: ServerBuilder) -> ServerBuilder {
         Ok(file) => server.tasks(Database::new(file)),
         Err(_) => server,
     }
-}
-
-/// The same with the tools that are wanted of those that mcpd brings along.
-fn enabled(
-    server: ServerBuilder,
-    enabling: &Enabling,
-    file: &File,
-) -> anyhow::Result<ServerBuilder> {
-    let is_wanted = |tool| enabling.enable.contains(&tool);
-    let server = if is_wanted(BuiltIn::Runs) {
-        server.runs()
-    } else {
-        server
-    };
-    if !is_wanted(BuiltIn::RunCommand) {
-        if enabling.workdir.is_some() {
-            bail!("use `--workdir`: it is for `run_command`, which is not enabled");
-        }
-        return Ok(server);
-    }
-    Ok(server.run_command(run_command::run_command(file, enabling)?))
 }
 
 /// What runs processes, as many at a time as wanted, in control groups below `cgroup`. This process is ours alone, so
@@ -247,6 +275,13 @@ fn state_key(file: &Path) -> anyhow::Result<Vec<u8>> {
         );
     }
     Ok(key)
+}
+
+/// The same with outputs that are too long for a result kept for a while.
+fn kept(limits: Limits) -> Limits {
+    let mut limits = limits;
+    limits.keep = DEFAULT_KEEP;
+    limits
 }
 
 /// The limits of one run.

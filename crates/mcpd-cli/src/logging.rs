@@ -5,7 +5,9 @@ use std::io;
 use anstream::{AutoStream, ColorChoice};
 use anyhow::anyhow;
 use tracing::level_filters::LevelFilter;
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use crate::args::{LogFormat, Logging};
 
@@ -18,24 +20,50 @@ pub(crate) enum Audience {
     Caller,
 }
 
-/// Starts logging. Flags go before `MCPD_LOG`.
-pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<()> {
-    let filter = match &options.filter {
-        Some(filter) if options.verbose == 0 && !options.quiet => EnvFilter::try_new(filter)
-            .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?,
-        _ => default_filter(level(options, audience))?,
-    };
-    let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-    let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(colours);
-    match (options.log_format, audience) {
-        (LogFormat::Json, _) => log.json().flatten_event(true).init(),
-        (LogFormat::Text, Audience::Operator) => log.with_target(false).init(),
-        (LogFormat::Text, Audience::Caller) => log.with_target(false).without_time().init(),
+/// Which messages are logged, to be changed while mcpd runs.
+#[derive(Debug)]
+pub(crate) struct Filter {
+    handle: reload::Handle<EnvFilter, Registry>,
+    audience: Audience,
+}
+
+impl Filter {
+    /// What `options` come to now.
+    ///
+    /// # Errors
+    ///
+    /// The filter can't be read.
+    pub(crate) fn read(&self, options: &Logging) -> anyhow::Result<EnvFilter> {
+        filter(options, self.audience)
     }
-    Ok(())
+
+    /// Logs what passes `filter` from now on.
+    pub(crate) fn set(&self, filter: EnvFilter) {
+        // An error would mean that nobody logs any more, and mcpd itself does.
+        self.handle.reload(filter).ok();
+    }
+}
+
+/// Starts logging. Flags go before `MCPD_LOG`.
+pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Filter> {
+    let (filter, handle) = reload::Layer::new(filter(options, audience)?);
+    let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
+    let log = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let log = match (options.log_format, audience) {
+        (LogFormat::Json, _) => log.json().flatten_event(true).boxed(),
+        (LogFormat::Text, Audience::Operator) => log.with_target(false).boxed(),
+        (LogFormat::Text, Audience::Caller) => log.with_target(false).without_time().boxed(),
+    };
+    tracing_subscriber::registry().with(filter).with(log).init();
+    Ok(Filter { handle, audience })
+}
+
+fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
+    match &options.filter {
+        Some(filter) if options.verbose == 0 && !options.quiet => EnvFilter::try_new(filter)
+            .map_err(|error| anyhow!("read the log filter `{filter}`: {error}")),
+        _ => default_filter(level(options, audience)),
+    }
 }
 
 /// What rmcp tells at the level of operators are the messages it exchanges.

@@ -17,6 +17,7 @@ mod metrics;
 mod output;
 mod private_file;
 mod program;
+mod reload;
 mod render;
 mod rules;
 mod service;

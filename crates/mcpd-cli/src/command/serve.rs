@@ -1,19 +1,19 @@
 //! `mcpd serve`: many clients over HTTP.
 
-use std::convert::Infallible;
 use std::path::PathBuf;
 use std::pin::pin;
 
 use anyhow::Context as _;
 use mcpd_server::Server;
-use mcpd_server::transport::http::{self, Auth, Listener, Options};
+use mcpd_server::transport::http::{self, Listener, Options};
 
-use crate::args::{CommandLine, LogFormat, Logging, Serve};
-use crate::config::{self, File};
+use crate::args::{LogFormat, Logging, Serve};
+use crate::config;
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
 use crate::output;
+use crate::reload::Reloading;
 use crate::render;
 use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
@@ -23,10 +23,9 @@ use crate::sockets::{self, Address};
 pub(crate) async fn run(
     args: &Serve,
     logging: &Logging,
-    line: &CommandLine,
-    file: &File,
+    reloading: Reloading<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let (server, config) = config::http(args, file).await?;
+    let (server, config) = config::http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let reload = Reload::listen().context("listen for signals")?;
     let (listener, addresses) = sockets::open(&config).await?;
@@ -50,7 +49,7 @@ pub(crate) async fn run(
         let token_file = config.token_file.as_ref();
         announce(&server, &addresses, token_file, metrics_url, logging);
         service::tell(State::Ready);
-        follow(reload, line, &auth).await
+        reloading.follow(reload, &server, &auth).await
     };
     let certificates = config.certificates;
     let encrypted = async {
@@ -89,22 +88,6 @@ async fn serve(
     };
     tokio::try_join!(http::serve(server, listener, options), metrics)?;
     Ok(())
-}
-
-/// Reads the configuration again whenever that is asked for. One that is wrong changes nothing.
-async fn follow(mut reload: Reload, line: &CommandLine, auth: &Auth) -> Infallible {
-    loop {
-        reload.requested().await;
-        service::tell(State::Reloading);
-        match config::auth(line) {
-            Ok(new) => {
-                auth.replace(&new);
-                tracing::info!("read who may come in again");
-            }
-            Err(error) => tracing::error!("who may come in stays as it is: failed to {error:#}"),
-        }
-        service::tell(State::Ready);
-    }
 }
 
 /// Says where clients find the server and what they find there. What is faulty is in the log.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use mcpd_exec::Limits;
-use mcpd_server::Server;
+use mcpd_server::Settings;
 use serde::Serialize;
 
 use super::file::File;
@@ -85,7 +85,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         ..Confinement::default()
     };
     let policy = policy::policy(file, &confinement, Limits::default(), None).await;
-    let sources = sources::add(Server::builder(), file, None).await;
+    let sources = sources::add(Settings::default(), file, None).await;
     let found = [
         policy.err(),
         interpreters::interpreters(file).err(),

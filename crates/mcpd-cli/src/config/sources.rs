@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context as _, bail};
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{PathError, ScriptPath};
-use mcpd_server::ServerBuilder;
+use mcpd_server::Settings;
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::source::NO_SOURCES;
 
@@ -16,27 +16,27 @@ use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";
 
-/// Adds all sources to `server`. Programs that print secrets are run with `executor`, or not at all
+/// Adds all sources to `settings`. Programs that print secrets are run with `executor`, or not at all
 /// without one.
 ///
 /// # Errors
 ///
 /// What is wrong, and where.
 pub(super) async fn add(
-    mut server: ServerBuilder,
+    mut settings: Settings,
     file: &File,
     executor: Option<&Executor>,
-) -> anyhow::Result<ServerBuilder> {
+) -> anyhow::Result<Settings> {
     if !are_there(file)? {
-        return Ok(server);
+        return Ok(settings);
     }
     if let Some(line) = of_variable()? {
-        server = server.source(endpoint_of_variable(&line)?);
+        settings = settings.source(endpoint_of_variable(&line)?);
     }
     for table in &file.tables.endpoint {
-        server = server.source(endpoint_of_table(file, table, executor).await?);
+        settings = settings.source(endpoint_of_table(file, table, executor).await?);
     }
-    upstreams::add(server, file, executor).await
+    upstreams::add(settings, file, executor).await
 }
 
 /// Whether there is any source.

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{PathError, ScriptPath};
-use mcpd_server::ServerBuilder;
+use mcpd_server::Settings;
 use mcpd_upstream::{Address, Program, Upstream};
 
 use super::file::File;
@@ -11,21 +11,21 @@ use super::policy;
 use super::tables::UpstreamTable;
 use super::value::Spanned;
 
-/// Adds all of them to `server`. Programs that print secrets are run with `executor`, or not at all
+/// Adds all of them to `settings`. Programs that print secrets are run with `executor`, or not at all
 /// without one.
 ///
 /// # Errors
 ///
 /// What is wrong, and where.
 pub(super) async fn add(
-    mut server: ServerBuilder,
+    mut settings: Settings,
     file: &File,
     executor: Option<&Executor>,
-) -> Result<ServerBuilder> {
+) -> Result<Settings> {
     for table in &file.tables.upstream {
-        server = server.source(upstream(file, table, executor).await?);
+        settings = settings.source(upstream(file, table, executor).await?);
     }
-    Ok(server)
+    Ok(settings)
 }
 
 /// The server that a table describes.

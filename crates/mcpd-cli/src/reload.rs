@@ -1,0 +1,105 @@
+//! The configuration, read again while `mcpd serve` runs: all of it or, if anything in it is wrong, none.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+
+use anyhow::Context as _;
+use mcpd_server::Server;
+use mcpd_server::transport::http::Auth;
+use serde_json::Value;
+
+use crate::args::CommandLine;
+use crate::config::{self, Effective, File};
+use crate::logging::Filter;
+use crate::service::{self, State};
+use crate::signals::Reload;
+
+/// What a server goes by at once when it is changed: keys, and tables with all their keys.
+const CHANGEABLE: [&str; 13] = [
+    "endpoint",
+    "env",
+    "floor",
+    "interpreter",
+    "limits",
+    "log.filter",
+    "rule",
+    "run_command",
+    "sandbox",
+    "timeout",
+    "token",
+    "tool",
+    "upstream",
+];
+
+/// What mcpd was started with, and what can be changed without the server.
+#[derive(Debug)]
+pub(crate) struct Reloading<'a> {
+    pub(crate) line: &'a CommandLine,
+    pub(crate) file: &'a File,
+    pub(crate) filter: &'a Filter,
+}
+
+impl Reloading<'_> {
+    /// Reads everything again whenever that is asked for.
+    pub(crate) async fn follow(
+        &self,
+        mut reload: Reload,
+        server: &Server,
+        auth: &Auth,
+    ) -> Infallible {
+        loop {
+            reload.requested().await;
+            service::tell(State::Reloading);
+            match self.reload(server, auth).await {
+                Ok(()) => tracing::info!("the configuration was read again"),
+                Err(error) => {
+                    tracing::error!("the configuration stays as it was: failed to {error:#}");
+                }
+            }
+            service::tell(State::Ready);
+        }
+    }
+
+    /// Whatever can fail comes first.
+    async fn reload(&self, server: &Server, auth: &Auth) -> anyhow::Result<()> {
+        let changes = config::changes(self.line, server.executor()).await?;
+        let filter = self.filter.read(&changes.logging)?;
+        let fixed = fixed(
+            &config::effective(self.line, self.file)?,
+            &changes.effective,
+        );
+        server
+            .reload(changes.settings)
+            .context("use the configuration")?;
+        auth.replace(&changes.auth);
+        self.filter.set(filter);
+        for key in fixed {
+            tracing::warn!("`{key}` is another now, and counts when mcpd is started again");
+        }
+        Ok(())
+    }
+}
+
+/// The keys whose values are others than at the start and can't be while the server runs.
+fn fixed(before: &[Effective], after: &[Effective]) -> Vec<String> {
+    let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
+        let fixed = effective.iter().filter(|entry| !is_changeable(&entry.key));
+        fixed
+            .map(|entry| (entry.key.clone(), entry.value.clone()))
+            .collect()
+    };
+    let (before, after) = (values(before), values(after));
+    let keys = before
+        .keys()
+        .chain(after.keys().filter(|key| !before.contains_key(*key)));
+    keys.filter(|key| before.get(*key) != after.get(*key))
+        .cloned()
+        .collect()
+}
+
+fn is_changeable(key: &str) -> bool {
+    CHANGEABLE.iter().any(|changeable| {
+        let rest = key.strip_prefix(changeable);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+    })
+}

@@ -1,0 +1,156 @@
+//! A configuration that is another while mcpd serves: what counts at once, what doesn't, and that nothing is lost.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use mcpd_tests::{Client, Daemon, Sandbox, eventually, repository};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use super::{Server as _, call};
+
+const PRINTER: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{"description": "Prints a variable"}'; exit; fi
+printf '%s' "$PLAIN"
+"#;
+
+fn configure(sandbox: &Sandbox, text: &str) {
+    fs::write(sandbox.path().join("mcpd.toml"), text).unwrap();
+}
+
+/// What the printer prints.
+fn printed(client: &Client) -> Option<String> {
+    let (status, body) = client.post(&call("printer", json!({})).to_string()).ok()?;
+    let answer: Value = serde_json::from_str(&body).ok()?;
+    let text = answer["result"]["content"][0]["text"].as_str();
+    (status == 200).then(|| text.map(str::to_owned))?
+}
+
+/// The names of the tools that are listed.
+fn listed(daemon: &mut Daemon) -> Vec<String> {
+    let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+    let answer = daemon.exchange(&list);
+    let tools = answer["result"]["tools"]
+        .as_array()
+        .cloned()
+        .unwrap_or_default();
+    let names = tools.iter().filter_map(|tool| tool["name"].as_str());
+    names.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_a_new_configuration_says_counts_at_once() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");
+    let mut daemon = Daemon::start(&sandbox, &[]);
+    assert_eq!(printed(&daemon.client()).as_deref(), Some("old"));
+    let echo = repository().join("examples/endpoints/echo_external");
+    let endpoint = format!(
+        "[[endpoint]]\ncommand = [\"{}\"]\nprefix = \"other\"\n",
+        echo.display()
+    );
+    configure(
+        &sandbox,
+        &format!("[env]\nset = {{ PLAIN = \"new\" }}\n\n{endpoint}"),
+    );
+    daemon.signal(Signal::HUP);
+    eventually("the new variable", || {
+        (printed(&daemon.client()).as_deref() == Some("new")).then_some(())
+    });
+    eventually("the tool of the endpoint", || {
+        listed(&mut daemon)
+            .contains(&"other_echo_external".to_owned())
+            .then_some(())
+    });
+    configure(&sandbox, "");
+    daemon.signal(Signal::HUP);
+    eventually("its end", || {
+        (listed(&mut daemon) == ["printer"]).then_some(())
+    });
+    assert_eq!(printed(&daemon.client()).as_deref(), Some(""));
+}
+
+#[test]
+fn a_wrong_configuration_changes_nothing() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");
+    let daemon = Daemon::start(&sandbox, &[]);
+    let wrong =
+        "[env]\nset = { PLAIN = \"new\" }\n[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n";
+    configure(&sandbox, wrong);
+    daemon.signal(Signal::HUP);
+    daemon.hear("the configuration stays as it was");
+    assert_eq!(printed(&daemon.client()).as_deref(), Some("old"));
+}
+
+#[test]
+fn what_can_not_be_another_is_named() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    let daemon = Daemon::start(&sandbox, &[]);
+    configure(
+        &sandbox,
+        "page_size = 3\n[env]\nset = { PLAIN = \"new\" }\n",
+    );
+    daemon.signal(Signal::HUP);
+    daemon.hear("`page_size` is another now, and counts when mcpd is started again");
+    eventually("the new variable", || {
+        (printed(&daemon.client()).as_deref() == Some("new")).then_some(())
+    });
+}
+
+#[test]
+fn a_fault_is_told_with_its_place() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    let daemon = Daemon::start(&sandbox, &[]);
+    configure(&sandbox, "[[tool]]\nmatch = \"*\"\nsandbox = \"missing\"\n");
+    daemon.signal(Signal::HUP);
+    let said = daemon.hear("the configuration stays as it was");
+    assert!(said.contains("mcpd.toml:3:11: in [[tool]]"), "{said}");
+}
+
+/// Reloads over and over, each time with another policy, while calls are made.
+#[test]
+fn a_hundred_reloads_lose_no_call() {
+    const RELOADS: usize = 100;
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    configure(&sandbox, "");
+    let daemon = Daemon::start(&sandbox, &[]);
+    let client = daemon.client();
+    let is_over = AtomicBool::new(false);
+    let calls = AtomicUsize::new(0);
+    let calling = || {
+        while !is_over.load(Ordering::Relaxed) {
+            let text = printed(&client).unwrap_or_else(|| "lost".to_owned());
+            if !text.bytes().all(|byte| byte.is_ascii_digit()) {
+                return Err(text);
+            }
+            calls.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(())
+    };
+    let called = thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(calling)).collect();
+        for round in 0..RELOADS {
+            configure(
+                &sandbox,
+                &format!("[env]\nset = {{ PLAIN = \"{round}\" }}\n"),
+            );
+            daemon.signal(Signal::HUP);
+            let before = calls.load(Ordering::Relaxed);
+            let is_called = || calls.load(Ordering::Relaxed) > before;
+            eventually("a call, or its failure", || {
+                let has_failed = callers.iter().any(|caller| caller.is_finished());
+                (is_called() || has_failed).then_some(())
+            });
+        }
+        is_over.store(true, Ordering::Relaxed);
+        let results = callers.into_iter().map(|caller| caller.join().unwrap());
+        results.collect::<Result<Vec<()>, _>>()
+    });
+    called.unwrap();
+    let last = (RELOADS - 1).to_string();
+    eventually("the last configuration", || {
+        (printed(&daemon.client()).as_deref() == Some(&last)).then_some(())
+    });
+}
