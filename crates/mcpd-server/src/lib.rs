@@ -35,6 +35,9 @@
 //! A [`Catalog`] is what is served at one moment: never changed, only replaced.
 //! What runs elsewhere comes from a [`source`].
 //!
+//! A program without an async runtime has a server on a thread of its own: `transport::http::Background`.
+//! While a server runs, [`Server::reload`] gives it other [`Settings`].
+//!
 //! Both wires of MCP are spoken everywhere, decided message by message: revision 2026-07-28, in which
 //! every request stands alone, and the older ones, which begin with `initialize`.
 //!

@@ -100,6 +100,16 @@ pub(crate) struct Host {
     pub(crate) watch: bool,
 }
 
+impl Host {
+    pub(crate) fn new(probes: &Executor, policy: &Policy, watch: bool) -> Self {
+        Self {
+            probes: probes.clone(),
+            policy: policy.clone(),
+            watch,
+        }
+    }
+}
+
 impl Publisher {
     /// An offer to be filled, empty at first.
     #[must_use]

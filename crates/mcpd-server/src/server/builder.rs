@@ -1,7 +1,7 @@
 //! How a server is described before it starts. Everything that can be wrong is found in `start`.
 
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use mcpd_exec::{Config, Executor};
@@ -262,45 +262,30 @@ impl ServerBuilder {
     ///
     /// Outside of a tokio runtime.
     pub fn start(self) -> Result<Server, Error> {
-        let roots = self.roots.iter().map(|root| readable(root));
-        let roots = roots.collect::<Result<Vec<_>, _>>()?;
+        let roots = readable(&self.roots)?;
+        let settings = self.settings;
+        let current = Current::of(&settings);
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
-        let Settings {
-            policy,
-            interpreters,
-            run_command,
-            sources: described,
-        } = self.settings;
-        let shown = format!("{run_command:?}");
-        if let Some(options) = run_command {
-            built_in.tools.push(command_tool(options, &policy)?);
+        if let Some(options) = settings.run_command {
+            built_in.tools.push(command_tool(options, &current.policy)?);
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
         let probes = given_or(self.probes, probes())?;
         let seal = seal(self.state_secret.as_deref())?;
-        policy.warn_of_short_secrets();
+        settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let auditor = self.audit.map(|audit| Auditor::new(audit, &policy));
-        let host = Host {
-            probes: probes.clone(),
-            policy: policy.clone(),
-            watch: self.watch,
-        };
-        let current = Current {
-            policy: policy.clone(),
-            interpreters: interpreters.clone(),
-            run_command: shown,
-        };
+        let auditor = self
+            .audit
+            .map(|audit| Auditor::new(audit, &settings.policy));
+        let host = Host::new(&probes, &settings.policy, self.watch);
+        let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
         #[cfg(feature = "database")]
-        let scanner = match self.database {
-            Some(database) => scanner.database(database),
-            None => scanner,
-        };
+        let scanner = remembering(scanner, self.database);
         let mut sources = Sources::new(stop.clone());
-        sources.replace(described, &host, false);
+        sources.replace(settings.sources, &host, false);
         let subscribers = Arc::new(Subscribers::default());
         let catalog = LiveCatalog::start(
             built_in,
@@ -315,7 +300,7 @@ impl ServerBuilder {
         let inner = Inner {
             stateless: Arc::new(stateless(&identity)),
             identity,
-            instructions: (!instructions.is_empty()).then(|| instructions.join("\n\n")),
+            instructions: joined(&instructions),
             roots,
             watching: self.watch,
             admission: Admission::new(executor.concurrency()),
@@ -340,14 +325,29 @@ impl ServerBuilder {
     }
 }
 
-/// The root as an absolute path. Links in it stay: they may lead elsewhere tomorrow.
-fn readable(root: &Path) -> Result<PathBuf, Error> {
-    let refused = |source| Error::Root {
-        root: root.to_owned(),
-        source,
+fn joined(instructions: &[String]) -> Option<String> {
+    (!instructions.is_empty()).then(|| instructions.join("\n\n"))
+}
+
+/// The roots as absolute paths. Links in them stay: they may lead elsewhere tomorrow.
+fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    let readable = |root: &PathBuf| {
+        let refused = |source| Error::Root {
+            root: root.clone(),
+            source,
+        };
+        std::fs::read_dir(root).map_err(refused)?;
+        std::path::absolute(root).map_err(refused)
     };
-    std::fs::read_dir(root).map_err(refused)?;
-    std::path::absolute(root).map_err(refused)
+    roots.iter().map(readable).collect()
+}
+
+#[cfg(feature = "database")]
+fn remembering(scanner: Scanner, database: Option<Database>) -> Scanner {
+    match database {
+        Some(database) => scanner.database(database),
+        None => scanner,
+    }
 }
 
 fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {

@@ -55,6 +55,16 @@ pub(super) struct Current {
     pub(super) run_command: String,
 }
 
+impl Current {
+    pub(super) fn of(settings: &Settings) -> Self {
+        Self {
+            policy: settings.policy.clone(),
+            interpreters: settings.interpreters.clone(),
+            run_command: format!("{:?}", settings.run_command),
+        }
+    }
+}
+
 impl Server {
     /// Goes by `settings` from now on, all of them or, if one is wrong, none. No connection ends and no call: one that
     /// has begun goes on as it began. Clients hear of the tools that come and go.
@@ -65,47 +75,29 @@ impl Server {
     /// # Errors
     ///
     /// When `run_command` can't be served as described.
-    ///
-    /// # Panics
-    ///
-    /// Outside of a tokio runtime.
     pub fn reload(&self, settings: Settings) -> Result<(), Error> {
-        let Settings {
-            policy,
-            interpreters,
-            run_command,
-            sources,
-        } = settings;
-        let shown = format!("{run_command:?}");
+        let new = Current::of(&settings);
         let mut current = lock(&self.inner.current);
-        let is_same_policy = current.policy.is_like(&policy);
-        let is_same = is_same_policy && current.interpreters.is_like(&interpreters);
-        let is_same_command = is_same_policy && current.run_command == shown;
-        let tool = match run_command {
-            Some(options) if !is_same_command => Some(command_tool(options, &policy)?),
+        let is_same_policy = current.policy.is_like(&new.policy);
+        let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
+        let is_same_command = is_same_policy && current.run_command == new.run_command;
+        let tool = match settings.run_command {
+            Some(options) if !is_same_command => Some(command_tool(options, &new.policy)?),
             _ => None,
         };
         if !is_same_policy {
-            policy.warn_of_short_secrets();
+            new.policy.warn_of_short_secrets();
             if let Some(auditor) = self.auditor() {
-                auditor.redact(&policy);
+                auditor.redact(&new.policy);
             }
         }
         self.inner.catalog.order(Order {
-            scripts: (!is_same).then(|| (policy.clone(), interpreters.clone())),
+            host: Host::new(&self.inner.probes, &new.policy, self.inner.watching),
+            scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
             tool,
-            sources,
-            host: Host {
-                probes: self.inner.probes.clone(),
-                policy: policy.clone(),
-                watch: self.inner.watching,
-            },
+            sources: settings.sources,
         });
-        *current = Current {
-            policy,
-            interpreters,
-            run_command: shown,
-        };
+        *current = new;
         Ok(())
     }
 }

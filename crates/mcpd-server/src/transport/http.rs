@@ -22,6 +22,7 @@ use crate::{DEFAULT_MAX_MESSAGE, Error, Server};
 
 mod activity;
 mod auth;
+mod background;
 mod cors;
 mod event_stream;
 mod events;
@@ -46,6 +47,7 @@ mod tls;
 
 use activity::{Activity, Answering};
 pub use auth::{Auth, Token};
+pub use background::Background;
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
 use listener::Accepted;

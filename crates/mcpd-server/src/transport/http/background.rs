@@ -1,0 +1,145 @@
+//! A server over HTTP on a thread of its own, for programs that have no async runtime. It takes over nothing of the
+//! process: no signals, no log, no settings.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use super::{Options, serve};
+use crate::{Error, Server, ServerBuilder, Settings};
+
+/// How long what can't be interrupted may go on after the server has stopped.
+const LEFTOVERS: Duration = Duration::from_secs(1);
+
+/// A server on a thread of its own. Dropped, it stops at once, and nobody waits for it.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// use mcpd_server::transport::http::{Auth, Background, Options, Token};
+/// use mcpd_server::{Principal, Server};
+///
+/// # fn main() -> Result<(), mcpd_server::Error> {
+/// let auth = Auth::tokens([Token::new("a secret", Principal::new("me"))]);
+/// let server = Background::start(Server::builder(), "127.0.0.1:0", Options::new(auth))?;
+/// println!("http://{}/mcp", server.address());
+/// server.stop(Duration::from_secs(5))
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Background {
+    server: Server,
+    address: SocketAddr,
+    /// Takes how long open requests may go on.
+    stop: oneshot::Sender<Duration>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+impl Background {
+    /// Starts `server` and serves it at `address`, such as `127.0.0.1:43210`; port 0 is any that is free.
+    ///
+    /// # Errors
+    ///
+    /// Nobody can listen there, or what [`ServerBuilder::start`] says.
+    pub fn start(
+        server: ServerBuilder,
+        address: impl ToSocketAddrs,
+        options: Options,
+    ) -> Result<Self, Error> {
+        let listener = std::net::TcpListener::bind(address).map_err(Error::Transport)?;
+        listener.set_nonblocking(true).map_err(Error::Transport)?;
+        let address = listener.local_addr().map_err(Error::Transport)?;
+        let (stop, stopped) = oneshot::channel();
+        let (started, start) = mpsc::sync_channel(1);
+        let run = move || {
+            let runtime = Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(Error::Transport)?;
+            let served = runtime.block_on(async {
+                let listener = TcpListener::from_std(listener).map_err(Error::Transport)?;
+                let server = server.start()?;
+                // Whoever started it waits for this.
+                started.send(server.clone()).ok();
+                until_stopped(&server, listener, options, stopped).await
+            });
+            runtime.shutdown_timeout(LEFTOVERS);
+            served
+        };
+        let thread = thread::Builder::new().name("mcpd".to_owned()).spawn(run);
+        let thread = thread.map_err(Error::Transport)?;
+        match start.recv() {
+            Ok(server) => Ok(Self {
+                server,
+                address,
+                stop,
+                thread,
+            }),
+            Err(_) => Err(ended(thread).err().unwrap_or_else(died)),
+        }
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What is served.
+    #[must_use]
+    pub fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// Goes by `settings` from now on: see [`Server::reload`].
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub fn reload(&self, settings: Settings) -> Result<(), Error> {
+        self.server.reload(settings)
+    }
+
+    /// Takes no further connections, lets open requests end within `deadline`, ends what scripts still run, and waits
+    /// for all of that.
+    ///
+    /// # Errors
+    ///
+    /// The server had failed before.
+    pub fn stop(self, deadline: Duration) -> Result<(), Error> {
+        // An error means that it has ended already; it says why itself.
+        self.stop.send(deadline).ok();
+        drop(self.server);
+        ended(self.thread)
+    }
+}
+
+async fn until_stopped(
+    server: &Server,
+    listener: TcpListener,
+    options: Options,
+    stopped: oneshot::Receiver<Duration>,
+) -> Result<(), Error> {
+    let mut served = std::pin::pin!(serve(server, listener, options));
+    let deadline = tokio::select! {
+        served = &mut served => return served,
+        // It was dropped if there is none.
+        deadline = stopped => deadline.unwrap_or_default(),
+    };
+    let end = async { tokio::join!(served, server.shutdown()).0 };
+    match tokio::time::timeout(deadline, end).await {
+        Ok(served) => served,
+        Err(_) => Ok(()),
+    }
+}
+
+fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    thread.join().unwrap_or_else(|_| Err(died()))
+}
+
+fn died() -> Error {
+    Error::Transport(std::io::Error::other("its thread has panicked"))
+}
