@@ -90,8 +90,8 @@ fn a_secret_that_is_not_there_is_told_with_its_place() {
     assert_snapshot!(mistake(&secret("{ file = \"missing\" }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: the file `@@ROOT@@/missing` can't be read: No such file or directory (os error 2)");
     assert_snapshot!(mistake(&secret("{ command = [\"sh\", \"-c\", \"echo hidden; exit 3\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: `sh` failed with the exit code 3");
     assert_snapshot!(mistake(&secret("{ command = [\"no-such-program\"] }")), @"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: failed to start `no-such-program`: no such file or command");
-    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
-    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ command = [] }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
+    assert_snapshot!(mistake(&secret("{ file = \"a\", pass = true }")), @r#"use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: expected a text, `{ pass = true }`, `{ variable = "…" }`, `{ file = "…" }`, `{ credential = "…" }` or `{ command = ["…"] }`"#);
 }
 
 #[test]
@@ -150,6 +150,32 @@ fn files_and_programs_give_secrets_without_the_last_newline() {
         let stdout = sandbox.stdout(&["call", "scripts", "printer", "-q"]);
         assert_eq!(String::from_utf8_lossy(&stdout), expected);
     }
+}
+
+#[test]
+fn a_credential_of_systemd_is_a_secret() {
+    let sandbox = sandbox();
+    let configuration = secret("{ credential = \"api-key\" }");
+    let configuration = configuration.replace("[tool.env]", "redact = false\n[tool.env]");
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    let credentials = sandbox.path().join("credentials");
+    fs::create_dir(&credentials).unwrap();
+    let printed = || {
+        let mut command = sandbox.command(&["call", "scripts", "printer", "-q"]);
+        command.env("CREDENTIALS_DIRECTORY", &credentials);
+        sandbox.transcript(&output(command, b""))
+    };
+    assert_snapshot!(printed(), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
+    ");
+    fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
+    assert_snapshot!(printed(), @"
+    exit code: 0
+    ----- stdout -----
+    handed-over|
+    ");
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod doctor;
 mod endpoint;
 mod kit;
 mod list;
+mod packaging;
 mod run_command;
 mod serve;
 mod service;

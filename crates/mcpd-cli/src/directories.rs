@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use etcetera::BaseStrategy as _;
 
+/// The name of the token, as a file and as a credential.
+const TOKEN: &str = "agent-token";
+
 /// What must not be lost: the token. `$XDG_STATE_HOME/mcpd`.
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
     let base = etcetera::choose_base_strategy().context("find the home directory")?;
@@ -14,9 +17,19 @@ pub(crate) fn state() -> anyhow::Result<PathBuf> {
         .join("mcpd"))
 }
 
-/// The token that mcpd makes for clients over HTTP.
+/// The token for clients over HTTP: the credential of that name, or the one that mcpd makes.
 pub(crate) fn token() -> anyhow::Result<PathBuf> {
-    Ok(state()?.join("agent-token"))
+    match credential(TOKEN) {
+        Some(path) => Ok(path),
+        None => Ok(state()?.join(TOKEN)),
+    }
+}
+
+/// A secret that systemd has handed over under this name, if it has: `LoadCredential=` in the unit.
+pub(crate) fn credential(name: &str) -> Option<PathBuf> {
+    let directory = PathBuf::from(std::env::var_os("CREDENTIALS_DIRECTORY")?);
+    let is_name = !name.is_empty() && !name.contains('/') && name != "..";
+    Some(directory.join(name)).filter(|path| is_name && path.exists())
 }
 
 /// Where a configuration may be: what the user has set, `$XDG_CONFIG_HOME/mcpd`, and then what holds for the system,

@@ -15,13 +15,14 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 13] = [
+const CHANGEABLE: [&str; 14] = [
     "endpoint",
     "env",
     "floor",
     "interpreter",
     "limits",
     "log.filter",
+    "oauth",
     "rule",
     "run_command",
     "sandbox",

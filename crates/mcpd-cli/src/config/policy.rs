@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::ops::Range;
+use std::path::Path;
 
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::{Executor, Limits, Sandbox};
@@ -16,7 +17,7 @@ use super::tables::{self, SandboxTable, ToolTable, Variables};
 use super::user;
 use super::value::{Source, Spanned};
 use crate::args::Confinement;
-use crate::program;
+use crate::{directories, program};
 
 /// The policy that `file` and the flags come to. Programs that print secrets are run with `executor`, or not at all
 /// without one.
@@ -267,22 +268,31 @@ pub(super) async fn value(
         Source::Literal(text) => Ok(text.clone()),
         Source::Pass => own_variable(name),
         Source::Variable(name) => own_variable(name),
-        Source::File(path) => {
-            let path = file.absolute(path);
-            fs::read_to_string(&path)
-                .map_err(|error| format!("the file `{}` can't be read: {error}", path.display()))
-        }
+        Source::File(path) => content(&file.absolute(path)),
+        Source::Credential(name) => match directories::credential(name) {
+            Some(path) => content(&path),
+            None => Err(format!("no service manager has handed over `{name}`")),
+        },
         Source::Command(words) => printed(file, words, executor).await,
     };
     let wrong = |what: String| at(file, source.span(), name, &what);
     let mut value = value.map_err(wrong)?;
-    if matches!(source.get_ref(), Source::File(_) | Source::Command(_)) && value.ends_with('\n') {
+    let is_text = matches!(
+        source.get_ref(),
+        Source::File(_) | Source::Credential(_) | Source::Command(_)
+    );
+    if is_text && value.ends_with('\n') {
         value.pop();
     }
     if value.contains('\0') {
         return Err(wrong("the value has a NUL character".to_owned()));
     }
     Ok(value)
+}
+
+fn content(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path)
+        .map_err(|error| format!("the file `{}` can't be read: {error}", path.display()))
 }
 
 /// The value of a variable of mcpd's own.

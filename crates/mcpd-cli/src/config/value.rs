@@ -156,6 +156,8 @@ pub(super) enum Source {
     File(PathBuf),
     /// What a program prints.
     Command(Vec<String>),
+    /// What the service manager has handed over under this name.
+    Credential(String),
 }
 
 /// Shows no value.
@@ -167,6 +169,7 @@ impl fmt::Debug for Source {
             Self::Variable(_) => "Variable",
             Self::File(_) => "File",
             Self::Command(_) => "Command",
+            Self::Credential(_) => "Credential",
         })
     }
 }
@@ -179,9 +182,10 @@ struct Table {
     variable: Option<String>,
     file: Option<PathBuf>,
     command: Option<Vec<String>>,
+    credential: Option<String>,
 }
 
-const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }` or `{ command = [\"…\"] }`";
+const SOURCES: &str = "expected a text, `{ pass = true }`, `{ variable = \"…\" }`, `{ file = \"…\" }`, `{ credential = \"…\" }` or `{ command = [\"…\"] }`";
 
 impl<'de> Deserialize<'de> for Source {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -224,13 +228,21 @@ impl<'de> Deserialize<'de> for Source {
                         A::Error::custom(SOURCES)
                     }
                 })?;
-                match (table.pass, table.variable, table.file, table.command) {
-                    (Some(true), None, None, None) => Ok(Source::Pass),
-                    (None, Some(name), None, None) => Ok(Source::Variable(name)),
-                    (None, None, Some(file), None) => Ok(Source::File(file)),
-                    (None, None, None, Some(command)) if !command.is_empty() => {
+                let Table {
+                    pass,
+                    variable,
+                    file,
+                    command,
+                    credential,
+                } = table;
+                match (pass, variable, file, command, credential) {
+                    (Some(true), None, None, None, None) => Ok(Source::Pass),
+                    (None, Some(name), None, None, None) => Ok(Source::Variable(name)),
+                    (None, None, Some(file), None, None) => Ok(Source::File(file)),
+                    (None, None, None, Some(command), None) if !command.is_empty() => {
                         Ok(Source::Command(command))
                     }
+                    (None, None, None, None, Some(name)) => Ok(Source::Credential(name)),
                     _ => Err(A::Error::custom(SOURCES)),
                 }
             }
@@ -268,6 +280,10 @@ impl JsonSchema for Source {
                 })),
                 only("file", json_schema!({
                     "description": "The file whose content it is, without the newline at its end.",
+                    "type": "string"
+                })),
+                only("credential", json_schema!({
+                    "description": "The credential of systemd whose content it is, without the newline at its end.",
                     "type": "string"
                 })),
                 only("command", json_schema!({
