@@ -168,7 +168,7 @@ fn a_credential_of_systemd_is_a_secret() {
     assert_snapshot!(printed(), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the configuration: mcpd.toml:5:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
+    mcpd: error: failed to use the configuration: mcpd.toml:6:10: in [tool.env]: `SECRET`: no service manager has handed over `api-key`
     ");
     fs::write(credentials.join("api-key"), "handed-over\n").unwrap();
     assert_snapshot!(printed(), @"
