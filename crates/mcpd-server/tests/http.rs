@@ -671,6 +671,8 @@ async fn a_socket_of_the_file_system_is_served_beside_others() {
     let address = in_network.local_addr().expect("bound");
     let in_files = UnixListener::bind(&path).expect("a free path");
     let server = Server::builder().start().expect("starts");
+    // Until then its health says that it is starting.
+    server.catalog_ready().await;
     let listener = Listener::from(in_network).and(in_files);
     let serving = server.clone();
     let served = tokio::spawn(async move { http::serve(&serving, listener, options()).await });
