@@ -9,6 +9,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
@@ -30,7 +31,7 @@ const SKIPPED: i32 = 77;
 fn a_page_reaches_nothing_through_a_name_that_leads_here() {
     let Some(browser) = browser() else { return };
     // Without a token nothing but the checks of where a request comes from is in the way.
-    let (outcomes, runs) = visit(&browser, &["--no-auth"]);
+    let (outcomes, runs) = visit(browser, &["--no-auth"]);
     insta::assert_snapshot!(outcomes, @r#"
     {
       "POST /mcp": 403,
@@ -55,7 +56,7 @@ fn a_page_reaches_nothing_through_a_name_that_leads_here() {
 #[test]
 fn a_page_reaches_what_it_is_allowed_to() {
     let Some(browser) = browser() else { return };
-    let (outcomes, runs) = visit(&browser, &["--no-auth", "--allow-host", NAME]);
+    let (outcomes, runs) = visit(browser, &["--no-auth", "--allow-host", NAME]);
     insta::assert_snapshot!(outcomes, @r#"
     {
       "POST /mcp": 200,
@@ -92,9 +93,10 @@ fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
         .replace("COLLECTOR", &collector);
     let rebound = serve_then_forward(page, daemon.address().to_owned());
     let _browser = Browser::open(browser, &sandbox, &format!("http://{NAME}:{rebound}/"));
-    let outcomes: Value = outcomes
-        .recv_timeout(PATIENCE)
-        .expect("the page tells what it saw");
+    let outcomes: Value = outcomes.recv_timeout(PATIENCE).unwrap_or_else(|_| {
+        let log = fs::read_to_string(sandbox.path().join("browser.log"));
+        panic!("the page tells nothing; the browser said: {log:?}")
+    });
     let runs = fs::read_to_string(sandbox.path().join("runs")).unwrap_or_default();
     (
         serde_json::to_string_pretty(&outcomes).unwrap(),
@@ -213,9 +215,14 @@ impl Drop for Browser {
     }
 }
 
-/// A Chromium, or `None` where there is none, which `setup` has said.
+/// A Chromium, or `None` where there is none, which `setup` has said. It is set up once for all tests.
+fn browser() -> Option<&'static Path> {
+    static BROWSER: OnceLock<Option<PathBuf>> = OnceLock::new();
+    BROWSER.get_or_init(set_up).as_deref()
+}
+
 #[expect(clippy::disallowed_methods, reason = "the setup is no script of mcpd")]
-fn browser() -> Option<PathBuf> {
+fn set_up() -> Option<PathBuf> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR")).join("browser");
     let target = binary().ancestors().nth(2);
     let output = Command::new(here.join("setup"))
