@@ -25,6 +25,7 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("cargo install --path crates/mcpd-cli", "it installs"),
     ("cargo test --workspace", "it is what runs this"),
     ("claude mcp add ", "it needs Claude Code"),
+    ("podman ", "it needs a container engine"),
     ("[mcp_servers.mcpd]", "it is a configuration of Codex"),
 ];
 
