@@ -1,7 +1,6 @@
 //! What is in `packaging`: that it names only what there is, as far as that can be seen without systemd and containers.
 
 use std::fs;
-use std::process::Command;
 
 use mcpd_tests::{Sandbox, repository};
 
@@ -64,7 +63,7 @@ fn systemd_finds_no_fault_with_the_units() {
         // It looks for the program.
         let unit = unit.replace("/usr/local/bin/mcpd", "/bin/true");
         fs::write(sandbox.path().join(name), unit).unwrap();
-        let mut command = Command::new("systemd-analyze");
+        let mut command = sandbox.program("systemd-analyze");
         command
             .args(["verify", "--man=no"])
             .arg(sandbox.path().join(name));
