@@ -1,6 +1,7 @@
 //! Ordinary life in fast motion, and nothing that piles up.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -151,7 +152,11 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
     while start.elapsed() < time {
         sleep(LOOK).await;
         server.signal(Signal::HUP)?;
-        fs::write(&script, format!("{text}# {}\n", looks.len()))?;
+        // In place it could be run while it is half written, or not be written while it is being started.
+        let new = script.with_file_name(".new");
+        fs::write(&new, format!("{text}# {}\n", looks.len()))?;
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o755))?;
+        fs::rename(&new, &script)?;
         let usage = server.usage()?;
         line(format_args!("{:>5} s: {usage}", start.elapsed().as_secs()));
         looks.push(usage);

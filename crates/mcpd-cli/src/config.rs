@@ -1,5 +1,5 @@
 //! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable before
-//! the file, and that before the default: [`settings`] has the command line settle that.
+//! the file, and that before the default: [`mod@settings`] has the command line settle that.
 
 use std::env::{self, VarError};
 use std::fs;
