@@ -128,7 +128,7 @@ async fn call(server: Arc<Server>, number: u64) -> Ended {
     let is_right = match name {
         "greet" => answer.text() == Some(&format!("Hello, n{number}!")),
         "sleep" => exit == "time-limit",
-        "crash" => exit == "signal",
+        "crash" => exit == "killed-by-signal",
         "flood" => answer.text().is_some_and(|text| text.starts_with("xxx")),
         _ => answer.text() == Some("left"),
     };
