@@ -79,12 +79,7 @@ fn a_page_reaches_what_it_is_allowed_to() {
 
 /// What became of every attempt of the page, and how often its tool ran.
 fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
-    let sandbox = Sandbox::new().with_script(
-        "record",
-        "#!/bin/sh\n\
-         if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
-         echo run >>\"${0%/*}/../runs\"\n",
-    );
+    let sandbox = Sandbox::new().with_counter("record");
     let daemon = Daemon::start(&sandbox, arguments);
     let (collector, outcomes) = collect();
     let (_, port) = daemon.address().rsplit_once(':').unwrap();
@@ -97,10 +92,9 @@ fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
         let log = fs::read_to_string(sandbox.path().join("browser.log"));
         panic!("the page tells nothing; the browser said: {log:?}")
     });
-    let runs = fs::read_to_string(sandbox.path().join("runs")).unwrap_or_default();
     (
         serde_json::to_string_pretty(&outcomes).unwrap(),
-        runs.lines().count(),
+        sandbox.runs(),
     )
 }
 

@@ -1,7 +1,6 @@
 //! Who may come in, over the network: every pair of a `Host` and an `Origin`, and every way to show a token wrongly.
 //! A tool that counts its runs tells whether anything was done.
 
-use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -12,10 +11,6 @@ use crate::call;
 
 /// Only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-const COUNTER: &str = "#!/bin/sh\n\
-    if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
-    echo run >>\"${0%/*}/../runs\"\n";
 
 /// A server that also answers to a name, and to pages of one origin.
 fn start(sandbox: &Sandbox) -> Daemon {
@@ -47,11 +42,6 @@ fn send(daemon: &Daemon, target: &str, headers: &[(&str, &str)]) -> u16 {
     let mut answer = String::new();
     stream.read_to_string(&mut answer).unwrap();
     answer.split(' ').nth(1).unwrap().parse().unwrap()
-}
-
-fn runs(sandbox: &Sandbox) -> usize {
-    let runs = fs::read_to_string(sandbox.path().join("runs"));
-    runs.unwrap_or_default().lines().count()
 }
 
 /// Hosts that lead here, and hosts that don't; `PORT` is that of the server.
@@ -124,7 +114,7 @@ const ORIGINS: [(Option<&str>, bool); 20] = [
 
 #[test]
 fn only_known_hosts_and_origins_get_anything_done() {
-    let sandbox = Sandbox::new().with_script("count", COUNTER);
+    let sandbox = Sandbox::new().with_counter("count");
     let daemon = start(&sandbox);
     let (_, port) = daemon.address().rsplit_once(':').unwrap();
     let token = format!("Bearer {}", daemon.token().unwrap());
@@ -147,12 +137,12 @@ fn only_known_hosts_and_origins_get_anything_done() {
             }
         }
     }
-    assert_eq!(runs(&sandbox), allowed);
+    assert_eq!(sandbox.runs(), allowed);
 }
 
 #[test]
 fn only_the_right_token_shown_once_in_its_header_gets_anything_done() {
-    let sandbox = Sandbox::new().with_script("count", COUNTER);
+    let sandbox = Sandbox::new().with_counter("count");
     let daemon = start(&sandbox);
     let token = daemon.token().unwrap();
     let right = format!("Bearer {token}");
@@ -189,8 +179,8 @@ fn only_the_right_token_shown_once_in_its_header_gets_anything_done() {
         check(&format!("/mcp?{name}={token}"), &[]);
         check(&format!("/rpc?{name}=Bearer%20{token}"), &[]);
     }
-    assert_eq!(runs(&sandbox), 0);
+    assert_eq!(sandbox.runs(), 0);
     let headers = [("Host", daemon.address()), ("Authorization", &*right)];
     assert_eq!(send(&daemon, "/mcp", &headers), 200);
-    assert_eq!(runs(&sandbox), 1);
+    assert_eq!(sandbox.runs(), 1);
 }

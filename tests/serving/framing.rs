@@ -1,7 +1,6 @@
 //! Requests whose beginning or end is in doubt: two readers might see two different ones. Nothing is run then, and the
 //! connection is closed. What RFC 9112 has served is served once.
 
-use std::fs;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -14,10 +13,6 @@ use crate::call;
 /// Shorter than a connection without requests is kept: who waits for that has not been disconnected.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-const COUNTER: &str = "#!/bin/sh\n\
-    if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
-    echo run >>\"${0%/*}/../runs\"\n";
-
 /// A server with a tool that counts its runs.
 struct Counter {
     sandbox: Sandbox,
@@ -26,14 +21,9 @@ struct Counter {
 
 impl Counter {
     fn start() -> Self {
-        let sandbox = Sandbox::new().with_script("count", COUNTER);
+        let sandbox = Sandbox::new().with_counter("count");
         let daemon = Daemon::start(&sandbox, &[]);
         Self { sandbox, daemon }
-    }
-
-    fn runs(&self) -> usize {
-        let runs = fs::read_to_string(self.sandbox.path().join("runs"));
-        runs.unwrap_or_default().lines().count()
     }
 
     /// What comes back for these bytes until the connection is closed; `None` if it is not.
@@ -86,7 +76,7 @@ fn check_refused(counter: &Counter, request: &[u8]) {
         is_refusal && answer.matches("HTTP/1.1 ").count() <= 1,
         "{start}: {answer}"
     );
-    assert_eq!(counter.runs(), 0, "{start}");
+    assert_eq!(counter.sandbox.runs(), 0, "{start}");
 }
 
 #[test]
@@ -199,7 +189,7 @@ fn what_comes_in_the_wrong_form_is_refused() {
             answer.starts_with(&format!("HTTP/1.1 {status} ")),
             "{request}: {answer}"
         );
-        assert_eq!(counter.runs(), 0, "{request}");
+        assert_eq!(counter.sandbox.runs(), 0, "{request}");
     };
     check("POST /mcp", "", "415");
     check("POST /mcp", "Content-Type: text/plain\r\n", "415");
@@ -255,6 +245,6 @@ fn what_is_odd_but_clear_is_served_once() {
             1,
             "{request}: {answer}"
         );
-        assert_eq!(counter.runs(), number + 1, "{request}");
+        assert_eq!(counter.sandbox.runs(), number + 1, "{request}");
     }
 }

@@ -17,6 +17,11 @@ use tempfile::TempDir;
 use crate::binary::{binary, repository};
 use crate::wait::PATIENCE;
 
+/// A tool that leaves a line for each of its runs.
+const COUNTER: &str = "#!/bin/sh\n\
+    if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
+    echo run >>\"${0%/*}/../runs\"\n";
+
 /// The directory, deleted at the end. Scripts are in `scripts`, and commands run with it as their
 /// current directory.
 #[derive(Debug)]
@@ -54,6 +59,23 @@ impl Sandbox {
     pub fn with_script(self, path: &str, text: &str) -> Self {
         self.write_script(path, text);
         self
+    }
+
+    /// The same with a tool of this name, which counts its runs.
+    ///
+    /// # Panics
+    ///
+    /// When the file system refuses.
+    #[must_use]
+    pub fn with_counter(self, name: &str) -> Self {
+        self.with_script(name, COUNTER)
+    }
+
+    /// How often counters have run.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        let runs = fs::read_to_string(self.path.join("runs"));
+        runs.unwrap_or_default().lines().count()
     }
 
     /// Writes the executable file `scripts/<path>`, complete from the moment it is there.
