@@ -24,3 +24,18 @@ impl Admission {
         }
     }
 }
+
+/// Why something was not even begun.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// Its caller was too fast.
+    Rate,
+    /// Too much was waiting.
+    Busy,
+    /// It came from where nothing may come from.
+    #[cfg(feature = "http")]
+    Source,
+    /// It had no token, or a wrong one.
+    #[cfg(feature = "http")]
+    Token,
+}

@@ -11,6 +11,7 @@ use mcpd_protocol::{CallToolRequest, GetPromptRequest, Method as _, ReadResource
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::admission::Refused;
 use crate::audit::trail::Trail;
 use crate::catalog::Catalog;
 use crate::connection::Reply;
@@ -18,7 +19,6 @@ use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
-use crate::metrics::Refused;
 
 /// The methods for which something may run: they are recorded, and counted against the quota of whoever calls.
 pub(crate) const CALLS: [&str; 3] = [

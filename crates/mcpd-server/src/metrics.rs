@@ -16,6 +16,7 @@ use prometheus::{
 };
 
 use crate::Server;
+use crate::admission::Refused;
 use crate::dispatch::MethodResult;
 use crate::output::Exit;
 use crate::run::RunError;
@@ -53,21 +54,6 @@ const METHODS: [&str; 18] = [
     "tools/call",
     "tools/list",
 ];
-
-/// Why something was not even begun.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Refused {
-    /// Its caller was too fast.
-    Rate,
-    /// Too much was waiting.
-    Busy,
-    /// It came from where nothing may come from.
-    #[cfg(feature = "http")]
-    Source,
-    /// It had no token, or a wrong one.
-    #[cfg(feature = "http")]
-    Token,
-}
 
 /// The metrics of one server.
 pub(crate) struct Metrics {

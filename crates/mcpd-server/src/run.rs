@@ -15,9 +15,9 @@ use tempfile::TempDir;
 use tokio::task::JoinError;
 
 use crate::Server;
+use crate::admission::Refused;
 use crate::context::Context;
 use crate::interaction::Answers;
-use crate::metrics::Refused;
 use crate::output::Exit;
 use crate::policy::Terms;
 use crate::principal::Principal;

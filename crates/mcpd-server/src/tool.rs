@@ -16,12 +16,12 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::Server;
+use crate::admission::Refused;
 use crate::call;
 use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
 use crate::launch::Launch;
-use crate::metrics::Refused;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;

@@ -4,18 +4,9 @@ use std::sync::Arc;
 
 use mcpd_exec::Outcome;
 
+use crate::admission::Refused;
 use crate::dispatch::MethodResult;
 use crate::run::RunError;
-
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Refused {
-    Rate,
-    Busy,
-    #[cfg(feature = "http")]
-    Source,
-    #[cfg(feature = "http")]
-    Token,
-}
 
 #[derive(Debug)]
 pub(crate) struct Metrics;

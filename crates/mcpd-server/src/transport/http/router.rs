@@ -18,9 +18,9 @@ use super::sessions::Sessions;
 use super::sse::{self, Streams};
 use super::{cors, event_stream};
 use crate::Server;
+use crate::admission::Refused;
 use crate::audit::Audit;
 use crate::catalog::ToolNames;
-use crate::metrics::Refused;
 use crate::principal::Principal;
 
 /// Who has sent a request, and over which connection.
