@@ -1,8 +1,9 @@
 //! How much a client may ask for, as the configuration says, and what it is told that asks for more.
 
 use std::fs;
+use std::thread;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox};
+use mcpd_tests::{Client, Daemon, Pipes, Sandbox, eventually};
 use serde_json::{Value, json};
 
 use crate::call;
@@ -69,4 +70,92 @@ fn a_token_has_limits_of_its_own() {
         let (status, body) = daemon.client().post(&message).unwrap();
         assert_eq!(status, 200, "{body}");
     }
+}
+
+/// Whether a request, one that begins with this line and these headers, is told to come again later.
+#[track_caller]
+fn check_refused(client: &Client, request: &str, body: &Value) {
+    let (head, body) = client.exchange(request, &body.to_string()).unwrap();
+    assert!(head.starts_with("HTTP/1.1 429 "), "{head}\n{body}");
+    assert!(head.contains("\r\nretry-after: "), "{head}");
+    assert!(
+        body.contains("is busy: 256 calls of it are waiting"),
+        "{body}"
+    );
+}
+
+/// Has as many calls of `slow` wait as may.
+fn fill(daemon: &Daemon) -> Vec<thread::JoinHandle<()>> {
+    let clients = (1..=6).map(|number| {
+        let client = daemon.client();
+        let calls = (1..=50).map(|id| {
+            let mut message = call("slow", json!({}));
+            message["id"] = (number * 100 + id).into();
+            message
+        });
+        let batch = Value::from_iter(calls).to_string();
+        thread::spawn(move || drop(client.post(&batch).unwrap()))
+    });
+    let clients = clients.collect();
+    eventually("a full queue", || {
+        let (_, metrics) = daemon.client().get("/metrics").unwrap();
+        metrics.contains("mcpd_runs_queued 256\n").then_some(())
+    });
+    clients
+}
+
+#[test]
+fn whoever_comes_when_too_many_wait_is_told_when_to_try_again() {
+    let help = r#"{"state": true, "task": "auto", "concurrency": 1}"#;
+    let slow = format!(
+        "#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{help}'; exit; }}\nuntil [ -e go ]; do sleep 0.02; done\n"
+    );
+    let sandbox = sandbox("").with_script("slow", &slow);
+    let daemon = Daemon::start(&sandbox, &["--metrics-to-clients"]);
+    let waiting = fill(&daemon);
+
+    let client = daemon.client();
+    check_refused(&client, "POST /mcp", &call("slow", json!({})));
+    check_refused(&client, "POST /events/slow", &json!({}));
+    let state = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
+        "params": {"uri": "mcpd://slow/state"}});
+    check_refused(&client, "POST /mcp", &state);
+    let mut stateless = call("slow", json!({}));
+    for capabilities in [
+        json!({}),
+        json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+    ] {
+        stateless["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": capabilities,
+            "progressToken": 1,
+        });
+        let request = "POST /mcp HTTP/1.1\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+            Mcp-Method: tools/call\r\nMcp-Name: slow\r\nX-Rest: ";
+        check_refused(&client, request, &stateless);
+    }
+    fs::write(sandbox.path().join("scripts/go"), "").unwrap();
+    for waiting in waiting {
+        waiting.join().unwrap();
+    }
+    let (status, body) = client.post(&call("slow", json!({})).to_string()).unwrap();
+    assert_eq!(status, 200, "{body}");
+}
+
+#[test]
+fn an_event_stream_that_comes_too_soon_does_not_begin() {
+    let sandbox = sandbox("[limits]\nrate = 0.01\nburst = 1\n");
+    let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    let post = || {
+        daemon
+            .client()
+            .exchange("POST /events/hello", "{}")
+            .unwrap()
+    };
+    let (head, body) = post();
+    assert!(body.contains("event: complete"), "{head}\n{body}");
+    let (head, body) = post();
+    assert!(head.starts_with("HTTP/1.1 429 "), "{head}");
+    assert!(head.contains("\r\nretry-after: 1"), "{head}");
+    assert!(body.starts_with("too many calls; try again in "), "{body}");
 }

@@ -224,9 +224,12 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
         client.send(message.to_string().as_bytes());
     }
     let refused = client.receive();
-    assert_eq!(refused["result"]["isError"], true, "{refused}");
-    let said = "The script `slow` is busy: 256 calls of it are waiting already. Try again in a few seconds.";
-    assert_eq!(text(&refused["result"]), said);
+    assert_eq!(refused["error"]["code"], 429, "{refused}");
+    let said = "The script `slow` is busy: 256 calls of it are waiting already; try again in ";
+    let message = refused["error"]["message"].as_str().unwrap();
+    assert!(message.starts_with(said), "{message}");
+    let wait = refused["error"]["data"]["retryAfterMs"].as_u64();
+    assert!(wait.is_some_and(|wait| wait >= 100), "{refused}");
     fs::write(sandbox.path().join("scripts/go"), "").unwrap();
     for _ in 1..=257 {
         let answer = client.receive();

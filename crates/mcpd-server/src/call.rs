@@ -15,6 +15,7 @@ use crate::context::Context;
 use crate::id;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
+use crate::quota;
 use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Run, Script};
 use crate::turns::Busy;
@@ -187,44 +188,51 @@ async fn tool_result(
     let interpret = |script, outcome| output::tool_result(script, outcome, shelf.clone());
     match call.result(brought, interpret).await {
         Ok(result) => Ok(result),
-        Err(Failure::Error(error)) => Err(error),
-        Err(Failure::NoResult(reason)) => Ok(CallToolResult::error(reason).into()),
+        Err(failure) => failure.told_by_tool().map(Interactive::from),
     }
 }
 
-/// Why `name` did not run. The operator learns why and where; the caller only that, and whether trying again makes
-/// sense. `subject` is what the caller knows it as, such as "The command".
-pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> String {
-    tracing::error!(tool = %name, "failed to {error}");
+/// Why `name` did not run. The operator learns why and where, unless it is no more than that there is too much to do;
+/// the caller only that, and whether trying again makes sense. `subject` is what the caller knows it as, such as
+/// "The command".
+pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Failure {
+    if !matches!(error, RunError::Busy(_)) {
+        tracing::error!(tool = %name, "failed to {error}");
+    }
     told_of(subject, error)
 }
 
 /// What the caller may know of that.
-pub(crate) fn told_of(subject: &str, error: &RunError) -> String {
-    match error {
-        RunError::Busy(Busy::Lane { waiting }) => busy(subject, &format!("{waiting} calls of it")),
-        RunError::Start(StartError::Busy {
-            queued: waiting, ..
-        })
-        | RunError::Busy(Busy::All { waiting }) => busy("The server", &format!("{waiting} calls")),
+pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
+    Failure::NoResult(match error {
+        RunError::Busy(busy) => return Failure::Error(busy_with(subject, *busy)),
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} can't be run safely here: this system lacks something that confines it. The server's log says what."
         ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
         _ => format!("{subject} could not be started. The server's log says why."),
-    }
+    })
 }
 
-/// That there is too much to do already.
-fn busy(subject: &str, waiting: &str) -> String {
-    format!("{subject} is busy: {waiting} are waiting already. Try again in a few seconds.")
+/// That there is too much to do already. It is no result: whoever made the call can wait, and no model needs to know.
+pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
+    let (reason, wait) = match busy {
+        Busy::Lane { waiting, wait } => {
+            let reason = format!("{subject} is busy: {waiting} calls of it are waiting already");
+            (reason, wait)
+        }
+        Busy::All { waiting, wait } => {
+            let reason = format!("The server is busy: {waiting} calls are waiting already");
+            (reason, wait)
+        }
+    };
+    quota::try_again(&reason, wait)
 }
 
 impl Script {
     /// Why it did not run, for its caller.
     pub(crate) fn not_run(&self, error: &RunError) -> Failure {
-        let subject = format!("The script `{}`", self.path);
-        Failure::NoResult(not_run(&self.path, &subject, error))
+        not_run(&self.path, &format!("The script `{}`", self.path), error)
     }
 }
 

@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use futures_util::{FutureExt as _, future};
+use futures_util::future;
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::jsonrpc::{self, DecodeError, ErrorObject, Frame, Message, Request, RequestId};
 use mcpd_protocol::meta::RequestMeta;
@@ -18,7 +18,7 @@ use crate::Server;
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::conversation::Conversation;
-use crate::dispatch::{self, encode};
+use crate::dispatch::{self, Answer, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::{Inflight, MAX_OPEN};
 use crate::outbox::{Closed, Outbox};
@@ -127,18 +127,11 @@ impl Connection {
     ///
     /// When nobody fetches messages any more.
     pub(crate) async fn deliver(&self, message: &[u8]) -> Result<(), Closed> {
-        let mut answer = match self.receive(message) {
+        let answer = match self.receive(message) {
             Reply::Ready(answer) => return self.face.outbox.send(answer).await,
             Reply::Pending(answer) => answer,
             Reply::Nothing => return Ok(()),
         };
-        // Begun here, the script starts while the runtime is still waking up.
-        if let Some(answer) = (&mut answer).now_or_never() {
-            return match answer {
-                Some(answer) => self.face.outbox.send(answer).await,
-                None => Ok(()),
-            };
-        }
         let place = Arc::clone(&self.places).acquire_owned().await;
         // Not the connection: waiting answers must not keep it alive when its client is gone.
         let outbox = self.face.outbox.clone();
@@ -183,7 +176,7 @@ impl Connection {
 
     fn message(&self, message: Message<'_>) -> Reply {
         match message {
-            Message::Request(request) => Reply::or_error(&request.id, self.request(&request)),
+            Message::Request(request) => Reply::to(&request.id, self.request(&request)),
             Message::Notification(notification) => {
                 self.inflight.notified(&notification);
                 Reply::Nothing
@@ -197,13 +190,19 @@ impl Connection {
         }
     }
 
-    fn request(&self, request: &Request<'_>) -> Result<Reply, ErrorObject> {
+    /// Takes a request.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, where it can't even be begun.
+    pub(crate) fn request(&self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
         let meta = RequestMeta::of_params(request.params)?;
         if meta.is_stateless() {
             let context = StatelessEnvelope::new(meta)?.context(&self.server, self.face.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, context)
         } else if request.method == "initialize" {
-            self.initialize(request).map(Reply::Ready)
+            self.initialize(request)
+                .map(|result| Answer::Now(Ok(result)))
         } else {
             let face = self.face.clone();
             self.conversation()
@@ -214,7 +213,7 @@ impl Connection {
     fn initialize(&self, request: &Request<'_>) -> Result<Bytes, ErrorObject> {
         let (introduction, result) = lifecycle::initialize(&self.server, request)?;
         self.begin(introduction);
-        Ok(encode(&request.id, Ok(result)))
+        Ok(result)
     }
 
     fn batch(&self, elements: &[&RawValue]) -> Reply {
@@ -249,9 +248,15 @@ impl Drop for Connection {
 }
 
 impl Reply {
-    /// A reply to the request `id`, or the error that it is answered with.
-    pub(crate) fn or_error(id: &RequestId, reply: Result<Self, ErrorObject>) -> Self {
-        reply.unwrap_or_else(|error| Self::Ready(encode(id, Err(error))))
+    /// The reply to the request `id`.
+    pub(crate) fn to(id: &RequestId, answer: Result<Answer, ErrorObject>) -> Self {
+        match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
+            Answer::Now(result) => Self::Ready(encode(id, result)),
+            Answer::Later(result) => {
+                let id = id.clone();
+                Self::Pending(Box::pin(async move { Some(encode(&id, result.await?)) }))
+            }
+        }
     }
 
     /// The answer to what is no message.

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::connection::Reply;
-use crate::dispatch;
+use crate::dispatch::{self, Answer};
 use crate::inflight::Inflight;
 use crate::session::Session;
 use crate::wire::{self, Face};
@@ -43,7 +43,7 @@ impl Conversation {
         request: &Request<'_>,
         meta: &RequestMeta<'_>,
         face: Face,
-    ) -> Result<Reply, ErrorObject> {
+    ) -> Result<Answer, ErrorObject> {
         let context = wire::stateful_context(server, meta, Arc::clone(&self.session), face)?;
         dispatch::answer(server, &self.inflight, request, context)
     }
@@ -83,9 +83,9 @@ impl Conversation {
     fn element(&self, server: &Server, message: Message<'_>, face: Face) -> Reply {
         match message {
             Message::Request(request) => {
-                let reply = RequestMeta::of_params(request.params)
+                let answer = RequestMeta::of_params(request.params)
                     .and_then(|meta| self.request(server, &request, &meta, face));
-                Reply::or_error(&request.id, reply)
+                Reply::to(&request.id, answer)
             }
             Message::Notification(notification) => {
                 self.inflight.notified(&notification);

@@ -14,7 +14,6 @@ use crate::Server;
 use crate::admission::Refused;
 use crate::audit::trail::Trail;
 use crate::catalog::Catalog;
-use crate::connection::Reply;
 use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
@@ -33,7 +32,16 @@ pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
 /// A result now, or a future of it; dropping the future cancels the request.
 pub(crate) enum Handled {
     Now(MethodResult),
-    Later(Pin<Box<dyn Future<Output = MethodResult> + Send>>),
+    Later(Later),
+}
+
+/// A result that takes a while.
+pub(crate) type Later = Pin<Box<dyn Future<Output = MethodResult> + Send>>;
+
+/// The answer to a request that can be cancelled by its id: now, or later unless it is.
+pub(crate) enum Answer {
+    Now(MethodResult),
+    Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
 }
 
 impl Handled {
@@ -99,25 +107,27 @@ pub(crate) fn unless_panicked<T>(
 ///
 /// # Errors
 ///
-/// What the request is answered with; or the client has too many requests open, or this id already.
+/// The client has too many requests open, or this id already.
 pub(crate) fn answer(
     server: &Server,
     inflight: &Arc<Inflight>,
     request: &Request<'_>,
     context: Context,
-) -> Result<Reply, ErrorObject> {
-    let id = request.id.clone();
-    match dispatch(server, request, context) {
-        Handled::Now(result) => result.map(|result| Reply::Ready(encode(&id, Ok(result)))),
-        Handled::Later(result) => {
-            let open = inflight.begin(&id)?;
-            Ok(Reply::Pending(Box::pin(async move {
-                open.unless_cancelled(result)
-                    .await
-                    .map(|result| encode(&id, result))
-            })))
-        }
-    }
+) -> Result<Answer, ErrorObject> {
+    let mut result = match dispatch(server, request, context) {
+        Handled::Now(result) => return Ok(Answer::Now(result)),
+        Handled::Later(result) => result,
+    };
+    let open = inflight.begin(&request.id)?;
+    Ok(match begin(&mut result) {
+        Some(result) => Answer::Now(result),
+        None => Answer::Later(Box::pin(open.unless_cancelled(result))),
+    })
+}
+
+/// Has it begin here: a script starts while the runtime is still waking up, and a refusal costs no task.
+pub(crate) fn begin(result: &mut Later) -> Option<MethodResult> {
+    result.now_or_never()
 }
 
 /// A result or an error as a response.

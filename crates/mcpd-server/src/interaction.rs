@@ -3,8 +3,8 @@
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
-    ClientCapabilities, InputMethod, InputRequest, InputRequests, InputRequiredResult,
-    InputResponses, Interactive,
+    CallToolResult, ClientCapabilities, InputMethod, InputRequest, InputRequests,
+    InputRequiredResult, InputResponses, Interactive,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -57,6 +57,16 @@ pub(crate) enum Failure {
     Error(ErrorObject),
     /// The script did not run, or its questions went unanswered; a tool says so in a result.
     NoResult(String),
+}
+
+impl Failure {
+    /// The result of a tool that has failed so, or the error in its place.
+    pub(crate) fn told_by_tool(self) -> Result<CallToolResult, ErrorObject> {
+        match self {
+            Self::Error(error) => Err(error),
+            Self::NoResult(reason) => Ok(CallToolResult::error(reason)),
+        }
+    }
 }
 
 /// For methods whose results can't tell of failures.

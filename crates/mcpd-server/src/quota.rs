@@ -15,8 +15,8 @@ use crate::sync::lock;
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
 /// Of how many callers it is remembered how fast they were.
 const MAX_CALLERS: usize = 4096;
-/// The error of a caller that is too fast, named as in HTTP: codes of JSON-RPC and MCP lie elsewhere.
-pub(crate) const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
+/// The error of calls that are too many now, named as in HTTP: codes of JSON-RPC and MCP lie elsewhere.
+const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
 
 /// How much a caller may ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -76,7 +76,7 @@ impl Pace {
             return Ok(());
         };
         self.count(caller.shared_name(), rate, Instant::now())
-            .map_err(refused)
+            .map_err(|wait| try_again("too many calls", wait))
     }
 
     /// Says how long to wait, if it comes too soon.
@@ -98,10 +98,11 @@ impl Pace {
     }
 }
 
-fn refused(wait: Duration) -> ErrorObject {
+/// The error of a call that is refused for now, and when to try again.
+pub(crate) fn try_again(reason: &str, wait: Duration) -> ErrorObject {
     // Rounded up: a little sooner would be too soon again.
     let milliseconds = wait.as_millis() + 1;
-    let message = format!("too many calls; try again in {milliseconds} ms");
+    let message = format!("{reason}; try again in {milliseconds} ms");
     ErrorObject::new(TOO_MANY_CALLS, message)
         .with_data(&json!({ "retryAfterMs": milliseconds as u64 }))
 }

@@ -25,7 +25,6 @@ use crate::launch::Launch;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
 use crate::policy::Terms;
-use crate::run::RunError;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
@@ -295,14 +294,14 @@ impl Tool {
         let turns = server.admission().calls.clone();
         let (caller, lane) = (context.principal.clone(), Arc::clone(&self.lane));
         let (path, metrics) = (self.path.clone(), Arc::clone(server.metrics()));
+        let trail = context.trail.clone();
         Box::pin(async move {
             match turns.take(&caller, &lane).await {
                 Ok(_turn) => run.await,
                 Err(busy) => {
                     metrics.refused(Refused::Busy);
-                    let subject = format!("The tool `{path}`");
-                    let reason = call::told_of(&subject, &RunError::Busy(busy));
-                    Ok(CallToolResult::error(reason).into())
+                    trail.ended_as("busy");
+                    Err(call::busy_with(&format!("The tool `{path}`"), busy))
                 }
             }
         })

@@ -4,8 +4,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
@@ -16,14 +17,21 @@ use crate::sync::lock;
 const QUEUE: usize = 1024;
 /// How many may wait in one lane.
 const LANE_QUEUE: usize = 256;
+/// How long a turn takes of which nothing is known yet.
+const UNKNOWN_TURN: Duration = Duration::from_millis(100);
+/// The shortest and the longest time that somebody is asked to wait before trying again.
+const SHORTEST_WAIT: Duration = Duration::from_millis(100);
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
 /// Runs that are alike, such as those of one script: so many of them at a time.
 #[derive(Debug)]
 pub(crate) struct Lane {
     at_once: usize,
-    // Both change under the lock of the turns only.
+    // They change under the lock of the turns only.
     running: AtomicUsize,
     waiting: AtomicUsize,
+    /// How long a turn took of late, in microseconds.
+    turn: AtomicU64,
 }
 
 /// Those who run and those who wait for it. All clones are one.
@@ -32,7 +40,10 @@ pub(crate) struct Turns(Arc<Mutex<State>>);
 
 /// The right to run, given back when dropped.
 #[derive(Debug)]
-pub(crate) struct Turn(Claim);
+pub(crate) struct Turn {
+    claim: Claim,
+    since: Instant,
+}
 
 /// Whose turn it is or will be, and in which lane.
 #[derive(Debug, Clone)]
@@ -46,15 +57,15 @@ struct Claim {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Busy {
     #[error("run a script: {waiting} calls of it are waiting already")]
-    Lane { waiting: usize },
+    Lane { waiting: usize, wait: Duration },
     #[error("run a script: {waiting} calls are waiting already")]
-    All { waiting: usize },
+    All { waiting: usize, wait: Duration },
 }
 
 #[derive(Debug)]
 struct State {
-    free: usize,
-    waiting: usize,
+    /// In which everybody is.
+    all: Lane,
     tickets: u64,
     /// Those who run or wait.
     callers: BTreeMap<Arc<str>, Caller>,
@@ -93,20 +104,39 @@ impl Lane {
             at_once: at_once.get(),
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
+            turn: AtomicU64::new(micros(UNKNOWN_TURN)),
         }
     }
 
     fn has_room(&self) -> bool {
         self.running.load(Relaxed) < self.at_once
     }
+
+    /// Remembers how long a turn has taken: each counts for less the more have been since.
+    fn took(&self, time: Duration) {
+        let before = self.turn.load(Relaxed);
+        self.turn
+            .store(before - before / 8 + micros(time) / 8, Relaxed);
+    }
+
+    /// About how long it takes until all have run that wait now.
+    fn wait(&self) -> Duration {
+        let [waiting, running] =
+            [&self.waiting, &self.running].map(|number| number.load(Relaxed).max(1) as u64);
+        let turns = self.turn.load(Relaxed).saturating_mul(waiting);
+        Duration::from_micros(turns / running).clamp(SHORTEST_WAIT, LONGEST_WAIT)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 impl Turns {
     /// So many turns at a time.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
-            free: at_once,
-            waiting: 0,
+            all: Lane::new(NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN)),
             tickets: 0,
             callers: BTreeMap::new(),
             order: VecDeque::new(),
@@ -130,7 +160,7 @@ impl Turns {
         };
         let at_once = principal.quota().concurrency.get();
         let Some((ticket, answer)) = lock(&self.0).enter(&claim, at_once)? else {
-            return Ok(Turn(claim));
+            return Ok(Turn::new(claim));
         };
         let mut place = Place {
             claim,
@@ -138,7 +168,7 @@ impl Turns {
             answer,
         };
         match (&mut place.answer).await {
-            Ok(answer) => answer.map(|()| Turn(place.claim.clone())),
+            Ok(answer) => answer.map(|()| Turn::new(place.claim.clone())),
             Err(_) => unreachable!("nobody leaves the queue without an answer"),
         }
     }
@@ -146,7 +176,7 @@ impl Turns {
     /// How many wait.
     #[cfg(feature = "metrics")]
     pub(crate) fn waiting(&self) -> usize {
-        lock(&self.0).waiting
+        lock(&self.0).all.waiting.load(Relaxed)
     }
 }
 
@@ -156,7 +186,7 @@ impl State {
         let caller = self.callers.entry(Arc::clone(&claim.caller)).or_default();
         caller.at_once = at_once;
         // Overtakes nobody: whoever could run has been given a turn when it became free.
-        if self.free > 0 && caller.running < at_once && claim.lane.has_room() {
+        if self.all.has_room() && caller.running < at_once && claim.lane.has_room() {
             self.begin(&claim.caller, &claim.lane);
             return Ok(None);
         }
@@ -176,21 +206,24 @@ impl State {
             self.order.push_back(Arc::clone(&claim.caller));
         }
         caller.waiting.push_back(entry);
-        claim.lane.waiting.fetch_add(1, Relaxed);
-        self.waiting += 1;
+        for lane in [&claim.lane, &self.all] {
+            lane.waiting.fetch_add(1, Relaxed);
+        }
         Ok(Some((self.tickets, answer)))
     }
 
     /// Sees to it that one more can wait: where a queue is full, the last call of whoever has most in it is refused.
     fn make_room(&mut self, claim: &Claim) -> Result<(), Busy> {
-        let in_lane = claim.lane.waiting.load(Relaxed);
-        let of_lane = |entry: &Entry| Arc::ptr_eq(&entry.lane, &claim.lane);
-        if in_lane >= LANE_QUEUE {
-            self.refuse_most(&claim.caller, of_lane, Busy::Lane { waiting: in_lane })?;
+        let waiting = claim.lane.waiting.load(Relaxed);
+        if waiting >= LANE_QUEUE {
+            let of_lane = |entry: &Entry| Arc::ptr_eq(&entry.lane, &claim.lane);
+            let wait = claim.lane.wait();
+            self.refuse_most(&claim.caller, of_lane, Busy::Lane { waiting, wait })?;
         }
-        if self.waiting >= QUEUE {
-            let waiting = self.waiting;
-            self.refuse_most(&claim.caller, |_| true, Busy::All { waiting })?;
+        let waiting = self.all.waiting.load(Relaxed);
+        if waiting >= QUEUE {
+            let wait = self.all.wait();
+            self.refuse_most(&claim.caller, |_| true, Busy::All { waiting, wait })?;
         }
         Ok(())
     }
@@ -228,27 +261,30 @@ impl State {
         if caller.waiting.is_empty() {
             self.order.retain(|waiting| waiting != name);
         }
-        entry.lane.waiting.fetch_sub(1, Relaxed);
-        self.waiting -= 1;
+        for lane in [&entry.lane, &self.all] {
+            lane.waiting.fetch_sub(1, Relaxed);
+        }
         self.forget(name);
         Some(entry)
     }
 
     fn begin(&mut self, name: &Arc<str>, lane: &Lane) {
-        self.free -= 1;
-        lane.running.fetch_add(1, Relaxed);
+        for lane in [lane, &self.all] {
+            lane.running.fetch_add(1, Relaxed);
+        }
         self.callers.entry(Arc::clone(name)).or_default().running += 1;
     }
 
     /// Takes a turn back, and gives it to whoever is next.
     fn end(&mut self, claim: &Claim) {
-        self.free += 1;
-        claim.lane.running.fetch_sub(1, Relaxed);
+        for lane in [&claim.lane, &self.all] {
+            lane.running.fetch_sub(1, Relaxed);
+        }
         if let Some(caller) = self.callers.get_mut(&claim.caller) {
             caller.running -= 1;
         }
         self.forget(&claim.caller);
-        while self.free > 0
+        while self.all.has_room()
             && let Some((name, ticket)) = self.next()
         {
             // Whoever has had a turn is the last to have another.
@@ -284,9 +320,21 @@ impl State {
     }
 }
 
+impl Turn {
+    fn new(claim: Claim) -> Self {
+        let since = Instant::now();
+        Self { claim, since }
+    }
+}
+
 impl Drop for Turn {
     fn drop(&mut self) {
-        lock(&self.0.turns.0).end(&self.0);
+        let took = self.since.elapsed();
+        let mut state = lock(&self.claim.turns.0);
+        for lane in [&self.claim.lane, &state.all] {
+            lane.took(took);
+        }
+        state.end(&self.claim);
     }
 }
 

@@ -31,6 +31,16 @@ fn described(metadata: &Value, run: &str) -> String {
     format!("#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  exit 0\nfi\n{run}\n")
 }
 
+/// The answer to a request.
+async fn ask(connection: &Connection, request: &Value) -> Value {
+    let answer = match connection.receive(request.to_string().as_bytes()) {
+        Reply::Ready(answer) => answer,
+        Reply::Pending(answer) => answer.await.expect("not cancelled"),
+        Reply::Nothing => panic!("no answer to {request}"),
+    };
+    serde_json::from_slice(&answer).expect("JSON")
+}
+
 /// A served directory and a client that listens to it.
 struct Fixture {
     root: TempDir,
@@ -62,12 +72,7 @@ impl Fixture {
     }
 
     async fn request(&self, request: &Value) -> Value {
-        let answer = match self.connection.receive(request.to_string().as_bytes()) {
-            Reply::Ready(answer) => answer,
-            Reply::Pending(answer) => answer.await.expect("not cancelled"),
-            Reply::Nothing => panic!("no answer to {request}"),
-        };
-        serde_json::from_slice(&answer).expect("JSON")
+        ask(&self.connection, request).await
     }
 
     /// Path and description of every tool listed.
@@ -376,11 +381,7 @@ async fn of_two_that_want_one_uri_the_first_is_served() {
     let (connection, _messages) = Connection::open(&server, ToolNames::Path);
     let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
         "params": {"uri": "mcpd://resources/f.txt"}});
-    let Reply::Pending(answer) = connection.receive(read.to_string().as_bytes()) else {
-        panic!("reads")
-    };
-    let answer = answer.await.expect("not cancelled");
-    let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+    let answer = ask(&connection, &read).await;
     let text = answer["result"]["contents"][0]["text"].as_str();
     assert_eq!(text, root.path().to_str());
 }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::told_of;
+use crate::interaction::Failure;
 use crate::output;
 use crate::policy::{Policy, Terms};
 use crate::run::RunError;
@@ -62,14 +63,14 @@ struct Told {
 #[derive(Debug)]
 pub(super) struct Unanswered {
     /// What the caller may know.
-    pub(super) told: String,
+    pub(super) told: Failure,
     /// What the operator should.
     pub(super) reason: String,
 }
 
 impl Unanswered {
     pub(super) fn because(reason: String) -> Self {
-        let told = NO_ANSWER.to_owned();
+        let told = Failure::NoResult(NO_ANSWER.to_owned());
         Self { told, reason }
     }
 }
@@ -155,7 +156,7 @@ fn refused(answer: &Answer) -> Unanswered {
     let message = answer.error.as_ref().map(|error| error.message.as_str());
     let message = message.unwrap_or("it did not say why");
     Unanswered {
-        told: message.to_owned(),
+        told: Failure::NoResult(message.to_owned()),
         reason: format!("it answered with an error: {}", excerpt(message, MAX_SAID)),
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{OutputFormat, PathError, ScriptPath};
 use serde::Deserialize;
@@ -12,6 +13,7 @@ use super::client::{Answer, Asked, Client, Unanswered};
 use super::descriptor::{COMMAND, SAFETY};
 use super::safety;
 use crate::call::invalid_arguments;
+use crate::interaction::Failure;
 use crate::native::CallContext;
 use crate::output::exit_result;
 use crate::policy::Terms;
@@ -76,7 +78,7 @@ fn add(offer: &mut Offer, client: &Arc<Client>, prefix: &str, described: Describ
                 definition(described, &schema),
                 move |arguments, context| {
                     let tool = Arc::clone(&tool);
-                    async move { Ok(tool.call(&arguments, context).await) }
+                    async move { tool.call(&arguments, context).await }
                 },
             );
         }
@@ -120,15 +122,21 @@ impl EndpointTool {
     }
 
     /// Whatever goes wrong is a result: the model that wrote the call shall read it.
-    async fn call(&self, arguments: &RawValue, context: CallContext) -> CallToolResult {
+    async fn call(
+        &self,
+        arguments: &RawValue,
+        context: CallContext,
+    ) -> Result<CallToolResult, ErrorObject> {
         if let Err(faults) = self.schema.check_arguments(Some(arguments)) {
-            return invalid_arguments(&faults);
+            return Ok(invalid_arguments(&faults));
         }
         let answer = self.ask(arguments, context).await;
-        answer.and_then(result).unwrap_or_else(|unanswered| {
+        answer.and_then(result).or_else(|unanswered| {
             let Unanswered { told, reason } = unanswered;
-            tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
-            CallToolResult::error(told)
+            if let Failure::NoResult(_) = told {
+                tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
+            }
+            told.told_by_tool()
         })
     }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpd_exec::{Command, StartError};
+use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
 use serde::Deserialize;
@@ -19,6 +20,7 @@ use crate::archive::Shelf;
 use crate::audit::trail::Trail;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
+use crate::interaction::Failure;
 use crate::output::Exit;
 use crate::policy::{Policy, Terms};
 use crate::relay::{Relay, Speaker};
@@ -135,7 +137,7 @@ impl CommandTool {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
         match self.read(arguments, &context.trail) {
             Ok(arguments) => {
-                Box::pin(async move { Ok(tool.run(&server, arguments, &context).await.into()) })
+                Box::pin(async move { Ok(tool.run(&server, arguments, &context).await?.into()) })
             }
             Err(refusal) => Box::pin(std::future::ready(Ok((*refusal).into()))),
         }
@@ -169,7 +171,7 @@ impl CommandTool {
         server: &Server,
         arguments: Arguments,
         context: &Context,
-    ) -> CallToolResult {
+    ) -> Result<CallToolResult, ErrorObject> {
         let call_id = id::random();
         context.trail.has_id(&call_id);
         let command = run::identified(self.command(arguments), &call_id, context);
@@ -183,8 +185,8 @@ impl CommandTool {
         context.trail.ran(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);
         match ended {
-            Ok(outcome) => output::command_result(&outcome, &shelf),
-            Err(error) => CallToolResult::error(self.failure(&error)),
+            Ok(outcome) => Ok(output::command_result(&outcome, &shelf)),
+            Err(error) => self.failure(&error).told_by_tool(),
         }
     }
 
@@ -213,8 +215,8 @@ impl CommandTool {
     }
 
     /// Why a command did not run, for its author.
-    fn failure(&self, error: &RunError) -> String {
-        match error {
+    fn failure(&self, error: &RunError) -> Failure {
+        Failure::NoResult(match error {
             RunError::Start(StartError::CwdMissing { directory }) => format!(
                 "The command was not run: the working directory `{}` does not exist, or can't be entered.",
                 directory.display()
@@ -225,8 +227,8 @@ impl CommandTool {
             RunError::Start(StartError::InvalidArgument { .. }) => {
                 "The command was not run: it has a NUL character in it.".to_owned()
             }
-            error => not_run(&self.path, "The command", error),
-        }
+            error => return not_run(&self.path, "The command", error),
+        })
     }
 }
 

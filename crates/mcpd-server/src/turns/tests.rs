@@ -88,12 +88,13 @@ async fn of_too_many_the_last_of_whoever_has_most_is_refused() {
     }
     let busy = Busy::Lane {
         waiting: LANE_QUEUE,
+        wait: UNKNOWN_TURN * LANE_QUEUE as u32,
     };
     assert_eq!(turns.take(&alice, &any).await.unwrap_err(), busy);
     let his = queue(&turns, &bob, &any).await;
     let refused = hers.pop().unwrap().await.unwrap();
     assert_eq!(refused.unwrap_err(), busy);
-    assert_eq!(lock(&turns.0).waiting, LANE_QUEUE);
+    assert_eq!(lock(&turns.0).all.waiting.load(Relaxed), LANE_QUEUE);
     drop(running);
     drop(given(hers.remove(0)).await);
     drop(given(his).await);
@@ -109,7 +110,7 @@ async fn there_is_an_end_to_all_lanes_together() {
         waiting.push(queue(&turns, &alice, &lane(1)).await);
     }
     let refused = turns.take(&alice, &lane(1)).await.unwrap_err();
-    assert_eq!(refused, Busy::All { waiting: QUEUE });
+    assert!(matches!(refused, Busy::All { waiting: QUEUE, .. }));
     drop(running);
     for waiting in waiting {
         drop(given(waiting).await);
@@ -131,6 +132,30 @@ async fn who_leaves_the_queue_takes_no_turn_along() {
     drop(running);
     drop(unaware);
     drop(given(last).await);
-    let state = lock(&turns.0);
-    assert_eq!((state.waiting, state.free), (0, 1));
+    let all = &lock(&turns.0).all;
+    assert_eq!(
+        [&all.waiting, &all.running].map(|number| number.load(Relaxed)),
+        [0, 0]
+    );
+}
+
+#[test]
+fn who_is_refused_is_told_how_long_the_others_will_take() {
+    #[track_caller]
+    fn check(turn_ms: u64, running: usize, waiting: usize, wait_ms: u64) {
+        let lane = Lane::new(NonZeroUsize::MAX);
+        for _ in 0..100 {
+            lane.took(Duration::from_millis(turn_ms));
+        }
+        lane.running.store(running, Relaxed);
+        lane.waiting.store(waiting, Relaxed);
+        let (wait, expected) = (lane.wait(), Duration::from_millis(wait_ms));
+        assert!(wait.abs_diff(expected) <= expected / 100, "{wait:?}");
+    }
+    check(50, 8, 256, 1_600);
+    check(50, 1, 256, 12_800);
+    check(5, 32, 256, 100);
+    check(60_000, 1, 256, 30_000);
+    // Somebody else has all the places.
+    check(50, 0, 256, 12_800);
 }

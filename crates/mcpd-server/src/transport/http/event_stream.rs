@@ -1,22 +1,26 @@
 //! One call as a stream of events, `POST /events/TOOL`, for clients that know no MCP: `progress`, `output`, `error` and
 //! `complete`, each with one JSON object.
 
+use std::future::ready;
+
 use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::{Method, Request, Response, StatusCode};
-use mcpd_protocol::jsonrpc::{self, Message, Notification, RequestId};
+use mcpd_protocol::jsonrpc::{Message, Notification, Request as RpcRequest, RequestId};
 use mcpd_protocol::{LoggingLevel, ProtocolVersion, meta};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
-use super::events::Events;
+use super::events::{self, Events};
 use super::post;
 use super::reply::{self, Body};
 use super::router::{Client, Router};
 use crate::catalog::ToolNames;
-use crate::connection::{Connection, Reply};
+use crate::connection::Connection;
+use crate::dispatch::{Answer, encode};
+use crate::quota;
 use crate::wire::Transport;
 
 /// What the paths begin with.
@@ -39,7 +43,7 @@ impl Router {
             Ok((_, body)) => body,
             Err(response) => return *response,
         };
-        let Some(message) = call(&name, &body) else {
+        let Some(params) = call(&name, &body) else {
             let reason = "the body must be a JSON object, the arguments of the tool";
             return reply::text(StatusCode::BAD_REQUEST, reason);
         };
@@ -54,16 +58,26 @@ impl Router {
             &self.server,
             ToolNames::Path,
         );
-        let answer = async move {
-            // It keeps the way open that the messages take.
-            let connection = connection;
-            match connection.receive(&message) {
-                Reply::Ready(answer) => Some(answer),
-                Reply::Pending(answer) => answer.await,
-                Reply::Nothing => None,
+        let id = RequestId::from(1);
+        let called = connection.request(&RpcRequest::new(id.clone(), "tools/call", Some(&params)));
+        let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
+            Answer::Now(result) => {
+                if let Err(error) = &result
+                    && let Some(wait) = quota::wait(error)
+                {
+                    return reply::too_many(&error.message, wait);
+                }
+                Box::pin(ready(Some(encode(&id, result))))
+            }
+            Answer::Later(result) => {
+                let answer = async move {
+                    // It keeps the way open that the messages take.
+                    let _connection = connection;
+                    Some(encode(&id, result.await?))
+                };
+                post::attached(answer, client.peer)
             }
         };
-        let answer = post::attached(answer, client.peer);
         reply::events(Events::written_by(write, messages, answer))
     }
 
@@ -85,8 +99,8 @@ impl Router {
     }
 }
 
-/// The request of MCP that asks for the same, if `body` is an object.
-fn call(name: &str, body: &[u8]) -> Option<Vec<u8>> {
+/// The parameters of `tools/call` that ask for the same, if `body` is an object.
+fn call(name: &str, body: &[u8]) -> Option<Box<RawValue>> {
     let body = match body.trim_ascii() {
         [] => b"{}",
         body => body,
@@ -105,7 +119,7 @@ fn call(name: &str, body: &[u8]) -> Option<Vec<u8>> {
             meta::PROGRESS_TOKEN: 1,
         }),
     };
-    jsonrpc::request(&RequestId::from(1), "tools/call", &params).ok()
+    to_raw_value(&params).ok()
 }
 
 #[derive(serde::Serialize)]
@@ -123,7 +137,10 @@ fn write(message: &[u8]) -> Option<Bytes> {
         Message::Response(response) => Some(match response.outcome {
             Ok(result) => completed(result),
             Err(error) => {
-                let failed = json!({"message": error.message, "code": error.code});
+                let mut failed = json!({"message": error.message, "code": error.code});
+                if let Some(wait) = quota::wait(&error) {
+                    failed["retryAfterMs"] = json!(wait.as_millis());
+                }
                 [
                     event("error", &failed),
                     event("complete", &json!({"success": false})),
@@ -283,7 +300,7 @@ mod tests {
     fn arguments_are_an_object_and_sent_as_they_are() {
         assert!(call("a", b"[]").is_none() && call("a", b"{").is_none());
         let sent = call("a", b" {\"n\": 1.50} ").unwrap();
-        assert!(String::from_utf8_lossy(&sent).contains("\"arguments\":{\"n\": 1.50}"));
-        assert!(String::from_utf8_lossy(&call("a", b"").unwrap()).contains("\"arguments\":{}"));
+        assert!(sent.get().contains("\"arguments\":{\"n\": 1.50}"));
+        assert!(call("a", b"").unwrap().get().contains("\"arguments\":{}"));
     }
 }

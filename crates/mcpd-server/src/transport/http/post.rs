@@ -1,6 +1,7 @@
 //! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
 //! or as an event stream from the first notification on.
 
+use std::future::ready;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,16 +22,16 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::events::{Answer, Events};
+use super::events::{self, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
-use super::reply::{self, Body};
+use super::reply::{self, Body, Whole};
 use super::router::{Client, Router};
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::conversation::Conversation;
-use crate::dispatch::{self, Handled, MethodResult, encode};
+use crate::dispatch::{self, Answer, Handled, MethodResult, encode};
 use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
 use crate::principal::Principal;
@@ -43,8 +44,8 @@ const BODY: Duration = Duration::from_secs(30);
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
-/// An [`Answer`] with the status of the response that it is the whole body of.
-type AnswerWithStatus = Pin<Box<dyn Future<Output = Option<(StatusCode, Bytes)>> + Send>>;
+/// An answer that may be the whole of a response; nothing if it was cancelled.
+type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
 
 /// A request that is refused before it is dispatched, whole.
 pub(super) type Refused = Box<Response<Body>>;
@@ -161,14 +162,18 @@ impl Router {
             return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
         }
         let id = request.id.clone();
-        match dispatch::dispatch(&self.server, request, context) {
-            Handled::Now(Ok(result)) => reply::json(StatusCode::OK, encode(&id, Ok(result))),
-            Handled::Now(Err(error)) => reply::error(status(&error), Some(&id), &error),
-            Handled::Later(result) => {
-                let answer = async move { Some(stateless_answer(&id, result.await)) };
-                respond(head, notifications, attached(answer, head.client.peer)).await
-            }
-        }
+        let mut result = match dispatch::dispatch(&self.server, request, context) {
+            Handled::Now(result) => return whole(&id, result, status).into(),
+            Handled::Later(result) => result,
+        };
+        let answer = match dispatch::begin(&mut result) {
+            Some(result) => Box::pin(ready(Some(whole(&id, result, status)))),
+            None => attached(
+                async move { Some(whole(&id, result.await, status)) },
+                head.client.peer,
+            ),
+        };
+        respond(head, notifications, answer).await
     }
 
     fn initialize(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
@@ -202,11 +207,17 @@ impl Router {
             Err(response) => return *response,
         };
         let (face, notifications) = self.face(head);
-        let reply = conversation.request(&self.server, request, meta, face);
-        match reply {
-            Ok(reply) => detached(head, reply, notifications, conversation).await,
-            Err(error) => reply::error(StatusCode::OK, Some(&request.id), &error),
-        }
+        let answer = conversation.request(&self.server, request, meta, face);
+        let id = request.id.clone();
+        let always_ok = |_: &ErrorObject| StatusCode::OK;
+        let answer: WholeAnswer = match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
+            Answer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
+            Answer::Later(result) => detached(
+                async move { Some(whole(&id, result.await?, always_ok)) },
+                conversation,
+            ),
+        };
+        respond(head, notifications, answer).await
     }
 
     /// A batch of 2025-03-26.
@@ -217,7 +228,12 @@ impl Router {
         };
         let (face, notifications) = self.face(head);
         match conversation.batch(&self.server, elements, &face) {
-            Ok(reply) => detached(head, reply, notifications, conversation).await,
+            Ok(Reply::Pending(answers)) => {
+                let answer = async move { Some(Whole::ok(answers.await?)) };
+                respond(head, notifications, detached(answer, conversation)).await
+            }
+            Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
+            Ok(Reply::Nothing) => reply::accepted(),
             Err(error) => reply::error(StatusCode::BAD_REQUEST, None, &error),
         }
     }
@@ -410,22 +426,20 @@ async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {
 async fn respond(
     head: &Head<'_>,
     mut notifications: mpsc::Receiver<Bytes>,
-    mut answer: AnswerWithStatus,
+    mut answer: WholeAnswer,
 ) -> Response<Body> {
     if !head.wants_events {
         // Closed, so that nothing is collected for nobody.
         notifications.close();
     }
-    let (first, answer): (_, Answer) = tokio::select! {
+    let (first, answer): (_, events::Answer) = tokio::select! {
         biased;
         // A stream has its status before its answer.
-        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.1) })),
+        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.message) })),
         answer = &mut answer => match notifications.try_recv() {
             // It came in the same breath as the answer, and goes before it all the same.
-            Ok(first) => (first, Box::pin(std::future::ready(answer.map(|(_, body)| body)))),
-            Err(_) => {
-                return answer.map_or_else(reply::accepted, |(status, body)| reply::json(status, body));
-            }
+            Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message)))),
+            Err(_) => return answer.map_or_else(reply::accepted, Response::from),
         },
     };
     reply::events(Events::new(Some(first), notifications, answer))
@@ -447,25 +461,17 @@ pub(super) fn attached<T: Send + 'static>(
     })
 }
 
-/// The response to what goes on when its client hangs up, with the session it belongs to.
-async fn detached(
-    head: &Head<'_>,
-    reply: Reply,
-    notifications: mpsc::Receiver<Bytes>,
+/// The answer of a request that goes on when its client hangs up, with the session it belongs to.
+fn detached(
+    answer: impl Future<Output = Option<Whole>> + Send + 'static,
     conversation: Conversation,
-) -> Response<Body> {
-    let answer = match reply {
-        Reply::Ready(answer) => return reply::json(StatusCode::OK, answer),
-        Reply::Pending(answer) => answer,
-        Reply::Nothing => return reply::accepted(),
-    };
+) -> WholeAnswer {
     let running = tokio::spawn(async move {
         let answer = answer.await;
         drop(conversation);
         answer
     });
-    let answer = async move { Some((StatusCode::OK, running.await.ok()??)) };
-    respond(head, notifications, Box::pin(answer)).await
+    Box::pin(async move { running.await.ok()? })
 }
 
 /// A fault in the envelope or the headers.
@@ -473,10 +479,12 @@ fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
     reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
 }
 
-/// The status and the body of a response on the stateless wire.
-fn stateless_answer(id: &RequestId, result: MethodResult) -> (StatusCode, Bytes) {
-    let status = result.as_ref().map_or_else(status, |_| StatusCode::OK);
-    (status, encode(id, result))
+/// The response to a request, with the status that an error has on its wire.
+fn whole(id: &RequestId, result: MethodResult, status: fn(&ErrorObject) -> StatusCode) -> Whole {
+    match result {
+        Ok(result) => Whole::ok(encode(id, Ok(result))),
+        Err(error) => Whole::error(status(&error), Some(id), &error),
+    }
 }
 
 /// The status of an error on the stateless wire.

@@ -17,6 +17,45 @@ use crate::quota;
 /// The body of every response.
 pub(super) type Body = Either<Full<Bytes>, Events>;
 
+/// A JSON-RPC response, and what HTTP says of it where it is all of the response there.
+#[derive(Debug)]
+pub(super) struct Whole {
+    pub(super) message: Bytes,
+    status: StatusCode,
+    /// When to try again.
+    wait: Option<Duration>,
+}
+
+impl Whole {
+    pub(super) fn ok(message: Bytes) -> Self {
+        Self {
+            message,
+            status: StatusCode::OK,
+            wait: None,
+        }
+    }
+
+    /// An error. One that says when to try again says so in HTTP, too.
+    pub(super) fn error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Self {
+        let wait = quota::wait(error);
+        Self {
+            message: jsonrpc::error_response(id, error).into(),
+            status: wait.map_or(status, |_| StatusCode::TOO_MANY_REQUESTS),
+            wait,
+        }
+    }
+}
+
+impl From<Whole> for Response<Body> {
+    fn from(whole: Whole) -> Self {
+        let mut response = json(whole.status, whole.message);
+        if let Some(wait) = whole.wait {
+            retry_after(&mut response, wait);
+        }
+        response
+    }
+}
+
 /// One JSON value.
 pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Either::Left(Full::new(body.into())));
@@ -27,18 +66,13 @@ pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
     response
 }
 
-/// A JSON-RPC error. One that says when to try again says so in HTTP, too.
+/// A JSON-RPC error.
 pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
     error: &ErrorObject,
 ) -> Response<Body> {
-    let mut response = json(status, jsonrpc::error_response(id, error));
-    if let Some(wait) = quota::wait(error) {
-        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-        retry_after(&mut response, wait);
-    }
-    response
+    Whole::error(status, id, error).into()
 }
 
 fn retry_after(response: &mut Response<Body>, wait: Duration) {
@@ -58,17 +92,24 @@ pub(super) fn events(events: Events) -> Response<Body> {
 }
 
 /// A status and, for people, why.
-pub(super) fn text(status: StatusCode, reason: &'static str) -> Response<Body> {
-    let mut response = Response::new(Either::Left(Full::new(Bytes::from_static(
-        reason.as_bytes(),
-    ))));
+pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {
+    let reason = reason.into();
+    let is_empty = reason.is_empty();
+    let mut response = Response::new(Either::Left(Full::new(reason)));
     *response.status_mut() = status;
-    if !reason.is_empty() {
+    if !is_empty {
         response.headers_mut().insert(
             CONTENT_TYPE,
             HeaderValue::from_static("text/plain; charset=utf-8"),
         );
     }
+    response
+}
+
+/// A call is refused for now, for a client that knows no JSON-RPC.
+pub(super) fn too_many(reason: &str, wait: Duration) -> Response<Body> {
+    let mut response = text(StatusCode::TOO_MANY_REQUESTS, reason.to_owned());
+    retry_after(&mut response, wait);
     response
 }
 
