@@ -25,6 +25,7 @@ use crate::outbox::{Closed, Outbox};
 use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
+use crate::trace::TraceContext;
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
@@ -99,6 +100,7 @@ impl Connection {
                 needed_scope: NeededScope::default(),
                 names,
                 outbox,
+                trace: TraceContext::default(),
                 parameters: None,
                 closing,
             },

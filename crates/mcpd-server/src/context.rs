@@ -23,6 +23,7 @@ use crate::outbox::Outbox;
 use crate::output::Downgrade;
 use crate::principal::Principal;
 use crate::session::Session;
+use crate::trace::TraceContext;
 use crate::wire::Transport;
 
 /// The circumstances of one request.
@@ -41,7 +42,8 @@ pub(crate) struct Context {
     pub(crate) capabilities: Arc<ClientCapabilities>,
     /// Who the client says it is.
     pub(crate) client: Option<Arc<Implementation>>,
-    pub(crate) trace: Trace,
+    /// The trace that it is part of.
+    pub(crate) trace: TraceContext,
     pub(crate) side: SideStream,
     /// Arguments repeated in headers, where the wire has any.
     pub(crate) parameters: Option<Arc<ParameterHeaders>>,
@@ -120,14 +122,6 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
             "a client does not keep up; a notification is dropped"
         );
     }
-}
-
-/// W3C trace context as the caller sent it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Trace {
-    pub(crate) parent: Option<String>,
-    pub(crate) state: Option<String>,
-    pub(crate) baggage: Option<String>,
 }
 
 /// Log messages and progress on the way to whoever sent the request. Never blocks: a client that

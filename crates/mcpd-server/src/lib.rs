@@ -105,6 +105,7 @@ mod subscribers;
 mod sync;
 mod tasks;
 mod tool;
+mod trace;
 pub mod transport;
 mod turns;
 mod wire;
@@ -125,6 +126,7 @@ pub use quota::{Quota, Rate};
 pub use run_command::RunCommand;
 pub use server::{Server, ServerBuilder, Settings};
 pub use tool::Tool;
+pub use trace::TraceContext;
 
 /// How much of an output that is too long for a result can be read as a resource by default, in bytes.
 pub const DEFAULT_KEEP: u64 = 16 << 20;

@@ -20,6 +20,7 @@ use crate::call::invalid_arguments;
 use crate::context::Context;
 use crate::schema::Schema;
 use crate::tool::Run;
+use crate::trace::TraceContext;
 
 mod resource;
 
@@ -52,6 +53,12 @@ impl CallContext {
     /// The circumstances of the request.
     pub(crate) fn request(&self) -> &Context {
         &self.request
+    }
+
+    /// The trace that the call is part of, to be passed on to whoever else does something for it.
+    #[must_use]
+    pub fn trace(&self) -> &TraceContext {
+        &self.request.trace
     }
 
     /// The least level the caller wants to see, if it wants to see any messages.

@@ -20,12 +20,12 @@ use crate::context::Context;
 use crate::interaction::Answers;
 use crate::output::Exit;
 use crate::policy::Terms;
-use crate::principal::Principal;
 use crate::private;
 use crate::relay::{Relay, Speaker};
 use crate::subscribers::Event;
 use crate::sync;
 use crate::tool::Script;
+use crate::trace::TraceContext;
 use crate::turns::Busy;
 
 /// The longest stdin that a script also gets as a variable, in bytes.
@@ -95,7 +95,7 @@ pub(crate) async fn run(
     let files = files(script, purpose, answers, context)
         .await
         .map_err(RunError::Files)?;
-    let mut command = command(script, purpose, input, context);
+    let mut command = command(script, purpose, input);
     if let Some(files) = &files {
         command = files.show(command);
     }
@@ -105,8 +105,7 @@ pub(crate) async fn run(
     };
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
     let format = script.spec.output;
-    let caller = (server, &context.principal);
-    let run = execute(caller, &script.terms, format, command, |line| {
+    let run = execute((server, context), &script.terms, format, command, |line| {
         relay.line(line);
     });
     let ended = relay.during(run).await;
@@ -131,14 +130,16 @@ pub(crate) async fn run(
 ///
 /// Dropping the future ends the process and its group.
 pub(crate) async fn execute(
-    (server, caller): (&Server, &Principal),
+    (server, context): (&Server, &Context),
     terms: &Terms,
     format: OutputFormat,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
-    let turn = server.admission().runs.take(caller, terms.lane()).await;
+    let command = traced(command, &context.trace);
+    let runs = &server.admission().runs;
+    let turn = runs.take(&context.principal, terms.lane()).await;
     let turn = turn.map_err(|busy| {
         server.metrics().refused(Refused::Busy);
         RunError::Busy(busy)
@@ -204,12 +205,12 @@ impl Gaps {
     }
 }
 
-fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Context) -> Command {
+fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
     let command = script
         .command()
         .args(&input.args)
         .stdin(input.stdin.clone());
-    let command = identified(command, purpose.call_id, context);
+    let command = identified(command, purpose.call_id);
     let variables = input.env.iter();
     let command = variables.fold(command, |command, (name, value)| command.env(name, value));
     // It is JSON, as scripts for action endpoints expect it.
@@ -219,20 +220,16 @@ fn command(script: &Script, purpose: Purpose<'_>, input: &Input, context: &Conte
     }
 }
 
-/// The command of one call of this request.
-pub(crate) fn identified(command: Command, call_id: &str, context: &Context) -> Command {
-    let mut command = command.env("MCPD_CALL_ID", call_id);
-    let trace = [
-        ("TRACEPARENT", &context.trace.parent),
-        ("TRACESTATE", &context.trace.state),
-        ("BAGGAGE", &context.trace.baggage),
-    ];
-    for (name, value) in trace {
-        if let Some(value) = value {
-            command = command.env(name, value);
-        }
-    }
-    command
+/// The command of one call.
+pub(crate) fn identified(command: Command, call_id: &str) -> Command {
+    command.env("MCPD_CALL_ID", call_id)
+}
+
+/// The command as a part of a trace.
+fn traced(command: Command, trace: &TraceContext) -> Command {
+    trace.members().fold(command, |command, (name, value)| {
+        command.env(name.to_ascii_uppercase(), value)
+    })
 }
 
 /// Files that live as long as the run, and the variables that name them.

@@ -13,16 +13,12 @@ use crate::Server;
 use crate::access::NeededScope;
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
-use crate::context::{Context, SideStream, Trace};
+use crate::context::{Context, SideStream};
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::session::Session;
-
-/// The characters that everybody must pass on -- W3C Trace Context, 3.3.
-const TRACE_STATE: usize = 512;
-/// The same of baggage -- W3C Baggage, 3.3.2.
-const BAGGAGE: usize = 8192;
+use crate::trace::TraceContext;
 
 /// The envelope of a stateless request, complete; its revision may still be one we don't speak.
 #[derive(Debug)]
@@ -67,6 +63,8 @@ pub(crate) struct Face {
     pub(crate) names: ToolNames,
     /// Where notifications go.
     pub(crate) outbox: Outbox,
+    /// The trace that the transport knows of, for messages that name none.
+    pub(crate) trace: TraceContext,
     /// Arguments repeated in headers, where there are any headers.
     pub(crate) parameters: Option<Arc<ParameterHeaders>>,
     /// Cancelled when the transport wants to end what never ends by itself.
@@ -115,7 +113,7 @@ impl<'a> StatelessEnvelope<'a> {
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
-            trace: trace(&self.meta),
+            trace: TraceContext::of_message(&self.meta).or(face.trace),
             side,
             stamp: Arc::clone(server.stamp(version.wire())),
             parameters: face.parameters,
@@ -137,39 +135,6 @@ fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
         .ok()
         .filter(|version| stateless.contains(version))
         .ok_or_else(|| ErrorObject::unsupported_protocol_version(requested, &stateless))
-}
-
-/// What is passed on of the caller's trace.
-fn trace(meta: &RequestMeta<'_>) -> Trace {
-    Trace {
-        parent: meta
-            .traceparent()
-            .filter(|parent| is_trace_parent(parent))
-            .map(Cow::into_owned),
-        state: meta
-            .tracestate()
-            .filter(|state| is_printable(state, TRACE_STATE))
-            .map(Cow::into_owned),
-        baggage: meta
-            .baggage()
-            .filter(|baggage| is_printable(baggage, BAGGAGE))
-            .map(Cow::into_owned),
-    }
-}
-
-/// `VERSION-TRACE-PARENT-FLAGS` in lower-case hexadecimal -- W3C Trace Context, 3.2. Anything else is
-/// dropped: a variable of a script is no place for whatever a client thinks of.
-fn is_trace_parent(text: &str) -> bool {
-    let is_hex = |part: &str| {
-        part.bytes()
-            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
-    };
-    let lengths = text.split('-').map(str::len);
-    lengths.eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
-}
-
-fn is_printable(text: &str, longest: usize) -> bool {
-    text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
 }
 
 fn missing(key: &str) -> ErrorObject {
@@ -203,36 +168,11 @@ pub(crate) fn stateful_context(
         capabilities: Arc::clone(&session.capabilities),
         client: session.client.clone(),
         session: Some(session),
-        trace: Trace::default(),
+        trace: TraceContext::of_message(meta).or(face.trace),
         side,
         stamp: Arc::clone(server.stamp(version.wire())),
         parameters: None,
         closing: face.closing,
         trail: Trail::default(),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_trace_context_is_passed_on() {
-        assert!(is_trace_parent(
-            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
-        ));
-        for other in [
-            "",
-            "00",
-            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
-            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
-            "() { :;}; echo",
-            "00-0af7651916cd43dd8448eb211c80319\0-b7ad6b7169203331-01",
-        ] {
-            assert!(!is_trace_parent(other), "{other:?}");
-        }
-        assert!(is_printable("vendor=value,other=1", TRACE_STATE));
-        assert!(!is_printable("a\nb", TRACE_STATE));
-        assert!(!is_printable(&"x".repeat(513), TRACE_STATE));
-    }
 }

@@ -141,16 +141,21 @@ impl EndpointTool {
     }
 
     async fn ask(&self, arguments: &RawValue, context: CallContext) -> Result<Answer, Unanswered> {
-        let side = context.request().side.clone();
+        let request = context.request();
         let asked = Asked {
             action: "call_tool",
             tool: Some(&self.name),
             arguments: Some(arguments),
         };
         let command = self.client.command(&self.terms, &asked);
-        let relay = Relay::new(Speaker::Script, &self.path, &self.terms, side);
+        let relay = Relay::new(
+            Speaker::Script,
+            &self.path,
+            &self.terms,
+            request.side.clone(),
+        );
         let run = run::execute(
-            (context.server(), &context.request().principal),
+            (context.server(), request),
             &self.terms,
             OutputFormat::Json,
             command,

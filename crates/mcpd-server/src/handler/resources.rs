@@ -150,8 +150,14 @@ async fn ask_state(
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.command().arg("--state").limits(limits);
-    let caller = (server, &context.principal);
-    let ended = execute(caller, &script.terms, script.spec.output, command, |_| {}).await;
+    let run = execute(
+        (server, context),
+        &script.terms,
+        script.spec.output,
+        command,
+        |_| {},
+    );
+    let ended = run.await;
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {

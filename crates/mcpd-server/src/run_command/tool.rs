@@ -174,13 +174,16 @@ impl CommandTool {
     ) -> Result<CallToolResult, ErrorObject> {
         let call_id = id::random();
         context.trail.has_id(&call_id);
-        let command = run::identified(self.command(arguments), &call_id, context);
+        let command = run::identified(self.command(arguments), &call_id);
         let terms = &self.terms;
         let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
-        let caller = (server, &context.principal);
-        let run = run::execute(caller, terms, OutputFormat::Text, command, |line| {
-            relay.line(line);
-        });
+        let run = run::execute(
+            (server, context),
+            terms,
+            OutputFormat::Text,
+            command,
+            |line| relay.line(line),
+        );
         let ended = relay.during(run).await;
         context.trail.ran(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);

@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use super::events::{self, Events};
+use super::headers;
 use super::post;
 use super::reply::{self, Body};
 use super::router::{Client, Router};
@@ -21,6 +22,7 @@ use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::dispatch::{Answer, encode};
 use crate::quota;
+use crate::trace::TraceContext;
 use crate::wire::Transport;
 
 /// What the paths begin with.
@@ -39,11 +41,11 @@ impl Router {
         let path = request.uri().path();
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
-        let body = match post::body(request, self.max_message).await {
-            Ok((_, body)) => body,
+        let (parts, body) = match post::body(request, self.max_message).await {
+            Ok(read) => read,
             Err(response) => return *response,
         };
-        let Some(params) = call(&name, &body) else {
+        let Some(params) = call(&name, &body, &headers::trace(&parts.headers)) else {
             let reason = "the body must be a JSON object, the arguments of the tool";
             return reply::text(StatusCode::BAD_REQUEST, reason);
         };
@@ -100,7 +102,7 @@ impl Router {
 }
 
 /// The parameters of `tools/call` that ask for the same, if `body` is an object.
-fn call(name: &str, body: &[u8]) -> Option<Box<RawValue>> {
+fn call(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> {
     let body = match body.trim_ascii() {
         [] => b"{}",
         body => body,
@@ -109,15 +111,19 @@ fn call(name: &str, body: &[u8]) -> Option<Box<RawValue>> {
     if !arguments.get().starts_with('{') {
         return None;
     }
+    let mut meta = json!({
+        meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
+        meta::CLIENT_CAPABILITIES: {},
+        meta::LOG_LEVEL: LoggingLevel::Debug,
+        meta::PROGRESS_TOKEN: 1,
+    });
+    for (name, value) in trace.members() {
+        meta[name] = json!(value);
+    }
     let params = Params {
         name,
         arguments,
-        meta: json!({
-            meta::PROTOCOL_VERSION: ProtocolVersion::LATEST.as_str(),
-            meta::CLIENT_CAPABILITIES: {},
-            meta::LOG_LEVEL: LoggingLevel::Debug,
-            meta::PROGRESS_TOKEN: 1,
-        }),
+        meta,
     };
     to_raw_value(&params).ok()
 }
@@ -298,9 +304,10 @@ mod tests {
 
     #[test]
     fn arguments_are_an_object_and_sent_as_they_are() {
-        assert!(call("a", b"[]").is_none() && call("a", b"{").is_none());
-        let sent = call("a", b" {\"n\": 1.50} ").unwrap();
+        let call = |body| call("a", body, &TraceContext::default());
+        assert!(call(b"[]").is_none() && call(b"{").is_none());
+        let sent = call(b" {\"n\": 1.50} ").unwrap();
         assert!(sent.get().contains("\"arguments\":{\"n\": 1.50}"));
-        assert!(call("a", b"").unwrap().get().contains("\"arguments\":{}"));
+        assert!(call(b"").unwrap().get().contains("\"arguments\":{}"));
     }
 }

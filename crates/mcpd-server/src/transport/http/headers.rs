@@ -10,6 +10,7 @@ use mcpd_protocol::jsonrpc::{ErrorObject, Request};
 use serde::Deserialize;
 
 use crate::mirror::ParameterHeaders;
+use crate::trace::TraceContext;
 
 /// The revision the request is in.
 pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
@@ -70,6 +71,15 @@ pub(super) fn single<'a>(
         ))
     })?;
     Ok(Some(text.trim_ascii()))
+}
+
+/// The trace that the headers name. One that is given more than once is none.
+pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
+    let header = |name| single(headers, name).ok().flatten();
+    match header("traceparent") {
+        None => TraceContext::default(),
+        parent => TraceContext::new(parent, header("tracestate"), header("baggage")),
+    }
 }
 
 fn required<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, ErrorObject> {

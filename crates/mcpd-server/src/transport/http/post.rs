@@ -331,6 +331,7 @@ impl Router {
                 names: head.names,
                 outbox,
                 closing,
+                trace: headers::trace(head.headers),
                 parameters: Some(Arc::new(headers::parameters(head.headers))),
             },
             notifications,

@@ -1,0 +1,142 @@
+//! W3C trace context: which trace a request is part of, as text on its way through. Whatever is none counts as absent:
+//! nobody's request fails because of it, and no script is handed whatever a client thinks of.
+
+use mcpd_protocol::meta::RequestMeta;
+
+/// The characters that everybody must pass on -- W3C Trace Context, 3.3.
+const STATE: usize = 512;
+/// The same of baggage -- W3C Baggage, 3.3.2.
+const BAGGAGE: usize = 8192;
+
+/// The trace that a request is part of, if its caller or this server keeps one.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TraceContext {
+    /// `traceparent`: the trace, and what is above in it.
+    pub parent: Option<String>,
+    /// `tracestate`: what else those say who keep the trace.
+    pub state: Option<String>,
+    /// `baggage`: what the caller wants everybody on the way to know.
+    pub baggage: Option<String>,
+}
+
+impl TraceContext {
+    /// What of these is valid.
+    pub(crate) fn new(
+        parent: Option<impl AsRef<str>>,
+        state: Option<impl AsRef<str>>,
+        baggage: Option<impl AsRef<str>>,
+    ) -> Self {
+        let parent = valid(parent, is_parent);
+        Self {
+            // "If the vendor failed to parse `traceparent`, it MUST NOT attempt to parse `tracestate`"
+            // -- W3C Trace Context, 3.3.
+            state: valid(state, |state| is_printable(state, STATE)).filter(|_| parent.is_some()),
+            parent,
+            baggage: valid(baggage, |baggage| is_printable(baggage, BAGGAGE)),
+        }
+    }
+
+    /// What a message says of itself.
+    pub(crate) fn of_message(meta: &RequestMeta<'_>) -> Self {
+        Self::new(meta.traceparent(), meta.tracestate(), meta.baggage())
+    }
+
+    /// This, or `other` if only that names a trace.
+    pub(crate) fn or(self, other: Self) -> Self {
+        match (&self.parent, &other.parent) {
+            (None, Some(_)) => other,
+            _ => self,
+        }
+    }
+
+    /// What there is, under the names that it has in `_meta` and in headers.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        let members = [
+            ("traceparent", &self.parent),
+            ("tracestate", &self.state),
+            ("baggage", &self.baggage),
+        ];
+        let present = members.into_iter();
+        present.filter_map(|(name, value)| Some((name, value.as_deref()?)))
+    }
+}
+
+fn valid(text: Option<impl AsRef<str>>, is_valid: impl Fn(&str) -> bool) -> Option<String> {
+    let text = text?;
+    let text = text.as_ref();
+    is_valid(text).then(|| text.to_owned())
+}
+
+/// `VERSION-TRACE-PARENT-FLAGS` in lower-case hexadecimal -- W3C Trace Context, 3.2.
+fn is_parent(text: &str) -> bool {
+    let is_hex = |part: &str| {
+        part.bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    };
+    let lengths = text.split('-').map(str::len);
+    lengths.eq([2, 32, 16, 2]) && text.split('-').all(is_hex)
+}
+
+fn is_printable(text: &str, longest: usize) -> bool {
+    text.len() <= longest && text.bytes().all(|byte| matches!(byte, b' '..=b'~'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    #[track_caller]
+    fn check(given: [Option<&str>; 3], expected: &[(&str, &str)]) {
+        let [parent, state, baggage] = given;
+        let context = TraceContext::new(parent, state, baggage);
+        assert_eq!(context.members().collect::<Vec<_>>(), expected, "{given:?}");
+    }
+
+    #[test]
+    fn what_is_valid_is_passed_on() {
+        let (state, baggage) = ("vendor=value,other=1", "user=7");
+        check(
+            [Some(PARENT), Some(state), Some(baggage)],
+            &[
+                ("traceparent", PARENT),
+                ("tracestate", state),
+                ("baggage", baggage),
+            ],
+        );
+        check([None, None, Some(baggage)], &[("baggage", baggage)]);
+    }
+
+    #[test]
+    fn what_is_not_counts_as_absent() {
+        for parent in [
+            "",
+            "00",
+            "00-0AF7651916CD43DD8448EB211C80319C-b7ad6b7169203331-01",
+            "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01-x",
+            "() { :;}; echo",
+            "00-0af7651916cd43dd8448eb211c80319\0-b7ad6b7169203331-01",
+        ] {
+            check([Some(parent), Some("a=b"), None], &[]);
+        }
+        let long = "x".repeat(513);
+        for state in ["a\nb", &long] {
+            check(
+                [Some(PARENT), Some(state), None],
+                &[("traceparent", PARENT)],
+            );
+        }
+        check([None, Some("a=b"), Some("a\0b")], &[]);
+    }
+
+    #[test]
+    fn a_message_knows_better_than_what_carries_it() {
+        let header = || TraceContext::new(Some(PARENT), Some("a=b"), None::<&str>);
+        let other = PARENT.replace("-01", "-00");
+        let message = TraceContext::new(Some(&other), None::<&str>, None::<&str>);
+        assert_eq!(message.clone().or(header()), message);
+        assert_eq!(TraceContext::default().or(header()), header());
+    }
+}
