@@ -153,16 +153,20 @@ impl Link {
     }
 }
 
-/// What is wanted beside the answer.
+/// What is wanted beside the answer, and which trace the request is part of. Baggage stays here: it may say who calls.
 fn options(context: &CallContext) -> PeerRequestOptions {
-    let mut options = PeerRequestOptions::no_options();
+    let mut meta = RequestMetaObject::new();
     let level = context.log_level();
     if let Some(level) = level.and_then(|level| words::translated(&level).ok()) {
-        let mut meta = RequestMetaObject::new();
         meta.set_log_level(level);
-        options = options.with_meta(meta);
     }
-    options
+    if let Some(parent) = &context.trace().parent {
+        meta.set_traceparent(parent);
+    }
+    if let Some(state) = &context.trace().state {
+        meta.set_tracestate(state);
+    }
+    PeerRequestOptions::no_options().with_meta(meta)
 }
 
 fn tell(context: &mut CallContext, word: Word) {

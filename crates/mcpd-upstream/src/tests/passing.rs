@@ -87,6 +87,36 @@ async fn a_result_comes_in_the_revision_of_the_caller() {
 }
 
 #[tokio::test]
+async fn a_trace_goes_on_without_what_says_who_calls() {
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    for revision in REVISIONS {
+        let server = Server::new(revision.clone(), &["trace"]);
+        let fixture = Fixture::of(&server).await;
+        let client = fixture.client("2026-07-28").await;
+        let traced = json!({
+            "name": "ship/trace",
+            "_meta": {"traceparent": parent, "tracestate": "a=b", "baggage": "user=ann"},
+        });
+        for (params, expected) in [
+            (
+                traced,
+                json!({"traceparent": parent, "tracestate": "a=b", "baggage": null}),
+            ),
+            (
+                json!({"name": "ship/trace"}),
+                json!({"traceparent": null, "tracestate": null, "baggage": null}),
+            ),
+        ] {
+            let answer = client.request("tools/call", params).await;
+            assert_eq!(
+                answer["result"]["structuredContent"], expected,
+                "{revision}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn prompts_and_resources_are_asked_for() {
     let (_server, fixture) = served(&[]).await;
     let client = fixture.client("2026-07-28").await;

@@ -176,6 +176,15 @@ impl ServerHandler for Server {
                     .push(ContentBlock::audio("AA==", "audio/wav"));
                 return Ok(result.into());
             }
+            "trace" => {
+                let meta = &context.meta;
+                let trace = json!({
+                    "traceparent": meta.get_traceparent(),
+                    "tracestate": meta.get_tracestate(),
+                    "baggage": meta.get_baggage(),
+                });
+                return Ok(CallToolResult::structured(trace).into());
+            }
             "work" => work(&context).await,
             "wait" => {
                 log(&context, "waiting").await;
