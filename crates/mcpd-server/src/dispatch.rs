@@ -26,6 +26,31 @@ pub(crate) const CALLS: [&str; 3] = [
     ReadResourceRequest::NAME,
 ];
 
+/// The methods there are.
+const METHODS: [&str; 18] = [
+    "completion/complete",
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "prompts/get",
+    "prompts/list",
+    "resources/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/templates/list",
+    "resources/unsubscribe",
+    "server/discover",
+    "subscriptions/listen",
+    "tasks/cancel",
+    "tasks/get",
+    "tasks/update",
+    "tools/call",
+    "tools/list",
+];
+
+/// What metrics and spans call a method that is none of them: its name is whatever somebody has sent.
+pub(crate) const OTHER: &str = "_OTHER";
+
 /// The encoded result of a method, or the error.
 pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
 
@@ -69,7 +94,9 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
 
 /// Answers `request`, and has the audit log and the metrics told of it.
 fn recorded(server: &Server, request: &Request<'_>, mut context: Context) -> Handled {
-    let trail = Trail::new(server, &request.method, &context);
+    let known = METHODS.into_iter().find(|known| *known == request.method);
+    let trail = Trail::new(server, known.unwrap_or(OTHER), &request.id, &context);
+    context.trace = trail.span().trace(context.trace);
     context.trail = trail.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| handle(server, request, context)));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));

@@ -47,6 +47,7 @@
 //! |---|---|---|
 //! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
 //! | `metrics` | no | [`Server::metrics_text`], what the server does as text for Prometheus |
+//! | `otel` | no | [`ServerBuilder::spans`], what the server does as spans of OpenTelemetry |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |
 //! | `oauth` | no | `transport::http::OAuth`; without it the crate has no HTTP client and no TLS |
 //! | `tls` | no | HTTP over TLS, and certificates of clients |
@@ -101,6 +102,8 @@ mod seal;
 mod server;
 mod session;
 pub mod source;
+#[cfg_attr(not(feature = "otel"), path = "spans/absent.rs")]
+mod spans;
 mod subscribers;
 mod sync;
 mod tasks;

@@ -17,7 +17,7 @@ use prometheus::{
 
 use crate::Server;
 use crate::admission::Refused;
-use crate::dispatch::MethodResult;
+use crate::dispatch::{MethodResult, OTHER};
 use crate::output::Exit;
 use crate::run::RunError;
 use crate::sync::lock;
@@ -29,32 +29,8 @@ mod process;
 const SECONDS: [f64; 15] = [
     0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
-/// What stands for everything that has no label of its own.
-const OTHER: &str = "_OTHER";
 /// How many tools and prompts have labels of their own, those included that are gone.
 const MAX_NAMES: usize = 4096;
-/// The methods there are.
-const METHODS: [&str; 18] = [
-    "completion/complete",
-    "initialize",
-    "logging/setLevel",
-    "ping",
-    "prompts/get",
-    "prompts/list",
-    "resources/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/templates/list",
-    "resources/unsubscribe",
-    "server/discover",
-    "subscriptions/listen",
-    "tasks/cancel",
-    "tasks/get",
-    "tasks/update",
-    "tools/call",
-    "tools/list",
-];
-
 /// The metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
@@ -188,11 +164,10 @@ impl Metrics {
     }
 
     /// A request that has arrived.
-    pub(crate) fn operation(self: &Arc<Self>, method: &str) -> Operation {
-        let known = METHODS.into_iter().find(|known| *known == method);
+    pub(crate) fn operation(self: &Arc<Self>, method: &'static str) -> Operation {
         Operation(Some(Arc::new(Timed {
             metrics: Arc::clone(self),
-            method: known.unwrap_or(OTHER),
+            method,
             began: Instant::now(),
             name: OnceLock::new(),
             has_failed: AtomicBool::new(false),
@@ -452,7 +427,7 @@ mod tests {
         drop(call("tools/call"));
         call("prompts/get").answered(&Ok("{}".into()));
         call("resources/read").answered(&Ok("{}".into()));
-        call("made/up").answered(&failed(-32601));
+        call(OTHER).answered(&failed(-32601));
         for error in ["", "tool_error", "-32602", "_OTHER", "cancelled"] {
             check(&metrics, ["tools/call", "math/add", "", error], 1);
         }

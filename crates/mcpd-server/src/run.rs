@@ -8,7 +8,7 @@ use std::time::Instant;
 use bytes::Bytes;
 use mcpd_exec::{Command, Enforced, Executor, Line, Outcome, RunAs, StartError};
 use mcpd_protocol::{CallToolRequest, Method as _};
-use mcpd_scriptspec::{Invocation, OutputFormat};
+use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
@@ -75,6 +75,18 @@ pub(crate) enum RunError {
     Files(std::io::Error),
 }
 
+impl RunError {
+    /// The same in a word.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Busy(_) | Self::Start(StartError::Busy { .. }) => "busy",
+            Self::Start(StartError::ShuttingDown) => "shutting-down",
+            Self::Redaction(_) => "not-redacted",
+            _ => "not-started",
+        }
+    }
+}
+
 /// Runs `script`, telling the caller what it logs meanwhile.
 ///
 /// # Errors
@@ -104,8 +116,7 @@ pub(crate) async fn run(
         _ => Speaker::Script,
     };
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
-    let format = script.spec.output;
-    let run = execute((server, context), &script.terms, format, command, |line| {
+    let run = execute((server, context), Job::of(script), command, |line| {
         relay.line(line);
     });
     let ended = relay.during(run).await;
@@ -119,8 +130,28 @@ pub(crate) async fn run(
     ended
 }
 
-/// Runs `command` under `terms` for a caller, when it is its turn. What it printed, in `format`, is told without
-/// secrets.
+/// What a command is run as.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Job<'a> {
+    /// What in the catalog it runs for.
+    pub(crate) path: &'a ScriptPath,
+    pub(crate) terms: &'a Terms,
+    /// How to read what it prints.
+    pub(crate) format: OutputFormat,
+}
+
+impl<'a> Job<'a> {
+    /// What a script is run as.
+    pub(crate) fn of(script: &'a Script) -> Self {
+        Self {
+            path: &script.path,
+            terms: &script.terms,
+            format: script.spec.output,
+        }
+    }
+}
+
+/// Runs `command` for a request, when it is its turn. What it printed is told without secrets.
 ///
 /// # Errors
 ///
@@ -131,13 +162,24 @@ pub(crate) async fn run(
 /// Dropping the future ends the process and its group.
 pub(crate) async fn execute(
     (server, context): (&Server, &Context),
-    terms: &Terms,
-    format: OutputFormat,
+    job: Job<'_>,
+    command: Command,
+    on_line: impl FnMut(Line<'_>) + Send,
+) -> Result<Outcome, RunError> {
+    let span = context.trail.span().run(job.path);
+    let command = traced(command, &span.trace(context.trace.clone()));
+    let ended = take_turn((server, context), job, command, on_line).await;
+    span.ended(&ended);
+    ended
+}
+
+async fn take_turn(
+    (server, context): (&Server, &Context),
+    Job { terms, format, .. }: Job<'_>,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
-    let command = traced(command, &context.trace);
     let runs = &server.admission().runs;
     let turn = runs.take(&context.principal, terms.lane()).await;
     let turn = turn.map_err(|busy| {

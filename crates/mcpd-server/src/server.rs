@@ -20,6 +20,7 @@ use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::run::Gaps;
 use crate::seal::Seal;
+use crate::spans::Spans;
 use crate::subscribers::{Event, Subscribers};
 use crate::tasks::Tasks;
 
@@ -52,6 +53,7 @@ struct Inner {
     admission: Admission,
     gaps: Gaps,
     metrics: Arc<Metrics>,
+    spans: Spans,
     auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
     catalog: Arc<LiveCatalog>,
@@ -174,6 +176,11 @@ impl Server {
 
     pub(crate) fn metrics(&self) -> &Arc<Metrics> {
         &self.inner.metrics
+    }
+
+    /// What makes the spans of requests and runs.
+    pub(crate) fn spans(&self) -> &Spans {
+        &self.inner.spans
     }
 
     /// What the server has done so far and does now, in the text format of Prometheus. The metrics are described in

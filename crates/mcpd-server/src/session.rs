@@ -33,6 +33,9 @@ pub(crate) struct Session {
     pub(crate) client: Option<Arc<Implementation>>,
     /// It began with `initialize`. Otherwise it may be over after one request.
     pub(crate) introduced: bool,
+    /// What it is called over HTTP.
+    #[cfg(feature = "http")]
+    pub(crate) id: Option<String>,
     /// What it has been asked.
     pub(crate) questions: Questions,
     /// Events for this client, fetched by whoever can send to it.
@@ -67,6 +70,8 @@ impl Session {
             capabilities: Arc::new(introduction.capabilities),
             client: introduction.client.map(Arc::new),
             introduced: introduction.is_given,
+            #[cfg(feature = "http")]
+            id: None,
             questions: Questions::default(),
             subscription: Arc::new(subscribers.subscribe(lists)),
             log_level: Mutex::new(None),

@@ -1,5 +1,5 @@
 //! What is noted of a request on its way from the dispatcher to a run and back, for its records
-//! in the audit log and for the metrics.
+//! in the audit log, for the metrics and for its span.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use arc_swap::ArcSwapOption;
 use jiff::Timestamp;
-use mcpd_exec::{Outcome, StartError};
-use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_exec::Outcome;
+use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::{
     CallToolResult, ContentBlock, Implementation, Interactive, Method as _, ProtocolVersion,
     ReadResourceRequest,
@@ -30,6 +30,7 @@ use crate::output::Exit;
 use crate::policy::{Policy, Redactor};
 use crate::principal::Principal;
 use crate::run::RunError;
+use crate::spans::RequestSpan;
 use crate::sync::lock;
 use crate::wire::Transport;
 
@@ -59,6 +60,7 @@ impl Auditor {
 pub(crate) struct Trail {
     request: Option<Arc<Request>>,
     operation: Operation,
+    span: RequestSpan,
 }
 
 struct Request {
@@ -93,20 +95,25 @@ struct Notes {
 
 impl Trail {
     /// The notes on a request that has just arrived. Of most methods there are none for the audit log.
-    pub(crate) fn new(server: &Server, method: &str, context: &Context) -> Self {
+    pub(crate) fn new(
+        server: &Server,
+        method: &'static str,
+        id: &RequestId,
+        context: &Context,
+    ) -> Self {
         Self {
             request: Self::request(server.auditor(), method, context),
             operation: server.metrics().operation(method),
+            span: server.spans().request(method, id, context),
         }
     }
 
     fn request(
         auditor: Option<&Arc<Auditor>>,
-        method: &str,
+        method: &'static str,
         context: &Context,
     ) -> Option<Arc<Request>> {
-        let method = CALLS.into_iter().find(|call| *call == method);
-        let (auditor, method) = (auditor?, method?);
+        let auditor = auditor.filter(|_| CALLS.contains(&method))?;
         Some(Arc::new(Request {
             place: auditor.audit.reserve(),
             redactor: auditor.redactor.load_full(),
@@ -122,6 +129,11 @@ impl Trail {
         }))
     }
 
+    /// Its span.
+    pub(crate) fn span(&self) -> &RequestSpan {
+        &self.span
+    }
+
     fn note(&self, note: impl FnOnce(&mut Notes)) {
         if let Some(request) = &self.request {
             note(&mut lock(&request.notes));
@@ -131,6 +143,7 @@ impl Trail {
     /// What it names is this tool, prompt or resource, which has said so of itself if it is a script.
     pub(crate) fn names(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
         self.operation.names(path.as_str());
+        self.span.names(path);
         self.note(|notes| {
             notes.tool = Some(path.to_string());
             notes.spec = spec.cloned();
@@ -165,7 +178,7 @@ impl Trail {
                 run.add(outcome, exit.code);
             }
             Err(error) => {
-                notes.outcome = Some(reason(error));
+                notes.outcome = Some(error.name());
                 if let Some(run) = &mut notes.run {
                     run.exit_code = None;
                 }
@@ -183,6 +196,7 @@ impl Trail {
             && result.is_error == Some(true)
         {
             self.operation.has_failed();
+            self.span.has_failed();
         }
         self.note(|notes| {
             notes.answer = Some(match result {
@@ -227,6 +241,7 @@ impl Trail {
     /// The request is answered.
     pub(crate) fn answered(&self, result: &MethodResult) {
         self.operation.answered(result);
+        self.span.answered(result);
         self.note(|notes| match result {
             Ok(result) => {
                 notes.result_bytes = Some(result.len() as u64);
@@ -357,16 +372,6 @@ impl RunDetails {
         self.sandbox = outcome.enforced.level.to_string();
         let missing = outcome.enforced.missing.iter();
         self.missing = missing.map(|missing| missing.mechanism).collect();
-    }
-}
-
-/// Why there was no run, in a word.
-fn reason(error: &RunError) -> &'static str {
-    match error {
-        RunError::Busy(_) | RunError::Start(StartError::Busy { .. }) => "busy",
-        RunError::Start(StartError::ShuttingDown) => "shutting-down",
-        RunError::Redaction(_) => "not-redacted",
-        _ => "not-started",
     }
 }
 

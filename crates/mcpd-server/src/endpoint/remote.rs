@@ -18,7 +18,7 @@ use crate::native::CallContext;
 use crate::output::exit_result;
 use crate::policy::Terms;
 use crate::relay::{Relay, Speaker};
-use crate::run;
+use crate::run::{self, Job};
 use crate::schema::Schema;
 use crate::source::Offer;
 use crate::tool::raw;
@@ -154,15 +154,14 @@ impl EndpointTool {
             &self.terms,
             request.side.clone(),
         );
-        let run = run::execute(
-            (context.server(), request),
-            &self.terms,
-            OutputFormat::Json,
-            command,
-            |line| {
-                relay.line(line);
-            },
-        );
+        let job = Job {
+            path: &self.path,
+            terms: &self.terms,
+            format: OutputFormat::Json,
+        };
+        let run = run::execute((context.server(), request), job, command, |line| {
+            relay.line(line);
+        });
         self.client.answer(&relay.during(run).await?)
     }
 }

@@ -21,7 +21,7 @@ use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::native::{CallContext, NativeResource};
 use crate::output::{self, Exit};
-use crate::run::execute;
+use crate::run::{Job, execute};
 use crate::source::{Behind, RemoteResource};
 use crate::tool::Script;
 
@@ -150,14 +150,7 @@ async fn ask_state(
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
     let command = script.command().arg("--state").limits(limits);
-    let run = execute(
-        (server, context),
-        &script.terms,
-        script.spec.output,
-        command,
-        |_| {},
-    );
-    let ended = run.await;
+    let ended = execute((server, context), Job::of(script), command, |_| {}).await;
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {

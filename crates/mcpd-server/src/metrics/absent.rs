@@ -26,7 +26,7 @@ impl Metrics {
         Self
     }
 
-    pub(crate) fn operation(self: &Arc<Self>, _method: &str) -> Operation {
+    pub(crate) fn operation(self: &Arc<Self>, _method: &'static str) -> Operation {
         Operation
     }
 

@@ -24,7 +24,7 @@ use crate::interaction::Failure;
 use crate::output::Exit;
 use crate::policy::{Policy, Terms};
 use crate::relay::{Relay, Speaker};
-use crate::run::{self, RunError};
+use crate::run::{self, Job, RunError};
 use crate::tool::{Run, raw};
 use crate::{Server, id, output, private};
 
@@ -177,13 +177,14 @@ impl CommandTool {
         let command = run::identified(self.command(arguments), &call_id);
         let terms = &self.terms;
         let relay = Relay::new(Speaker::Command, &self.path, terms, context.side.clone());
-        let run = run::execute(
-            (server, context),
+        let job = Job {
+            path: &self.path,
             terms,
-            OutputFormat::Text,
-            command,
-            |line| relay.line(line),
-        );
+            format: OutputFormat::Text,
+        };
+        let run = run::execute((server, context), job, command, |line| {
+            relay.line(line);
+        });
         let ended = relay.during(run).await;
         context.trail.ran(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);

@@ -34,6 +34,7 @@ use crate::run_command::{self, CommandTool, RunCommand};
 use crate::runs;
 use crate::seal::Seal;
 use crate::source::{Host, Source, Sources};
+use crate::spans::Spans;
 use crate::subscribers::Subscribers;
 #[cfg(feature = "database")]
 use crate::tasks::Store;
@@ -59,6 +60,7 @@ pub struct ServerBuilder {
     watch: bool,
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
+    spans: Spans,
 }
 
 #[derive(Debug)]
@@ -94,6 +96,7 @@ impl ServerBuilder {
             watch: true,
             state_secret: None,
             audit: None,
+            spans: Spans::default(),
         }
     }
 
@@ -245,6 +248,14 @@ impl ServerBuilder {
         self
     }
 
+    /// Makes a span of every request, and below it one of every run, with the tracer provider of OpenTelemetry that is
+    /// global when this is called. By default none are made. The spans are described in `docs/observability.md`.
+    #[cfg(feature = "otel")]
+    pub fn spans(mut self) -> Self {
+        self.spans = Spans::global();
+        self
+    }
+
     /// Whether changes under the roots are followed. They are by default.
     pub fn watch(mut self, watch: bool) -> Self {
         self.watch = watch;
@@ -276,9 +287,8 @@ impl ServerBuilder {
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let auditor = self
-            .audit
-            .map(|audit| Auditor::new(audit, &settings.policy));
+        let audit = self.audit;
+        let auditor = audit.map(|audit| Auditor::new(audit, &settings.policy));
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
@@ -309,6 +319,7 @@ impl ServerBuilder {
             current: Mutex::new(current),
             gaps: Gaps::default(),
             metrics: Arc::new(Metrics::new()),
+            spans: self.spans,
             auditor: auditor.map(Arc::new),
             archive: Arc::default(),
             catalog,

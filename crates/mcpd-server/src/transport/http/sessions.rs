@@ -40,8 +40,14 @@ struct Kept {
 
 impl Sessions {
     /// Keeps a session and gives it an id that nobody can guess.
-    pub(super) fn insert(&self, session: Session, owner: Principal, metrics: &Metrics) -> String {
+    pub(super) fn insert(
+        &self,
+        mut session: Session,
+        owner: Principal,
+        metrics: &Metrics,
+    ) -> String {
         let id = id::random();
+        session.id = Some(id.clone());
         let conversation = Conversation::new(session, Arc::default());
         let used = Instant::now();
         let mut sessions = lock(&self.by_id);
