@@ -97,7 +97,9 @@ impl Reader {
             .replace("cargo run --release -- ", "mcpd ")
             .replace(PORT, &self.port);
         let expected = expected.map(|expected| expected.replace(PORT, &self.port));
-        if commands.starts_with("mcpd serve ") {
+        let command = commands.strip_prefix("env ").unwrap_or(&commands);
+        let mut words = command.split(' ').skip_while(|word| word.contains('='));
+        if words.next() == Some("mcpd") && words.next() == Some("serve") {
             return self.serve(&commands, expected.as_deref());
         }
         let output = output(self.shell(&format!("exec 2>&1\n{commands}")), b"");
@@ -176,7 +178,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/configuration.md", 3),
     ("docs/endpoints.md", 2),
     ("docs/event-stream.md", 1),
-    ("docs/observability.md", 2),
+    ("docs/observability.md", 4),
     ("docs/run-command.md", 2),
     ("docs/service.md", 7),
 ];

@@ -20,6 +20,7 @@ mod oauth;
 mod policies;
 mod reload;
 mod tasks;
+mod telemetry;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};

@@ -10,6 +10,8 @@ use crate::wait::PATIENCE;
 pub struct Client {
     address: String,
     token: Option<String>,
+    /// Lines of headers that it sends beside its own.
+    headers: String,
 }
 
 impl Client {
@@ -19,6 +21,7 @@ impl Client {
         Self {
             address: address.to_owned(),
             token: token.map(str::to_owned),
+            headers: String::new(),
         }
     }
 
@@ -26,6 +29,13 @@ impl Client {
     #[must_use]
     pub fn with_token(&self, token: Option<&str>) -> Self {
         Self::new(&self.address, token)
+    }
+
+    /// The same client with another header.
+    #[must_use]
+    pub fn with_header(mut self, name: &str, value: &str) -> Self {
+        self.headers += &format!("{name}: {value}\r\n");
+        self
     }
 
     /// Sends one message, and gives the status and the body of the answer.
@@ -73,13 +83,13 @@ impl Client {
     }
 
     fn request(&self, request: &str, body: &str) -> String {
-        let (address, length) = (&self.address, body.len());
+        let (address, headers, length) = (&self.address, &self.headers, body.len());
         let token = self.token.as_ref();
         let token = token
             .map(|token| format!("Authorization: Bearer {token}\r\n"))
             .unwrap_or_default();
         format!(
-            "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}\
+            "{request} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n{token}{headers}\
              Content-Type: application/json\r\nAccept: application/json, text/event-stream\r\n\
              Content-Length: {length}\r\n\r\n{body}"
         )

@@ -1,5 +1,5 @@
 //! A directory in which mcpd finds nothing of the machine it runs on: scripts, state, cache and home
-//! are all below it, and the environment is empty but for `PATH`.
+//! are all below it, and the environment is empty but for `PATH` and what a test puts there.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -28,6 +28,8 @@ const COUNTER: &str = "#!/bin/sh\n\
 pub struct Sandbox {
     directory: TempDir,
     path: PathBuf,
+    /// What the environment has beside `PATH` and the directories.
+    variables: Vec<(String, String)>,
 }
 
 impl Sandbox {
@@ -41,7 +43,11 @@ impl Sandbox {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().canonicalize().expect("it exists");
         fs::create_dir(path.join("scripts")).expect("it is writable");
-        Self { directory, path }
+        Self {
+            directory,
+            path,
+            variables: Vec::new(),
+        }
     }
 
     /// The directory itself.
@@ -58,6 +64,13 @@ impl Sandbox {
     #[must_use]
     pub fn with_script(self, path: &str, text: &str) -> Self {
         self.write_script(path, text);
+        self
+    }
+
+    /// The same with a variable in the environment of every command.
+    #[must_use]
+    pub fn with_variable(mut self, name: &str, value: &str) -> Self {
+        self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -123,6 +136,7 @@ impl Sandbox {
         ] {
             command.env(name, self.path.join(directory));
         }
+        command.envs(self.variables.iter().cloned());
         command
     }
 

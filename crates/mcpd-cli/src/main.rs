@@ -24,6 +24,7 @@ mod service;
 mod signals;
 mod sockets;
 mod suggest;
+mod telemetry;
 mod token;
 
 use std::process;

@@ -18,12 +18,25 @@ use crate::render;
 use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
+use crate::telemetry::Telemetry;
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(
     args: &Serve,
     logging: &Logging,
     reloading: Reloading<'_>,
+) -> anyhow::Result<ExitCode> {
+    let telemetry = Telemetry::start();
+    let code = run_observed(args, logging, reloading, &telemetry).await;
+    telemetry.end().await;
+    code
+}
+
+async fn run_observed(
+    args: &Serve,
+    logging: &Logging,
+    reloading: Reloading<'_>,
+    telemetry: &Telemetry,
 ) -> anyhow::Result<ExitCode> {
     let (server, config) = config::http(args, reloading.file).await?;
     let mut termination = Termination::listen().context("listen for signals")?;
@@ -34,7 +47,7 @@ pub(crate) async fn run(
         None => None,
     };
     let metrics_url = metrics.as_ref().map(Metrics::url);
-    let server = server.start()?;
+    let server = telemetry.observe(server).start()?;
     let auth = config.options.auth.clone();
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {

@@ -10,13 +10,15 @@ use crate::config;
 use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
+use crate::telemetry::Telemetry;
 
 /// Serves until the client hangs up or the system asks mcpd to end.
 pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let (server, principal) = config::stdio(&args.serving, file).await?;
-    let server = server.start()?;
+    let telemetry = Telemetry::start();
+    let server = telemetry.observe(server).start()?;
     let mut options = Options::default();
     options.principal = principal;
     options.max_message = args.serving.max_message;
@@ -31,6 +33,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         () = server.shutdown() => {}
         () = termination.requested() => {}
     }
+    telemetry.end().await;
     Ok(ExitCode::Success)
 }
 

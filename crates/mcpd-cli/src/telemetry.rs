@@ -1,0 +1,227 @@
+//! Where the spans of a server go: to a collector of OpenTelemetry, if the environment names one. Its variables are
+//! those of OpenTelemetry; whatever is wrong with them is told, and keeps mcpd from nothing.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use mcpd_server::ServerBuilder;
+use opentelemetry::{KeyValue, global};
+use opentelemetry_otlp::{SpanExporter, WithHttpConfig as _};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::resource::{EnvResourceDetector, TelemetryResourceDetector};
+use opentelemetry_sdk::trace::SdkTracerProvider;
+
+mod client;
+
+use client::Client;
+
+/// How long a collector may take; what the specification of the exporter has by default.
+const TIMEOUT: Duration = Duration::from_secs(10);
+/// How long mcpd waits at its end for the last spans to be taken.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// What exports spans, if anything does.
+#[derive(Debug)]
+pub(crate) struct Telemetry(Option<SdkTracerProvider>);
+
+impl Telemetry {
+    /// Exports from now on what the environment wants to be exported. Must be called on a tokio runtime.
+    pub(crate) fn start() -> Self {
+        let environment = Environment::of_process();
+        if !environment.wants_spans() {
+            return Self(None);
+        }
+        let provider = provider(&environment);
+        Self(
+            provider
+                .inspect_err(|error| tracing::warn!("no spans are exported: failed to {error:#}"))
+                .inspect(|provider| global::set_tracer_provider(provider.clone()))
+                .ok(),
+        )
+    }
+
+    /// The server with spans, if anybody gets them.
+    pub(crate) fn observe(&self, server: ServerBuilder) -> ServerBuilder {
+        match &self.0 {
+            Some(_) => server.spans(),
+            None => server,
+        }
+    }
+
+    /// Exports what has not been, unless that takes too long.
+    pub(crate) async fn end(self) {
+        let Some(provider) = self.0 else { return };
+        let farewell = move || provider.shutdown_with_timeout(FAREWELL);
+        // The runtime goes on meanwhile: it is what talks to the collector.
+        match tokio::task::spawn_blocking(farewell).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::debug!("the last spans are lost: {error}"),
+            Err(error) => tracing::debug!("the last spans are lost: {error}"),
+        }
+    }
+}
+
+fn provider(environment: &Environment) -> anyhow::Result<SdkTracerProvider> {
+    environment.check()?;
+    let client = Client::new(environment.timeout()).context("make an HTTP client")?;
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(client)
+        .build()
+        .context("make an exporter")?;
+    Ok(SdkTracerProvider::builder()
+        .with_batch_exporter(exporter)
+        .with_resource(resource(environment))
+        .build())
+}
+
+/// What the spans are said to come from.
+fn resource(environment: &Environment) -> Resource {
+    let resource = Resource::builder_empty()
+        .with_service_name("mcpd")
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .with_detectors(&[
+            Box::new(TelemetryResourceDetector),
+            Box::new(EnvResourceDetector::new()),
+        ]);
+    match environment.get(&["OTEL_SERVICE_NAME"]) {
+        Some(name) => resource.with_service_name(name.to_owned()),
+        None => resource,
+    }
+    .build()
+}
+
+/// The variables of an environment. Those of the sampler, the queue and the exporter are read by the libraries.
+struct Environment(BTreeMap<String, String>);
+
+impl Environment {
+    fn of_process() -> Self {
+        let variables = std::env::vars_os();
+        let texts = variables.filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        });
+        Self(
+            texts
+                .filter(|(name, _)| name.starts_with("OTEL_"))
+                .collect(),
+        )
+    }
+
+    /// The first of these that there is. "The SDK MUST interpret an empty value of an environment variable the same way
+    /// as when the variable is unset."
+    fn get(&self, names: &[&str]) -> Option<&str> {
+        let mut values = names.iter().filter_map(|name| self.0.get(*name));
+        values.find(|value| !value.is_empty()).map(String::as_str)
+    }
+
+    /// Unlike by the specification nothing is exported unless a variable says so: many a client starts mcpd on a machine
+    /// without a collector.
+    fn wants_spans(&self) -> bool {
+        let is_disabled = self.get(&["OTEL_SDK_DISABLED"]);
+        if is_disabled.is_some_and(|disabled| disabled.eq_ignore_ascii_case("true")) {
+            return false;
+        }
+        match self.get(&["OTEL_TRACES_EXPORTER"]) {
+            Some(exporter) => exporter != "none",
+            None => {
+                let names = [
+                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                    "OTEL_EXPORTER_OTLP_ENDPOINT",
+                ];
+                self.get(&names).is_some()
+            }
+        }
+    }
+
+    /// Finds what mcpd can't do.
+    fn check(&self) -> anyhow::Result<()> {
+        if let Some(exporter) = self.get(&["OTEL_TRACES_EXPORTER"])
+            && exporter != "otlp"
+        {
+            bail!("export to `{exporter}`, only to `otlp`");
+        }
+        let protocol = self.get(&[
+            "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
+            "OTEL_EXPORTER_OTLP_PROTOCOL",
+        ]);
+        match protocol {
+            Some(protocol) if protocol != "http/protobuf" => {
+                bail!(
+                    "speak `{protocol}`, only `http/protobuf`, which collectors take at port 4318"
+                )
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn timeout(&self) -> Duration {
+        let milliseconds = self.get(&[
+            "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
+            "OTEL_EXPORTER_OTLP_TIMEOUT",
+        ]);
+        let milliseconds = milliseconds.and_then(|milliseconds| milliseconds.parse().ok());
+        milliseconds.map_or(TIMEOUT, Duration::from_millis)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether spans are exported in this environment, or why not.
+    #[track_caller]
+    fn check(variables: &[(&str, &str)], expected: Result<bool, &str>) {
+        let variables = variables.iter();
+        let owned = variables.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let environment = Environment(owned.collect());
+        let found = match environment.wants_spans() {
+            true => environment.check().map(|()| true),
+            false => Ok(false),
+        };
+        let found = found.map_err(|error| error.to_string());
+        assert_eq!(
+            found,
+            expected.map_err(str::to_owned),
+            "{:?}",
+            environment.0
+        );
+    }
+
+    #[test]
+    fn spans_are_exported_where_they_are_wanted() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4318");
+        check(&[], Ok(false));
+        check(&[endpoint], Ok(true));
+        check(
+            &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", endpoint.1)],
+            Ok(true),
+        );
+        check(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "")], Ok(false));
+        check(&[("OTEL_TRACES_EXPORTER", "otlp")], Ok(true));
+        check(&[("OTEL_TRACES_EXPORTER", "none"), endpoint], Ok(false));
+        check(&[("OTEL_SDK_DISABLED", "True"), endpoint], Ok(false));
+        check(&[("OTEL_SDK_DISABLED", "false"), endpoint], Ok(true));
+    }
+
+    #[test]
+    fn what_mcpd_can_not_do_is_told() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317");
+        check(
+            &[("OTEL_TRACES_EXPORTER", "zipkin")],
+            Err("export to `zipkin`, only to `otlp`"),
+        );
+        check(
+            &[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
+            Err("speak `grpc`, only `http/protobuf`, which collectors take at port 4318"),
+        );
+        check(
+            &[
+                endpoint,
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc"),
+                ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf"),
+            ],
+            Ok(true),
+        );
+    }
+}

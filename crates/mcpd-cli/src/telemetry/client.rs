@@ -1,0 +1,84 @@
+//! What sends spans to a collector, over the HTTP client that mcpd has anyway. It says once when that begins to fail, and
+//! once when it works again.
+
+use std::error::Error;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use opentelemetry_http::{Bytes, HttpClient, HttpError, Request, Response};
+use reqwest::redirect::Policy;
+use tokio::runtime::Handle;
+
+/// The way to a collector.
+#[derive(Debug)]
+pub(super) struct Client {
+    client: reqwest::Client,
+    /// The exporter has a thread of its own, and the client wants a runtime.
+    runtime: Handle,
+    is_failing: AtomicBool,
+}
+
+impl Client {
+    /// One that gives up after `timeout`. Must be called on a tokio runtime.
+    pub(super) fn new(timeout: Duration) -> reqwest::Result<Self> {
+        // Another part of mcpd may have chosen it already.
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let client = reqwest::Client::builder()
+            .timeout(timeout)
+            // The headers may be credentials, and are for nobody else.
+            .redirect(Policy::none())
+            .build()?;
+        Ok(Self {
+            client,
+            runtime: Handle::current(),
+            is_failing: AtomicBool::new(false),
+        })
+    }
+
+    fn tell(&self, fault: Option<&str>) {
+        let was_failing = self.is_failing.swap(fault.is_some(), Ordering::Relaxed);
+        match fault {
+            Some(fault) if !was_failing => {
+                tracing::warn!(
+                    "the collector of spans {fault}; until it takes them, spans are lost"
+                );
+            }
+            None if was_failing => tracing::info!("the collector takes spans again"),
+            _ => {}
+        }
+    }
+}
+
+#[async_trait]
+impl HttpClient for Client {
+    async fn send_bytes(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
+        let client = self.client.clone();
+        let request = request.try_into()?;
+        let answered = self
+            .runtime
+            .spawn(async move { client.execute(request).await });
+        let answer = answered.await?.inspect_err(|error| {
+            self.tell(Some(&format!("can't be reached: {}", cause(error))));
+        })?;
+        let status = answer.status();
+        let fault = format!("answers with {}", status.as_u16());
+        self.tell(Some(fault.as_str()).filter(|_| !status.is_success()));
+        // What else it says is of no use to anybody.
+        let mut response = Response::new(Bytes::new());
+        *response.status_mut() = status;
+        *response.headers_mut() = answer.headers().clone();
+        Ok(response)
+    }
+}
+
+/// What an error comes down to. What is above that repeats the address, which may have a password in it.
+fn cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

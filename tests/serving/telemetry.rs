@@ -1,0 +1,322 @@
+//! Spans of OpenTelemetry and the traces they are part of: what a collector gets, what it must not get, and that one that
+//! is gone is in nobody's way.
+
+use std::fs;
+use std::net::TcpListener;
+use std::time::{Duration, Instant};
+
+use mcpd_tests::{Daemon, Pipes, Sandbox, eventually};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::{Server as _, call, text};
+
+mod collector;
+
+use collector::{Collector, Span};
+
+const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+const CALLER: &str = "b7ad6b7169203331";
+/// What must be in no span.
+const SECRET: &str = "hunter2";
+/// Prints the trace it is told of, fails if it is told to, and says something that is nobody else's business.
+const SCRIPT: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+    echo '{}'
+    echo '{"with": {"description": "Anything.", "required": true, "value_type": "string"}}' >&2
+    exit
+fi
+echo "hunter2" >&2
+echo "$TRACEPARENT $TRACESTATE $BAGGAGE"
+[ "$MCPD_OPT_with" != failure-hunter2 ] || exit 4
+[ "$MCPD_OPT_with" != patience ] || { touch "${0%/*}/../../started"; sleep 1000; }
+"#;
+
+fn sandbox() -> Sandbox {
+    Sandbox::new().with_script("math/add", SCRIPT)
+}
+
+/// The same with spans, which are exported at once.
+fn observed(collector: &Collector) -> Sandbox {
+    sandbox()
+        .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)
+        .with_variable("OTEL_BSP_SCHEDULE_DELAY", "50")
+}
+
+/// `traceparent` of the caller, sampled or not.
+fn parent(flags: &str) -> String {
+    format!("00-{TRACE}-{CALLER}-{flags}")
+}
+
+/// A call that is part of the caller's trace by what the message says.
+fn traced_call(with: &str, flags: &str) -> Value {
+    let mut message = call("math_add", json!({"with": with}));
+    message["params"]["_meta"] =
+        json!({"traceparent": parent(flags), "tracestate": "a=b", "baggage": "user=ann"});
+    message
+}
+
+/// Asserts that these are the attributes of a span, and that it says whether it has failed. Times are any.
+#[track_caller]
+fn check(span: &Span, attributes: &[(&str, &str)]) {
+    let has_failed = attributes.iter().any(|(name, _)| *name == "error.type");
+    assert_eq!(span.has_failed, has_failed, "{span:?}");
+    let mut found = span.attributes.clone();
+    found.retain(|name, value| {
+        let is_time = name.ends_with("_seconds");
+        assert!(!is_time || value.parse::<f64>().unwrap() >= 0.0, "{span:?}");
+        !is_time
+    });
+    let found: Vec<_> = found
+        .iter()
+        .map(|(name, value)| (&**name, &**value))
+        .collect();
+    assert_eq!(found, attributes, "{}", span.name);
+}
+
+#[test]
+fn a_call_over_http_is_part_of_its_callers_trace() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector)
+        .with_variable("OTEL_EXPORTER_OTLP_HEADERS", "x-team=tools")
+        .with_variable(
+            "OTEL_RESOURCE_ATTRIBUTES",
+            "deployment.environment.name=test",
+        );
+    let daemon = Daemon::start(&sandbox, &[]);
+    let client = daemon.client().with_header("traceparent", &parent("01"));
+    let client = client
+        .with_header("tracestate", "a=b")
+        .with_header("baggage", "user=ann");
+    let message = call("math/add", json!({"with": SECRET})).to_string();
+    let (_, answer) = client.post(&message).unwrap();
+    let answer: Value = serde_json::from_str(&answer).unwrap();
+    let request = collector.span("tools/call math/add");
+    let run = collector.span("run math/add");
+    assert_eq!((&*request.trace, &*request.parent), (TRACE, CALLER));
+    assert_eq!((&*run.trace, &run.parent), (TRACE, &request.id));
+    assert!(request.is_of_server && !run.is_of_server);
+    let told = format!("00-{TRACE}-{}-01 a=b user=ann", run.id);
+    assert_eq!(text(&answer["result"]), told);
+    check(
+        &request,
+        &[
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "math/add"),
+            ("jsonrpc.request.id", "1"),
+            ("mcp.method.name", "tools/call"),
+            ("mcp.protocol.version", "2025-03-26"),
+            ("network.protocol.name", "http"),
+            ("network.transport", "tcp"),
+        ],
+    );
+    check(&run, &[("process.exit.code", "0")]);
+    assert_eq!(run.resource["service.name"], "mcpd");
+    assert_eq!(run.resource["deployment.environment.name"], "test");
+    let everything = collector.text();
+    assert!(everything.starts_with("POST /v1/traces ") && everything.contains("x-team: tools"));
+    assert!(!everything.contains(SECRET), "{everything}");
+}
+
+#[test]
+fn a_request_of_a_session_names_it() {
+    let collector = Collector::start();
+    let daemon = Daemon::start(&observed(&collector), &[]);
+    let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
+    let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params});
+    let opened = daemon
+        .client()
+        .exchange("POST /mcp", &initialize.to_string());
+    let (head, _) = opened.unwrap();
+    let session = head.split("mcp-session-id: ").nth(1).unwrap();
+    let session = session.split("\r\n").next().unwrap();
+    let client = daemon.client().with_header("mcp-session-id", session);
+    let list = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"});
+    assert_eq!(client.post(&list.to_string()).unwrap().0, 200);
+    check(
+        &collector.span("tools/list"),
+        &[
+            ("jsonrpc.request.id", "7"),
+            ("mcp.method.name", "tools/list"),
+            ("mcp.protocol.version", "2025-11-25"),
+            ("mcp.session.id", session),
+            ("network.protocol.name", "http"),
+            ("network.transport", "tcp"),
+        ],
+    );
+}
+
+#[test]
+fn what_fails_says_how_and_not_with_what() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector).with_variable("OTEL_SERVICE_NAME", "calculator");
+    let mut pipes = Pipes::start(&sandbox, &[]);
+    let answer = pipes.exchange(&traced_call("failure-hunter2", "01"));
+    assert_eq!(answer["result"]["isError"], true, "{answer}");
+    let run = collector.span("run math/add");
+    check(
+        &run,
+        &[("error.type", "not-found"), ("process.exit.code", "4")],
+    );
+    assert_eq!(run.resource["service.name"], "calculator");
+    let request = collector.span("tools/call math/add");
+    assert_eq!((&*request.trace, &*request.parent), (TRACE, CALLER));
+    assert_eq!(request.attributes["error.type"], "tool_error");
+    assert_eq!(request.attributes["network.transport"], "pipe");
+    // Neither what is no tool nor what is no method is in a name.
+    let invalid = json!({"jsonrpc": "2.0", "id": 1, "method": SECRET});
+    for message in [&call(SECRET, json!({})), &invalid] {
+        assert!(pipes.exchange(message)["error"].is_object());
+    }
+    let unknown = collector.span("tools/call");
+    assert_eq!((unknown.parent.as_str(), unknown.trace.len()), ("", 32));
+    check(
+        &unknown,
+        &[
+            ("error.type", "-32602"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("jsonrpc.request.id", "1"),
+            ("mcp.method.name", "tools/call"),
+            ("mcp.protocol.version", "2025-11-25"),
+            ("network.transport", "pipe"),
+            ("rpc.response.status_code", "-32602"),
+        ],
+    );
+    assert_eq!(collector.span("_OTHER").attributes["error.type"], "-32601");
+    assert!(!collector.text().contains(SECRET), "{}", collector.text());
+}
+
+#[test]
+fn what_is_cancelled_by_the_end_of_mcpd_is_exported_all_the_same() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector).with_variable("OTEL_BSP_SCHEDULE_DELAY", "1000000");
+    let mut pipes = Pipes::start(&sandbox, &[]);
+    pipes.send(traced_call("patience", "01").to_string().as_bytes());
+    eventually("the start of the script", || {
+        sandbox.path().join("started").exists().then_some(())
+    });
+    assert_eq!(collector.spans().len(), 0);
+    pipes.close_input();
+    assert_eq!(pipes.wait(), 0);
+    let mut spans = collector.spans();
+    spans.sort_by(|a, b| a.name.cmp(&b.name));
+    let kinds = spans
+        .iter()
+        .map(|span| (&*span.name, &*span.attributes["error.type"]));
+    assert_eq!(
+        kinds.collect::<Vec<_>>(),
+        [
+            ("run math/add", "cancelled"),
+            ("tools/call math/add", "cancelled")
+        ]
+    );
+}
+
+#[test]
+fn what_nobody_samples_is_not_exported_but_stays_one_trace() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector);
+    let mut pipes = Pipes::start(&sandbox, &[]);
+    let answer = pipes.exchange(&traced_call("", "00"));
+    let told = text(&answer["result"]);
+    assert!(told.starts_with(&format!("00-{TRACE}-")), "{told}");
+    assert!(
+        told.ends_with("-00 a=b user=ann") && !told.contains(CALLER),
+        "{told}"
+    );
+    pipes.close_input();
+    assert_eq!(pipes.wait(), 0);
+    assert_eq!(collector.spans().len(), 0);
+}
+
+#[test]
+fn an_endpoint_is_told_of_the_trace() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector);
+    let config = r#"[[endpoint]]
+command = ["sh", "-c", '''read -r request
+case $request in
+*list_tools*) echo '{"type": "result", "tools": [{"name": "one"}]}' ;;
+*) printf '{"type": "result", "result": {"stdout": "%s", "exit_code": 0}}' "$TRACEPARENT" ;;
+esac''']
+prefix = "far"
+"#;
+    fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
+    let mut pipes = Pipes::start(&sandbox, &["--config", "mcpd.toml"]);
+    let told = pipes.call("far/one", json!({}));
+    let run = collector.span("run far/one");
+    assert_eq!(text(&told), format!("00-{}-{}-01", run.trace, run.id));
+    assert_eq!(run.parent, collector.span("tools/call far/one").id);
+}
+
+/// Whether the exporter has a thread in this process.
+fn has_exporter(process: u32) -> bool {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
+    let mut names =
+        threads.filter_map(|thread| fs::read_to_string(thread.ok()?.path().join("comm")).ok());
+    names.any(|name| name.starts_with("OpenTelemetry"))
+}
+
+#[test]
+fn where_nobody_wants_spans_a_trace_goes_through_as_it_came() {
+    let collector = Collector::start();
+    let everywhere = observed(&collector);
+    assert!(has_exporter(Daemon::start(&everywhere, &[]).id()));
+    let disabled = observed(&collector).with_variable("OTEL_SDK_DISABLED", "true");
+    for sandbox in [sandbox(), disabled] {
+        let daemon = Daemon::start(&sandbox, &[]);
+        let client = daemon.client().with_header("traceparent", &parent("01"));
+        let message = call("math/add", json!({"with": ""})).to_string();
+        let (_, answer) = client.post(&message).unwrap();
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(text(&answer["result"]).trim(), parent("01"));
+        assert!(!has_exporter(daemon.id()));
+    }
+    assert_eq!(collector.spans().len(), 0);
+}
+
+#[test]
+fn a_collector_that_is_gone_is_in_nobodys_way() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap();
+    let addresses = [&silent, &closed].map(|listener| listener.local_addr().unwrap());
+    drop(closed);
+    for address in addresses {
+        let sandbox = sandbox()
+            .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{address}"))
+            .with_variable("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
+            .with_variable("OTEL_BSP_SCHEDULE_DELAY", "10")
+            .with_variable("OTEL_BSP_MAX_QUEUE_SIZE", "4");
+        let mut daemon = Daemon::start(&sandbox, &[]);
+        // More than the queue takes, and long enough for several exports to fail.
+        let mut calls = 0;
+        let told = loop {
+            daemon.call("math_add", json!({"with": ""}));
+            calls += 1;
+            if calls == 40 {
+                break daemon.hear("the collector of spans can't be reached");
+            }
+        };
+        assert!(told.contains("spans are lost"), "{told}");
+        daemon.signal(Signal::TERM);
+        let since = Instant::now();
+        let (code, log) = daemon.wait();
+        assert_eq!(code, 0, "{log}");
+        assert!(since.elapsed() < Duration::from_secs(20), "{log}");
+        assert!(!log.contains("collector"), "told more than once: {log}");
+    }
+}
+
+#[test]
+fn what_can_not_be_exported_is_told_and_mcpd_serves() {
+    let sandbox = sandbox()
+        .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:4317")
+        .with_variable("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc");
+    let mut daemon = Daemon::start(&sandbox, &[]);
+    let told = daemon.announcement();
+    assert!(
+        told.contains("no spans are exported: failed to speak `grpc`, only `http/protobuf`"),
+        "{told}"
+    );
+    daemon.call("math_add", json!({"with": ""}));
+}
