@@ -266,3 +266,42 @@ impl fmt::Debug for Recorded {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
+    const SPAN: &str = "b7ad6b7169203331";
+
+    /// What becomes of a trace on its way through.
+    #[track_caller]
+    fn check(parent: &str, state: &str, expected: Option<(&str, Option<&str>)>) {
+        let given = TraceContext::new(Some(parent), Some(state), Some("a=b"));
+        let found = remote(&given).map(|span| continued(&span, given));
+        let expected =
+            expected.map(|(parent, state)| TraceContext::new(Some(parent), state, Some("a=b")));
+        assert_eq!(found, expected, "{parent} {state}");
+    }
+
+    #[test]
+    fn a_trace_goes_on_as_what_it_is() {
+        let parent = |flags| format!("00-{TRACE}-{SPAN}-{flags}");
+        for flags in ["00", "01"] {
+            let parent = parent(flags);
+            check(&parent, "x=1,y=2", Some((&parent, Some("x=1,y=2"))));
+        }
+        // It is the state that makes no sense, not the trace.
+        check(&parent("01"), "nonsense", Some((&parent("01"), None)));
+        // Only what this version has a meaning for is passed on.
+        let later = format!("01-{TRACE}-{SPAN}-ff");
+        check(&later, "x=1", Some((&parent("01"), Some("x=1"))));
+    }
+
+    #[test]
+    fn what_is_all_zeros_is_no_trace() {
+        let (trace, span) = ("0".repeat(32), "0".repeat(16));
+        check(&format!("00-{trace}-{SPAN}-01"), "x=1", None);
+        check(&format!("00-{TRACE}-{span}-01"), "x=1", None);
+    }
+}
