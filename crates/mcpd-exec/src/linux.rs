@@ -47,6 +47,7 @@ use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::cgroup::delegated as control_group;
 pub(crate) use self::lane::{Entered, Lane};
+pub(crate) use self::raw::release_memory;
 pub(crate) use self::watchdog::run as run_watchdog;
 
 /// The mechanism, where it is missing.

@@ -25,14 +25,16 @@ pub(crate) use windows::{
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
-    Child, Entered, ExitWatch, Lane, System, control_group, run_watchdog,
+    Child, Entered, ExitWatch, Lane, System, control_group, release_memory, run_watchdog,
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;
 #[cfg(any(target_os = "macos", all(unix, test)))]
 mod seatbelt;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
-pub(crate) use portable::{Child, Entered, ExitWatch, Lane, System, control_group, run_watchdog};
+pub(crate) use portable::{
+    Child, Entered, ExitWatch, Lane, System, control_group, release_memory, run_watchdog,
+};
 
 /// A process just made, and our ends of its pipes.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Making a process with vfork semantics, and the two system calls no safe library offers. All the unsafe code there is.
+//! Making a process with vfork semantics, and the few calls no safe library offers. All the unsafe code there is.
 //!
 //! The child runs on a stack of its own in the memory of this process, while the calling thread sleeps until the child
 //! has reached its program or has ended. So it may do nothing but system calls: it must not allocate, lock or panic. All
@@ -33,6 +33,15 @@ use crate::sandbox::RunAs;
 const STACK: usize = 64 * 1024;
 /// The last standard signal. What comes after it nobody ignores, and each costs every run a system call.
 const SIGNALS: c_int = 31;
+
+/// Has the allocator give back to the system what is free.
+pub(crate) fn release_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: It touches nothing but free memory, and that under the locks of the allocator.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
 
 /// A program with its arguments and environment, as the kernel takes them.
 #[derive(Debug)]

@@ -188,6 +188,9 @@ pub(crate) fn run_watchdog() -> bool {
     false
 }
 
+/// Nothing, as there is no call for it.
+pub(crate) fn release_memory() {}
+
 /// There is none.
 pub(crate) fn control_group() -> Option<PathBuf> {
     None

@@ -42,6 +42,7 @@ mod reply;
 mod router;
 mod sessions;
 mod sse;
+mod tide;
 #[cfg(feature = "tls")]
 mod tls;
 
@@ -58,6 +59,7 @@ pub use metrics::serve_metrics;
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
+use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
 
@@ -142,11 +144,17 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     let router = Arc::new(router);
     let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
     let mut connections = tokio::task::JoinSet::new();
+    let mut tide = Tide::default();
     loop {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
             () = router.server.stopping().cancelled() => break,
-            Some(_) = connections.join_next(), if !connections.is_empty() => continue,
+            Some(_) = connections.join_next(), if !connections.is_empty() => {
+                if tide.is_out(connections.len()) {
+                    drop(tokio::task::spawn_blocking(mcpd_exec::release_memory));
+                }
+                continue;
+            }
             accepted = async { (place.await, listener.accept().await) } => accepted,
         };
         match accepted {
@@ -207,10 +215,11 @@ async fn requests(
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, peer, open) = (Arc::clone(&router), peer.clone(), seen.begin(IDLE));
-        async move {
+        // Room for it on its own is there as long as the request only, and not as long as the connection.
+        Box::pin(async move {
             let response = router.route(request, &peer).await;
             Ok::<_, Infallible>(response.map(|body| Answering::new(body, open)))
-        }
+        })
     });
     let builder = protocols();
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
