@@ -8,6 +8,8 @@ use serde_json::{Value, json};
 
 use crate::call;
 
+const AUDIT_LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
+
 fn sandbox(configuration: &str) -> Sandbox {
     let sandbox = Sandbox::new().with_script(
         "hello",
@@ -140,6 +142,11 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_try_again() {
     }
     let (status, body) = client.post(&call("slow", json!({})).to_string()).unwrap();
     assert_eq!(status, 200, "{body}");
+    let recorded = || fs::read_to_string(sandbox.path().join(AUDIT_LOG)).unwrap();
+    eventually("the records of all that ran", || {
+        (recorded().matches(r#""outcome":"success""#).count() == 258).then_some(())
+    });
+    assert!(!recorded().contains("busy"));
 }
 
 #[test]

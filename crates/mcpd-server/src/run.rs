@@ -79,7 +79,7 @@ impl RunError {
     /// The same in a word.
     pub(crate) fn name(&self) -> &'static str {
         match self {
-            Self::Busy(_) | Self::Start(StartError::Busy { .. }) => "busy",
+            Self::Busy(_) | Self::Start(StartError::Busy { .. }) => Busy::NAME,
             Self::Start(StartError::ShuttingDown) => "shutting-down",
             Self::Redaction(_) => "not-redacted",
             _ => "not-started",

@@ -28,7 +28,7 @@ use crate::policy::Terms;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
-use crate::turns::Lane;
+use crate::turns::{Busy, Lane};
 
 pub(crate) mod definition;
 
@@ -300,7 +300,7 @@ impl Tool {
                 Ok(_turn) => run.await,
                 Err(busy) => {
                     metrics.refused(Refused::Busy);
-                    trail.ended_as("busy");
+                    trail.ended_as(Busy::NAME);
                     Err(call::busy_with(&format!("The tool `{path}`"), busy))
                 }
             }

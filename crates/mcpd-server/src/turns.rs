@@ -62,6 +62,11 @@ pub(crate) enum Busy {
     All { waiting: usize, wait: Duration },
 }
 
+impl Busy {
+    /// How a call ends that is refused so, in a word.
+    pub(crate) const NAME: &'static str = "busy";
+}
+
 #[derive(Debug)]
 struct State {
     /// In which everybody is.

@@ -32,6 +32,7 @@ use crate::principal::Principal;
 use crate::run::RunError;
 use crate::spans::RequestSpan;
 use crate::sync::lock;
+use crate::turns::Busy;
 use crate::wire::Transport;
 
 /// An audit log, and the secrets that must not get into it.
@@ -260,9 +261,13 @@ impl Request {
         }
     }
 
-    /// Of resources only those are recorded that are more than files.
+    /// Of resources only those are recorded that are more than files. What was refused because too much was waiting is
+    /// not, as calls that come too soon are not, unless there is a record already that says it has begun.
     fn is_wanted(&self) -> bool {
-        self.method != ReadResourceRequest::NAME || lock(&self.notes).tool.is_some()
+        let notes = lock(&self.notes);
+        let was_refused = notes.outcome == Some(Busy::NAME) && notes.run.is_none();
+        (self.method != ReadResourceRequest::NAME || notes.tool.is_some())
+            && (!was_refused || self.auditor.audit.options().mode == Mode::Require)
     }
 
     fn is_required(&self) -> bool {
