@@ -27,8 +27,8 @@ pub(crate) struct Client {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// Whether it says when to try again.
-    says_when: bool,
+    /// When to try again.
+    wait: Option<Duration>,
     is_stream: bool,
     /// How long the body is, if it doesn't come in chunks.
     body: Option<usize>,
@@ -40,8 +40,8 @@ pub(crate) struct Head {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// Whether it says when to try again.
-    pub(crate) says_when: bool,
+    /// When to try again, if it says so.
+    pub(crate) wait: Option<Duration>,
     pub(crate) message: Value,
     pub(crate) took: Duration,
 }
@@ -100,7 +100,7 @@ impl Client {
         let body = self.body(head).await?;
         Ok(Answer {
             status: head.status,
-            says_when: head.says_when,
+            wait: head.wait,
             message: serde_json::from_slice(&body).unwrap_or_default(),
             took: start.elapsed(),
         })
@@ -211,7 +211,7 @@ impl Head {
         };
         let mut head = Self {
             status: response.code.context("no status")?,
-            says_when: false,
+            wait: None,
             is_stream: false,
             body: Some(0),
             length,
@@ -224,7 +224,8 @@ impl Head {
             } else if header.name.eq_ignore_ascii_case("content-type") {
                 head.is_stream = header.value.starts_with(b"text/event-stream");
             } else if header.name.eq_ignore_ascii_case("retry-after") {
-                head.says_when = true;
+                let seconds = std::str::from_utf8(header.value)?.parse()?;
+                head.wait = Some(Duration::from_secs(seconds));
             }
         }
         Ok(Some(head))
