@@ -35,6 +35,9 @@ pub(crate) struct Options {
     /// One short round with fewer tools and connections. It shows that all works, and measures nothing.
     #[arg(long, conflicts_with = "write")]
     quick: bool,
+    /// Build with another profile; `bench` builds faster, for tuning, and is not what is shipped.
+    #[arg(long, default_value = "release", conflicts_with = "write")]
+    profile: String,
     /// Write what was measured into docs/performance.md and docs/performance.svg.
     #[arg(long)]
     write: bool,

@@ -217,11 +217,9 @@ pub(crate) fn executor(
     Executor::new(config).context("start the executor")
 }
 
-/// What asks scripts for their descriptions, as many at a time as there are threads to start them. The other executor's
-/// watchdog is its, too.
+/// What asks scripts for their descriptions. The other executor's watchdog is its, too.
 fn probes() -> anyhow::Result<Executor> {
     let mut config = Config::default();
-    config.concurrency = config.spawners;
     config.reaper = true;
     Executor::new(config).context("start the executor")
 }

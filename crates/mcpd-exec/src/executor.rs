@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use futures_util::future::{FusedFuture as _, FutureExt as _};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time;
 
@@ -26,6 +27,9 @@ use crate::spawner::{Spawners, Started};
 /// A file just written is often still open for writing in a child that another thread is about to start.
 const BUSY_PAUSES: [u64; 8] = [1, 2, 4, 8, 16, 32, 64, 64];
 
+/// How long a start is waited for that nobody wants any more. Only a file system that hangs takes so long.
+const START: Duration = Duration::from_millis(250);
+
 /// More processes than any system has.
 const MOST_AT_A_TIME: usize = 1 << 22;
 
@@ -33,12 +37,10 @@ const MOST_AT_A_TIME: usize = 1 << 22;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Processes running at a time. Four per core, at least 4.
+    /// Processes running at a time. Four per core.
     pub concurrency: usize,
     /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
     pub queue: usize,
-    /// Threads that start processes. One per core; as many again for each kind of confinement that is used.
-    pub spawners: usize,
     /// This process becomes the reaper of orphans among its descendants, for as long as it lives. False.
     ///
     /// Needed to prove that nothing of a confined run is left, and to know what an unconfined one has left behind
@@ -63,17 +65,20 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
         Self {
-            concurrency: 4.max(4 * cores),
+            concurrency: a_few_per_core(),
             queue: 256,
-            spawners: cores,
             reaper: false,
             watchdog: false,
             cgroup: None,
             temporary: None,
         }
     }
+}
+
+/// So many processes keep the cores busy while some of them wait.
+fn a_few_per_core() -> usize {
+    4 * std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl Config {
@@ -121,7 +126,7 @@ impl Executor {
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {
-            spawners: Spawners::new(config.spawners, os::System::new(&config)?)?,
+            spawners: Spawners::new(concurrency.min(a_few_per_core()), os::System::new(&config)?)?,
             turns: Arc::new(Semaphore::new(concurrency)),
             concurrency: concurrency as u32,
             queued: AtomicUsize::new(0),
@@ -140,7 +145,8 @@ impl Executor {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills the process and its whole group at once; the process is reaped in the background.
+    /// Dropping the future kills the process and its whole group, within 10 ms of its start or else at once; the process is
+    /// reaped in the background.
     /// If it was still waiting for its turn, nothing is started.
     /// To end a process gently and keep its output, use [`run_until`](Self::run_until).
     pub async fn run(&self, command: Command) -> Result<Outcome, StartError> {
@@ -149,6 +155,7 @@ impl Executor {
 
     /// As [`run`](Self::run), and calls `on_line` with every line of output as it arrives.
     ///
+    /// Lines of its first 10 ms may come together at their end.
     /// The process waits while `on_line` does, and so does the runtime's thread: hand the line on with something like `try_send`.
     ///
     /// # Errors
@@ -232,7 +239,7 @@ impl Executor {
         cancel: impl Future<Output = ()> + Send,
     ) -> Result<Outcome, StartError> {
         let arrived = Instant::now();
-        let mut cancel = pin!(cancel);
+        let mut cancel = pin!(cancel.fuse());
         let mut stop = self.0.stop.subscribe();
         let command = Arc::new(command);
         let turn: Turn = tokio::select! {
@@ -241,12 +248,21 @@ impl Executor {
             () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
             turn = self.turn() => Arc::new(turn?),
         };
-        // What is being started when this is left is killed by whoever starts it.
+        // What is being started when this is left is killed by whoever starts it; what has started is ended gently.
+        let is_unwanted = async {
+            tokio::select! {
+                _ = stop.wait_for(|stop| *stop >= Stop::Ask) => {}
+                () = &mut cancel => {}
+            }
+            time::sleep(START).await;
+        };
         let started = tokio::select! {
             biased;
-            _ = stop.wait_for(|stop| *stop >= Stop::Ask) => return Err(StartError::ShuttingDown),
-            () = &mut cancel => return Ok(run::cancelled_before_start(arrived.elapsed())),
             started = self.start(&command, &turn) => started?,
+            () = is_unwanted => return match cancel.is_terminated() {
+                true => Ok(run::cancelled_before_start(arrived.elapsed())),
+                false => Err(StartError::ShuttingDown),
+            },
         };
         let queued = (started.at - arrived).saturating_sub(started.spawn);
         let (limits, temporary) = (&command.limits, &self.0.temporary);

@@ -93,6 +93,10 @@ impl Keeping {
         self.size == 0
     }
 
+    pub(crate) fn is_writing(&self) -> bool {
+        matches!(self.state, State::Writing(_))
+    }
+
     /// Begins to write these pieces, as far as there is room. What was begun before must be [`written`](Self::written).
     pub(crate) fn write(&mut self, pieces: &[&[u8]]) {
         let room = self.limit - self.size;

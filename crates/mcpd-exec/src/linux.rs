@@ -1,5 +1,6 @@
 //! Linux: processes made with vfork semantics and confined on the way to their program.
 
+mod attend;
 mod cgroup;
 mod confine;
 mod fault;

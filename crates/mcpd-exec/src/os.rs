@@ -45,6 +45,24 @@ pub(crate) struct Birth {
     pub(crate) stderr: Pipe,
 }
 
+/// What a process writes to one of its streams.
+#[derive(Debug)]
+pub(crate) struct Output {
+    /// `None` once everybody has closed the other end.
+    pub(crate) pipe: Option<Pipe>,
+    /// What was read already.
+    pub(crate) read: Vec<u8>,
+}
+
+impl Output {
+    pub(crate) fn new(pipe: Pipe) -> Self {
+        Self {
+            pipe: Some(pipe),
+            read: Vec::new(),
+        }
+    }
+}
+
 /// The number of the signal that nothing survives.
 pub(crate) const KILL: i32 = 9;
 

@@ -10,7 +10,7 @@ use crate::capture::{Capture, Captured};
 use crate::kept::Keeping;
 use crate::limits::Limits;
 use crate::line::{Lines, OnLine, Stream};
-use crate::os::{self, Reader, Writer};
+use crate::os::{self, Output, Reader, Writer};
 use crate::outcome::StdinReport;
 use crate::spawner::Input;
 
@@ -84,24 +84,28 @@ impl Drain {
 
     pub(crate) fn new(
         stream: Stream,
-        pipe: Reader,
+        output: Output,
         limits: &Limits,
         temporary: &Arc<Path>,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let keeping = (limits.keep > 0).then(|| Keeping::new(temporary, limits.keep));
-        Self {
-            pipe: Some(pipe),
-            buffer: Vec::with_capacity(Self::FIRST_BUFFER),
+        let mut buffer = output.read;
+        if output.pipe.is_some() {
+            buffer.reserve(Self::FIRST_BUFFER);
+        }
+        Ok(Self {
+            pipe: output.pipe.map(os::reader).transpose()?,
+            buffer,
             flooded: false,
             capture: Capture::new(limits),
             keeping,
             lines: Lines::new(stream, limits.line),
-        }
+        })
     }
 
-    /// Somebody may still write.
+    /// Somebody may still write, or what was read is still being kept.
     pub(crate) fn is_open(&self) -> bool {
-        self.pipe.is_some()
+        self.pipe.is_some() || self.keeping.as_ref().is_some_and(Keeping::is_writing)
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -110,10 +114,10 @@ impl Drain {
 
     /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
-        let Some(pipe) = &mut self.pipe else { return };
         if let Some(keeping) = &mut self.keeping {
             keeping.written().await;
         }
+        let Some(pipe) = &mut self.pipe else { return };
         if mem::take(&mut self.flooded) {
             // The others on this thread come first, or a flood would keep it for megabytes on end.
             tokio::task::yield_now().await;
@@ -123,8 +127,11 @@ impl Drain {
         }
     }
 
-    /// Keeps and hands on what was read.
+    /// Keeps and hands on what was read, if anything was.
     pub(crate) fn take(&mut self, on_line: Option<&mut OnLine<'_>>) {
+        if self.buffer.is_empty() {
+            return;
+        }
         self.keep();
         self.capture.push(&self.buffer);
         if let Some(on_line) = on_line {

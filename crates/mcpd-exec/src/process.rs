@@ -10,7 +10,7 @@ use std::{io, thread};
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::enforced::Enforced;
-use crate::os::{self, Child, System};
+use crate::os::{self, Child, Output, System};
 use crate::outcome::Usage;
 
 /// A turn to run something. It is given back when the last clone is gone: the run's and the process's.
@@ -113,6 +113,18 @@ impl Process {
         self.live
             .as_mut()
             .is_some_and(|live| live.child.has_exited())
+    }
+
+    /// Waits a while for its end, and reads all its output if it comes.
+    pub(crate) fn attend(
+        &mut self,
+        outputs: [&mut Output; 2],
+        most: Duration,
+        is_wanted: impl Fn() -> bool,
+    ) {
+        if let Some(live) = &mut self.live {
+            live.child.attend(outputs, most, is_wanted);
+        }
     }
 
     /// Becomes ready when the leader has ended. `None` if that is somebody else's matter by now.

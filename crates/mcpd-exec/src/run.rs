@@ -1,10 +1,10 @@
 //! One process from its start to its outcome: feeding it, draining it, and ending it when it must end.
 //!
 //! ```text
-//! Fresh ──► Running ──exit──► Leaving ──pipes closed, or drain limit──► over
-//!   └──────────┴──────────────────┤
-//!                                 ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
-//!                                 └──output limit, second shutdown──────────────────────────►┘
+//! Running ──exit──► Leaving ──pipes closed, or drain limit──► over
+//!    └─────────────────┤
+//!                      ├──time-out, cancel, shutdown──► Asked (TERM) ──grace──► Killed (KILL) ──► over
+//!                      └──output limit, second shutdown──────────────────────────►┘
 //! ```
 //!
 //! It is over when the process has ended and both pipes are closed. Once asked, the whole group is killed at the end,
@@ -17,6 +17,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::{Fuse, FusedFuture as _};
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -33,8 +34,6 @@ use crate::spawner::Started;
 /// What a run is waiting for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stage {
-    /// The pipes to close, for a moment: most processes end right away, and that tells it.
-    Fresh,
     /// The process, until the wall limit.
     Running,
     /// The pipes, until the drain limit: the process has ended on its own.
@@ -50,14 +49,9 @@ enum Stage {
 /// How long is waited for the end of what was killed. Only what the kernel can't end takes so long.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a process is not watched. Watching takes four system calls and a wake-up.
-const FRESH: Duration = Duration::from_millis(10);
-
 struct Run<'a> {
     process: Process,
     limits: &'a Limits,
-    /// When the process was started.
-    at: std::time::Instant,
     stage: Stage,
     watch: Option<ExitWatch>,
     exited: bool,
@@ -84,7 +78,7 @@ pub(crate) async fn run(
     limits: &Limits,
     temporary: &Arc<Path>,
     mut on_line: Option<&mut OnLine<'_>>,
-    mut cancel: Pin<&mut (impl Future<Output = ()> + Send)>,
+    mut cancel: Pin<&mut Fuse<impl Future<Output = ()> + Send>>,
     mut stop: watch::Receiver<Stop>,
     queued: Duration,
 ) -> io::Result<Outcome> {
@@ -98,13 +92,12 @@ pub(crate) async fn run(
     } = started;
     let mut run = Run {
         stdin: Feed::new(stdin)?,
-        stdout: Drain::new(Stream::Stdout, os::reader(stdout)?, limits, temporary),
-        stderr: Drain::new(Stream::Stderr, os::reader(stderr)?, limits, temporary),
-        timer: pin!(sleep(FRESH.min(limits.wall))),
+        stdout: Drain::new(Stream::Stdout, stdout, limits, temporary)?,
+        stderr: Drain::new(Stream::Stderr, stderr, limits, temporary)?,
+        timer: pin!(sleep(limits.wall.saturating_sub(at.elapsed()))),
         process,
         limits,
-        at,
-        stage: Stage::Fresh,
+        stage: Stage::Running,
         watch: None,
         exited: false,
         remains: None,
@@ -112,15 +105,15 @@ pub(crate) async fn run(
         cut_short: None,
     };
     let mut level = Stop::No;
-    let mut cancelled = false;
+    run.take_over(on_line.as_deref_mut())?;
+    if cancel.is_terminated() {
+        run.ask(Ending::Cancelled);
+    }
     while !run.is_over() {
         tokio::select! {
             biased;
             () = run.timer.as_mut() => if run.time_is_up() { break },
-            () = &mut cancel, if !cancelled => {
-                cancelled = true;
-                run.ask(Ending::Cancelled);
-            }
+            () = &mut cancel, if !cancel.is_terminated() => run.ask(Ending::Cancelled),
             Ok(next) = stop.wait_for(|next| *next > level) => {
                 level = *next;
                 run.stop(level);
@@ -132,7 +125,6 @@ pub(crate) async fn run(
             () = run.stderr.read(), if run.stderr.is_open() => run.stderr.take(on_line.as_deref_mut()),
         }
         run.check_output();
-        run.watch()?;
         run.end_if_over();
     }
     let timing = Timing {
@@ -144,6 +136,20 @@ pub(crate) async fn run(
 }
 
 impl Run<'_> {
+    /// Goes on where the thread has left off that started the process.
+    fn take_over(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> io::Result<()> {
+        self.stdout.take(on_line.as_deref_mut());
+        self.stderr.take(on_line);
+        self.check_output();
+        self.look();
+        if !self.exited {
+            self.process.lasts();
+            self.watch = self.process.watch().transpose()?;
+        }
+        self.end_if_over();
+        Ok(())
+    }
+
     fn is_over(&self) -> bool {
         self.remains.is_some() && self.is_silent()
     }
@@ -160,11 +166,6 @@ impl Run<'_> {
     /// Goes on to what follows the present stage. True if nothing does.
     fn time_is_up(&mut self) -> bool {
         match self.stage {
-            Stage::Fresh => {
-                let left = self.limits.wall.saturating_sub(self.at.elapsed());
-                self.enter(Stage::Running, left);
-                self.process.lasts();
-            }
             Stage::Running => {
                 // On a machine that is late with everything, the end may have come before its notice.
                 self.look();
@@ -178,18 +179,6 @@ impl Run<'_> {
             Stage::Ending => return true,
         }
         false
-    }
-
-    /// Watches the process, unless it is fresh and its pipes will tell.
-    fn watch(&mut self) -> io::Result<()> {
-        if self.watch.is_none() && !self.exited && (self.is_silent() || self.stage != Stage::Fresh)
-        {
-            self.look();
-            if !self.exited {
-                self.watch = self.process.watch().transpose()?;
-            }
-        }
-        Ok(())
     }
 
     /// Ends what is left once it is over, of a confined run even before: nothing of it may hold the pipes.

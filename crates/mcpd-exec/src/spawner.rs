@@ -1,9 +1,10 @@
 //! The threads that start processes. Starting one blocks its caller until the new process has reached its program,
-//! so it never happens on an async worker.
+//! so it never happens on an async worker. And as the thread is awake, it stays with the process for its first
+//! milliseconds, in which most end: the async workers then hear of it once, when everything is read.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
 
@@ -12,18 +13,17 @@ use tokio::sync::oneshot;
 
 use crate::command::Command;
 use crate::error::{StartError, diagnosis};
-use crate::os::{self, Entered, Lane, Pipe, System};
+use crate::os::{self, Entered, Lane, Output, Pipe, System};
 use crate::outcome::StdinReport;
 use crate::process::{Process, Reaper, Turn};
-use crate::sandbox::Sandbox;
 
 /// A process just started, with our ends of its pipes.
 #[derive(Debug)]
 pub(crate) struct Started {
     pub(crate) process: Process,
     pub(crate) stdin: Input,
-    pub(crate) stdout: Pipe,
-    pub(crate) stderr: Pipe,
+    pub(crate) stdout: Output,
+    pub(crate) stderr: Output,
     /// When it was running.
     pub(crate) at: Instant,
     /// How long creating it took.
@@ -39,20 +39,20 @@ pub(crate) struct Input {
     pub(crate) report: StdinReport,
 }
 
-/// The threads of an executor: a fixed number for each kind of confinement, from its first use on.
+/// The threads of an executor: for each kind of confinement as many as are ever needed at a time, up to a number.
 #[derive(Debug)]
 pub(crate) struct Spawners {
     count: usize,
-    lanes: Box<[OnceLock<Threads>]>,
+    lanes: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
 }
 
-/// A fixed set of threads, taking jobs in order. They end when this is dropped.
-#[derive(Debug)]
+/// Threads that take jobs in order. They end when this is dropped.
+#[derive(Debug, Default)]
 struct Threads(Arc<Queue>);
 
-/// As long as turns are, since a job holds one.
+/// No longer than there are turns, since a job holds one.
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
@@ -62,6 +62,9 @@ struct Queue {
 #[derive(Debug, Default)]
 struct State {
     jobs: VecDeque<Job>,
+    threads: usize,
+    /// Those of them that wait for a job.
+    idle: usize,
     closed: bool,
 }
 
@@ -74,72 +77,68 @@ struct Job {
 }
 
 impl Spawners {
-    /// Starts nothing yet: a thread is started with the first process that needs its kind.
+    /// At most so many threads of a kind.
     pub(crate) fn new(count: usize, system: System) -> io::Result<Self> {
         let system = Arc::new(system);
-        let spawners = Self {
-            count: count.max(1),
-            lanes: Lane::ALL.iter().map(|_| OnceLock::new()).collect(),
+        Ok(Self {
+            count,
+            lanes: Lane::ALL.iter().map(|_| Threads::default()).collect(),
             reaper: Reaper::start(Arc::clone(&system))?,
             system,
-        };
-        spawners.lane(&Sandbox::none())?;
-        Ok(spawners)
+        })
     }
 
-    /// Starts `command`. Dropping the future starts nothing, or kills what is being started.
+    /// Starts `command`, and stays with it for a while. Dropping the future starts nothing, or kills the process.
     pub(crate) async fn spawn(
         &self,
         command: &Arc<Command>,
         turn: &Turn,
     ) -> Result<Started, StartError> {
-        let queue = self
-            .lane(&command.sandbox)
-            .map_err(|source| StartError::Resource {
-                program: command.program.clone(),
-                source,
-            })?;
         let (reply, started) = oneshot::channel();
-        let (command, turn) = (Arc::clone(command), Arc::clone(turn));
-        queue.state().jobs.push_back(Job {
-            command,
-            turn,
+        let job = Job {
+            command: Arc::clone(command),
+            turn: Arc::clone(turn),
             reaper: self.reaper.clone(),
             reply,
-        });
-        queue.changed.notify_one();
+        };
+        self.push(job).map_err(|source| StartError::Resource {
+            program: command.program.clone(),
+            source,
+        })?;
         // The reply is only lost if the thread is, to a panic.
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 
-    /// The queue of the threads for a sandbox.
-    fn lane(&self, sandbox: &Sandbox) -> io::Result<&Queue> {
-        let index = Lane::of(sandbox);
-        let lane = &self.lanes[index];
-        if lane.get().is_none() {
-            // Two at a time may come here; the threads of the one that loses end with its queue.
-            lane.set(self.start(index)?).ok();
+    /// Hands a job to a thread, to a new one if all are busy and there may be more.
+    fn push(&self, job: Job) -> io::Result<()> {
+        let index = Lane::of(&job.command.sandbox);
+        let queue = &self.lanes[index].0;
+        let mut state = queue.state();
+        if state.jobs.len() < state.idle {
+            queue.changed.notify_one();
+        } else if state.threads < self.count {
+            let started = self.start(index, state.threads);
+            // With one thread less it is slower, with none it would never be done.
+            if state.threads == 0 {
+                started?;
+            }
+            state.threads += 1;
         }
-        lane.get()
-            .map(|threads| &*threads.0)
-            .ok_or_else(|| io::Error::other("no threads"))
+        state.jobs.push_back(job);
+        Ok(())
     }
 
-    fn start(&self, index: usize) -> io::Result<Threads> {
-        let threads = Threads(Arc::default());
-        for number in 0..self.count {
-            let queue = Arc::clone(&threads.0);
-            let system = Arc::clone(&self.system);
-            thread::Builder::new()
-                .name(format!("mcpd-spawn-{index}-{number}"))
-                .spawn(move || {
-                    let lane = Lane::ALL[index].enter(&system);
-                    while let Some(job) = queue.next() {
-                        job.run(&system, &lane);
-                    }
-                })?;
-        }
-        Ok(threads)
+    fn start(&self, index: usize, number: usize) -> io::Result<()> {
+        let queue = Arc::clone(&self.lanes[index].0);
+        let system = Arc::clone(&self.system);
+        let thread = thread::Builder::new().name(format!("mcpd-spawn-{index}-{number}"));
+        thread.spawn(move || {
+            let lane = Lane::ALL[index].enter(&system);
+            while let Some(job) = queue.next() {
+                job.run(&system, &lane);
+            }
+        })?;
+        Ok(())
     }
 }
 
@@ -153,12 +152,13 @@ impl Drop for Threads {
 impl Queue {
     /// Waits for a job. `None` when there will be none.
     fn next(&self) -> Option<Job> {
-        let idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
-        let state = self.changed.wait_while(self.state(), idle);
-        state
-            .unwrap_or_else(PoisonError::into_inner)
-            .jobs
-            .pop_front()
+        let mut state = self.state();
+        state.idle += 1;
+        let is_idle = |state: &mut State| state.jobs.is_empty() && !state.closed;
+        let state = self.changed.wait_while(state, is_idle);
+        let mut state = state.unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state.jobs.pop_front()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -168,11 +168,25 @@ impl Queue {
 
 impl Job {
     fn run(self, system: &System, lane: &Entered) {
-        if !self.reply.is_closed() {
-            let started = start(&self.command, self.turn, self.reaper, system, lane);
-            // If the run was dropped meanwhile, the process comes back to us and is killed here.
-            drop(self.reply.send(started));
+        let Self {
+            command,
+            turn,
+            reaper,
+            reply,
+        } = self;
+        if reply.is_closed() {
+            return;
         }
+        let mut started = start(&command, turn, reaper, system, lane);
+        if let Ok(started) = &mut started
+            && started.stdin.pipe.is_none()
+        {
+            let outputs = [&mut started.stdout, &mut started.stderr];
+            let is_wanted = || !reply.is_closed();
+            (started.process).attend(outputs, command.limits.wall, is_wanted);
+        }
+        // If the run was dropped meanwhile, the process comes back to us and is killed here.
+        drop(reply.send(started));
     }
 }
 
@@ -191,8 +205,8 @@ fn start(
     Ok(Started {
         process: Process::new(born.child, turn, reaper),
         stdin: feed(born.stdin, command.stdin.clone().unwrap_or_default()),
-        stdout: born.stdout,
-        stderr: born.stderr,
+        stdout: Output::new(born.stdout),
+        stderr: Output::new(born.stderr),
         at,
         spawn: at - begun,
     })

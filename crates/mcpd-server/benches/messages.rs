@@ -72,11 +72,9 @@ struct World {
 
 impl World {
     fn new() -> Self {
-        let mut config = Config::default();
-        config.spawners = 1;
         Self {
             runtime: Builder::new_current_thread().enable_all().build().unwrap(),
-            executor: Executor::new(config).unwrap(),
+            executor: Executor::new(Config::default()).unwrap(),
         }
     }
 

@@ -85,7 +85,7 @@ impl Lab {
     ///
     /// When mcpd or a Rust peer can't be built.
     pub(crate) fn new(options: Options) -> anyhow::Result<Self> {
-        let programs = build_packages("release", &["mcpd-cli", "mcpd-peers"])?;
+        let programs = build_packages(&options.profile, &["mcpd-cli", "mcpd-peers"])?;
         let target = programs.parent().context("a directory of cargo's")?;
         let others = install(&target.join("peers"))?;
         let home = Home::new(&SCRIPTS, "")?;

@@ -13,6 +13,7 @@ mod unconfined;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
 use self::confine::Confinement;
 use self::group::Leader;
@@ -20,7 +21,7 @@ use self::group::Leader;
 use self::unconfined as seatbelt;
 #[cfg(target_os = "macos")]
 use super::seatbelt;
-use super::{Birth, Pipe, Remains};
+use super::{Birth, Output, Pipe, Remains};
 use crate::command::Command;
 use crate::enforced::Enforced;
 use crate::error::{StartError, diagnosis};
@@ -137,6 +138,9 @@ impl Child {
     pub(crate) fn has_exited(&mut self) -> bool {
         self.leader.has_exited()
     }
+
+    /// Waits for nothing: the async workers can.
+    pub(crate) fn attend(&self, _: [&mut Output; 2], _: Duration, _: impl Fn() -> bool) {}
 
     pub(crate) fn watch(&self) -> io::Result<ExitWatch> {
         self.leader.watch()

@@ -26,6 +26,27 @@ async fn a_cancelled_run_keeps_its_output() {
 }
 
 #[tokio::test]
+async fn who_is_cancelled_right_after_the_start_is_asked_all_the_same() {
+    let world = World::new();
+    let ready = world.directory().join("ready");
+    let body = format!(
+        "trap 'echo bye; exit 3' TERM; : > '{}'; while :; do sleep 0.02; done",
+        ready.display()
+    );
+    let is_ready = async {
+        while !ready.exists() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let run = world.executor.run_until(world.sh(&body), |_| {}, is_ready);
+    let outcome = within(run).await.unwrap();
+    assert_eq!(outcome.ending, Ending::Cancelled);
+    assert_eq!(exit_code(&outcome), Some(3));
+    assert_eq!(outcome.stdout.head, "bye\n");
+    world.nothing_left();
+}
+
+#[tokio::test]
 async fn who_ignores_a_cancellation_is_killed_with_its_group() {
     let world = World::new();
     let script = world

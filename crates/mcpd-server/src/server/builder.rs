@@ -283,7 +283,7 @@ impl ServerBuilder {
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
-        let probes = given_or(self.probes, probes())?;
+        let probes = given_or(self.probes, Config::default())?;
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
@@ -379,13 +379,6 @@ fn stateless(identity: &Arc<Implementation>) -> Stamp {
 fn given_or(executor: Option<Executor>, config: Config) -> Result<Executor, Error> {
     let new = || Executor::new(config);
     executor.map_or_else(new, Ok).map_err(Error::Executor)
-}
-
-/// As many at a time as there are threads to start them.
-fn probes() -> Config {
-    let mut config = Config::default();
-    config.concurrency = config.spawners;
-    config
 }
 
 fn built_in(
