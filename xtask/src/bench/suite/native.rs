@@ -24,12 +24,9 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let mut findings = Findings::default();
     let mut lineup = Lineup::new(&lab.options);
     for (way, _) in CPU {
-        lineup.add(
-            format!("mcpd {way}"),
-            lab.mcpd(way, &["--enable", "runs"]).await?,
-        );
+        lineup.add(format!("mcpd {way}"), lab.mcpd(way, &["--kit"]).await?);
     }
-    let samples = lineup.load(&runs_list(), AT_ONCE).await?;
+    let samples = lineup.load(&kit_state(), AT_ONCE).await?;
     let mut table = Table::new(["", "calls a second", "server's CPU, µs"]);
     for (way, bar) in CPU {
         let name = format!("mcpd {way}");
@@ -47,9 +44,9 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     Ok(findings)
 }
 
-/// What mcpd has as a function, and does next to nothing.
-fn runs_list() -> Request {
-    Request::call("runs_list", &json!({}), None)
+/// What mcpd has as a function that does next to nothing.
+fn kit_state() -> Request {
+    Request::call("kit/state", &json!({}), None)
 }
 
 /// One call at a time, while there are many greetings.
@@ -58,8 +55,8 @@ async fn meanwhile(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
     let mut subjects = [
         (
             "mcpd",
-            lab.mcpd(Way::Http, &["--enable", "runs"]).await?,
-            runs_list(),
+            lab.mcpd(Way::Http, &["--kit"]).await?,
+            kit_state(),
             Vec::new(),
         ),
         (

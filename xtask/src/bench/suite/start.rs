@@ -28,6 +28,7 @@ pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
     let three = Request::list(SCRIPTS.len());
     // What is remembered is remembered from here on.
     first_answer(lab.stdio(lab.home(), &[]), &three).await?;
+    first_answer(lab.stdio(&home, &[]), &list).await?;
     let mut figures = [const { Vec::new() }; 6];
     for _ in 0..lab.options.rounds() {
         let asked = milliseconds(bare::ask_all(&home.scripts())?);
