@@ -15,6 +15,8 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String)
 #[must_use]
 pub fn is_hidden(char: char) -> bool {
     match char {
+        // Nearly all there ever are.
+        ' '..='~' => false,
         '\n' | '\t' | '\r' => false,
         '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{feff}' => {
             true

@@ -33,6 +33,16 @@ pub(super) struct Files {
     pub(super) durable: bool,
 }
 
+/// The newest file as its writer has left it.
+#[derive(Debug)]
+pub(super) struct Written {
+    file: File,
+    /// How long it was.
+    length: u64,
+    /// What the next record follows.
+    link: Link,
+}
+
 /// How a file ends.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
@@ -45,30 +55,55 @@ enum End {
 }
 
 impl Files {
-    /// Appends `records`, each a JSON object, all of them or none.
+    /// Appends `records`, each a JSON object, all of them or none, to what was `written` before, if anything was.
     ///
     /// # Errors
     ///
     /// They can't be written.
-    pub(super) fn append(&self, records: &[String]) -> io::Result<()> {
+    pub(super) fn append(
+        &self,
+        records: &[String],
+        written: Option<Written>,
+    ) -> io::Result<Written> {
         let mut notes = Vec::new();
-        let (mut file, whole, mut link) = self.open(&mut notes)?;
+        let unchanged = written.and_then(|written| self.reopen(written));
+        let (mut file, whole, mut link) = match unchanged {
+            Some(unchanged) => unchanged,
+            None => self.open(&mut notes)?,
+        };
         let lines: String = notes
             .iter()
             .chain(records)
             .map(|record| link.append(record))
             .collect();
-        let mut written = file.write_all(lines.as_bytes());
+        let mut result = file.write_all(lines.as_bytes());
         if self.durable {
-            written = written.and_then(|()| file.sync_data());
+            result = result.and_then(|()| file.sync_data());
         }
-        if written.is_err() {
+        if result.is_err() {
             // A part of a record would be taken for the trace of a crash.
             file.set_len(whole).ok();
         }
         // Closing the file would do, but for a process that is just being started and has a copy for a moment.
         file.unlock().ok();
-        written
+        result.map(|()| Written {
+            length: whole + lines.len() as u64,
+            file,
+            link,
+        })
+    }
+
+    /// What [`open`](Self::open) gives, without reading the file: if it is as it was left, which its length tells, as
+    /// whoever writes it appends.
+    fn reopen(&self, Written { file, length, link }: Written) -> Option<(File, u64, Link)> {
+        file.lock().ok()?;
+        let is_unchanged =
+            length < self.max_size && file.metadata().is_ok_and(|file| file.len() == length);
+        if is_unchanged && is_at(&file, &self.path).unwrap_or(false) {
+            return Some((file, length, link));
+        }
+        file.unlock().ok();
+        None
     }
 
     /// The file to append to, locked; its size; and what the next record follows. What there is to say of its state

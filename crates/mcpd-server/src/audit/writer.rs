@@ -11,13 +11,16 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::sync::{mpsc, oneshot};
 
-use super::files::Files;
+use super::files::{Files, Written};
 use super::record;
 
 /// How many records may wait, those of open requests counted in.
 const QUEUE: usize = 4096;
 /// How many records are written at once.
 const BATCH: usize = 256;
+
+/// For how long records are collected that nobody waits for: what arrives together is written together.
+const TOGETHER: Duration = Duration::from_millis(2);
 
 /// How long to wait before writing is tried again.
 const RETRY: Duration = Duration::from_millis(250);
@@ -42,6 +45,7 @@ pub(super) struct State {
 
 struct Writer {
     files: Files,
+    written: Option<Written>,
     state: Arc<State>,
     /// How many of the lost records the log tells of.
     told: u64,
@@ -60,6 +64,7 @@ pub(super) fn start(
     let (ending, ended) = std_mpsc::channel();
     let writer = Writer {
         files,
+        written: None,
         state,
         told: 0,
     };
@@ -76,7 +81,11 @@ impl Writer {
     fn run(mut self, mut entries: mpsc::Receiver<Entry>) {
         let mut batch = Vec::new();
         while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
+            let is_awaited = batch.iter().any(|entry| entry.written.is_some());
             self.write(batch.drain(..));
+            if !is_awaited && entries.is_empty() && !entries.is_closed() {
+                thread::sleep(TOGETHER);
+            }
             // Nobody may call as long as it is known to fail: that it is over has to be found out without.
             while self.is_failing() && entries.is_empty() && !entries.is_closed() {
                 thread::sleep(RETRY);
@@ -99,8 +108,9 @@ impl Writer {
             records.push(entry.record);
             waiting.push(entry.written);
         }
-        match self.files.append(&records) {
-            Ok(()) => {
+        match self.files.append(&records, self.written.take()) {
+            Ok(written) => {
+                self.written = Some(written);
                 if untold > 0 {
                     tracing::warn!(records = untold, "records are missing in the audit log");
                 }

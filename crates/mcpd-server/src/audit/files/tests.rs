@@ -26,7 +26,7 @@ fn record(number: usize) -> String {
 
 fn append(files: &Files, numbers: impl IntoIterator<Item = usize>) {
     let records: Vec<_> = numbers.into_iter().map(record).collect();
-    files.append(&records).unwrap();
+    files.append(&records, None).unwrap();
 }
 
 /// The log is without a fault, and has these numbers in its records.
@@ -50,6 +50,20 @@ fn records_are_appended_by_whoever_has_some() {
     append(&other, [3]);
     append(&files, [4]);
     check(&files, 1, 4);
+}
+
+#[test]
+fn whoever_goes_on_sees_what_others_have_done_meanwhile() {
+    let (_directory, files) = log(u64::MAX, 2);
+    let append = |number, written| files.append(&[record(number)], written).unwrap();
+    let first = append(1, None);
+    let second = append(2, Some(first));
+    append(3, None);
+    let fourth = append(4, Some(second));
+    check(&files, 1, 4);
+    files.rotate().unwrap();
+    append(5, Some(fourth));
+    check(&files, 1, 5);
 }
 
 #[test]
@@ -115,7 +129,7 @@ fn a_long_record_is_found_at_the_end() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
     let long = record(2).replace('2', &"x".repeat(3 * END as usize));
-    files.append(&[long]).unwrap();
+    files.append(&[long], None).unwrap();
     append(&files, [3]);
     check(&files, 1, 3);
 }
@@ -153,8 +167,10 @@ fn many_writers_make_one_chain() {
     thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
+                let mut written = None;
                 for number in 0..50 {
-                    append(&files, [number, number]);
+                    let records = [record(number), record(number)];
+                    written = Some(files.append(&records, written).unwrap());
                 }
             });
         }
@@ -168,6 +184,6 @@ fn many_writers_make_one_chain() {
 fn a_full_disk_is_an_error() {
     let (_directory, mut files) = log(u64::MAX, 1);
     files.path = "/dev/full".into();
-    let error = files.append(&[record(1)]).unwrap_err();
+    let error = files.append(&[record(1)], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
 }

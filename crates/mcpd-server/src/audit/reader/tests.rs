@@ -26,7 +26,7 @@ fn append(files: &Files, names: &str) {
         .chars()
         .map(|name| format!(r#"{{"timestamp":"","method":"{name}"}}"#))
         .collect();
-    files.append(&records).unwrap();
+    files.append(&records, None).unwrap();
 }
 
 /// What is told of a log whose lines `damage` was done to: lines and faults.
