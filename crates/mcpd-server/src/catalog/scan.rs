@@ -1,11 +1,11 @@
 //! From a directory to what its scripts say of themselves: walk, read what describes itself, ask the rest with
 //! `--help`. A script that can't be read or asked is part of the result, with the reason as a diagnostic.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, StreamExt as _};
+use indexmap::IndexMap;
 use mcpd_exec::Executor;
 
 use super::file::StaticFile;
@@ -74,7 +74,7 @@ pub struct Scanner {
     roots: Vec<PathBuf>,
     memory: Option<Arc<Mutex<Memory>>>,
     /// By the root's place and the file: one file may be under two roots.
-    known: BTreeMap<(usize, PathBuf), Arc<Looked>>,
+    known: IndexMap<(usize, PathBuf), Arc<Looked>>,
 }
 
 impl Scanner {
@@ -92,7 +92,7 @@ impl Scanner {
             examiner: Examiner::new(executor, policy, interpreters),
             roots,
             memory: None,
-            known: BTreeMap::new(),
+            known: IndexMap::new(),
         }
     }
 

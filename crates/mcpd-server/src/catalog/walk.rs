@@ -3,12 +3,12 @@
 //! root. Reads directory entries only; it never opens or runs a file.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use indexmap::IndexMap;
+use indexmap::map::Entry;
 use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
@@ -21,7 +21,7 @@ const MAX_DEPTH: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
     /// By their files.
-    pub(crate) scripts: BTreeMap<PathBuf, Candidate>,
+    pub(crate) scripts: IndexMap<PathBuf, Candidate>,
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
