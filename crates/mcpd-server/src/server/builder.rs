@@ -96,7 +96,7 @@ impl ServerBuilder {
             watch: true,
             state_secret: None,
             audit: None,
-            spans: Spans::default(),
+            spans: Default::default(),
         }
     }
 
