@@ -18,7 +18,7 @@ mod tests;
 mod tree;
 mod watchdog;
 
-use std::fs::OpenOptions;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -63,6 +63,11 @@ pub(crate) struct System {
     /// The word with which our own threads may set marks under a filter.
     secret: u64,
     null: OwnedFd,
+    /// This process has a terminal, which is none of its children's business.
+    ///
+    /// A session would do where there is none, too. But to the scheduler each session is a group (`sched_autogroup`), and
+    /// each gets as much as the one that this process and its clients are in: they would wait for tens of milliseconds.
+    has_terminal: bool,
     groups: Option<Arc<Groups>>,
     directories: Arc<Directories>,
     /// For runs that get their filter on the way, by whether they have a network.
@@ -92,6 +97,7 @@ impl System {
             marks,
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
+            has_terminal: File::open("/dev/tty").is_ok(),
             groups: groups.map(Arc::new),
             directories: Arc::new(directories),
             strict_filters: Default::default(),
@@ -167,7 +173,6 @@ impl System {
         confinement.report(command, proc);
         let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
         let image = image(command, program, confinement.temporary()).map_err(failed)?;
-        let resources = resources(&command.limits.at(level), level);
         let isolation = confinement.isolation.as_ref();
         let namespaces = isolation.map(Isolation::namespaces).transpose();
         let namespaces = namespaces
@@ -179,11 +184,12 @@ impl System {
         let plan = Plan {
             namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
-            limits: &resources,
+            limits: &resources(&command.limits.at(level), level),
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
             directory: directory.as_deref(),
+            session: self.has_terminal,
             unprivileged: level >= Level::Guarded,
             ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
             filter: filter.map(Filter::program),

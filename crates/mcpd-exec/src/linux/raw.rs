@@ -85,6 +85,8 @@ pub(crate) struct Plan<'a> {
     pub(crate) mark: Option<(u64, u64)>,
     pub(crate) run_as: Option<RunAs>,
     pub(crate) directory: Option<&'a CStr>,
+    /// It gets a session of its own, away from the terminal of this process; otherwise no more than a group.
+    pub(crate) session: bool,
     /// Neither it nor any program it runs gets privileges, not even root's.
     pub(crate) unprivileged: bool,
     /// A Landlock ruleset to enter.
@@ -207,7 +209,7 @@ impl Stage {
         match self {
             Self::Clone => "create a process",
             Self::Namespaces => "set up namespaces",
-            Self::Session => "start a session",
+            Self::Session => "start a session or a group",
             Self::Stdio => "connect its pipes",
             Self::Descriptors => "keep descriptors from it",
             Self::Limits => "set its limits",
@@ -379,7 +381,7 @@ unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
         if let Some(namespaces) = plan.namespaces {
             furnish(namespaces)?;
         }
-        must(Stage::Session, || c_long::from(libc::setsid()))?;
+        stand_alone(plan.session)?;
         connect(plan)?;
         limit(plan)?;
         if let Some(run_as) = plan.run_as {
@@ -419,6 +421,18 @@ unsafe fn become_program(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
         }
         execute(plan)
     }
+}
+
+/// Begins a session, or only a group.
+unsafe fn stand_alone(session: bool) -> Result<(), Stopped> {
+    // SAFETY: neither touches memory.
+    let begin = || unsafe {
+        match session {
+            true => libc::setsid(),
+            false => libc::setpgid(0, 0),
+        }
+    };
+    must(Stage::Session, || c_long::from(begin())).map(drop)
 }
 
 /// Everything by which the kernel counts what the run uses, and tells it from others.
