@@ -84,7 +84,7 @@ struct Seen {
 pub(crate) async fn run(each: Duration) -> anyhow::Result<bool> {
     let server = Server::start(&build()?, &[("greet", GREET)], CONFIGURATION).await?;
     // What is made once stays.
-    visit(server.address(), Duration::from_secs(2)).await?;
+    crowd(&server, 64, Manners::Patient, Duration::from_secs(2)).await?;
     let rest = server.usage()?;
     let base = visit(server.address(), each).await?;
     line(format_args!("the honest client alone"));

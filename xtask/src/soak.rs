@@ -161,8 +161,8 @@ async fn watch(server: Arc<Server>, time: Duration) -> anyhow::Result<bool> {
         line(format_args!("{:>5} s: {usage}", start.elapsed().as_secs()));
         looks.push(usage);
     }
-    // Orphans of the last calls, and what ends with them.
-    sleep(LOOK).await;
+    // Orphans of the last calls, and what ends with them, such as threads with nothing to do.
+    sleep(2 * LOOK).await;
     let last = server.usage()?;
     line(format_args!("  end: {last}"));
     // Half of the first tenth is for what is made once.
