@@ -62,6 +62,9 @@ fn replace(text: &str, name: &str, new: impl fmt::Display) -> anyhow::Result<Str
 #[expect(clippy::disallowed_methods, reason = "a compiler is no script")]
 pub(crate) fn machine(options: &Options) -> anyhow::Result<Table> {
     let system = rustix::system::uname();
+    let release = system.release().to_string_lossy();
+    // What follows is about one build of it.
+    let version: Vec<_> = release.splitn(3, '.').take(2).collect();
     let processors = fs::read_to_string("/proc/cpuinfo")?;
     let model = processors
         .lines()
@@ -79,7 +82,7 @@ pub(crate) fn machine(options: &Options) -> anyhow::Result<Table> {
             format!(
                 "{} {}",
                 system.sysname().to_string_lossy(),
-                system.release().to_string_lossy()
+                version.join(".")
             ),
         ),
         (
