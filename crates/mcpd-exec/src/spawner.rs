@@ -117,12 +117,12 @@ impl Spawners {
         if state.jobs.len() < state.idle {
             queue.changed.notify_one();
         } else if state.threads < self.count {
-            let started = self.start(index, state.threads);
-            // With one thread less it is slower, with none it would never be done.
-            if state.threads == 0 {
-                started?;
+            match self.start(index, state.threads) {
+                Ok(()) => state.threads += 1,
+                Err(error) if state.threads == 0 => return Err(error),
+                // One of those there are will do it, later.
+                Err(_) => {}
             }
-            state.threads += 1;
         }
         state.jobs.push_back(job);
         Ok(())
