@@ -153,10 +153,15 @@ fn a_server_is_found_as_long_as_it_serves() {
 
 #[track_caller]
 fn check_refused(config: &str, expected: &str) {
+    check_refused_with(&[], config, expected);
+}
+
+#[track_caller]
+fn check_refused_with(arguments: &[&str], config: &str, expected: &str) {
     let sandbox = sandbox();
     fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
     let output = sandbox
-        .command(&["serve", "scripts", "--port", "0"])
+        .command(&[&["serve", "scripts", "--port", "0"], arguments].concat())
         .output()
         .unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -178,7 +183,19 @@ fn a_client_that_is_not_told_from_others_is_refused() {
     let table = format!("[[token]]\nname = \"a\"\nsha256 = \"{hash}\"\n");
     check_refused(
         &table.repeat(2),
-        "mcpd.toml:5:8: in [[token]]: `name`: another token has this name already",
+        "mcpd.toml:5:8: in [[token]]: `name`: another client has this name already",
+    );
+    let args = ["--tls-client-ca", "ca.pem"];
+    let certificate = table.replace("token", "certificate");
+    check_refused_with(
+        &args,
+        &(table + &certificate),
+        "mcpd.toml:5:8: in [[certificate]]: `name`: another client has this name already",
+    );
+    check_refused_with(
+        &args,
+        "[[certificate]]\nname = \"a\"\nsha256 = \"12\"\n",
+        "mcpd.toml:3:10: in [[certificate]]: `sha256`: expected 64 hexadecimal digits",
     );
 }
 

@@ -10,10 +10,12 @@ use std::time::Duration;
 
 use mcpd_tests::{Daemon, Sandbox, eventually, output};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use ring::digest::{SHA256, digest};
 use rustix::process::Signal;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use serde_json::Value;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
@@ -50,6 +52,19 @@ impl Authority {
             |kind: &str, text| fs::write(self.directory.join(format!("{name}.{kind}")), text);
         write("pem", certificate.pem()).unwrap();
         write("key", key.serialize_pem()).unwrap();
+    }
+
+    /// What `[[certificate]]` names the certificate of somebody by.
+    fn fingerprint(&self, name: &str) -> String {
+        let file = self.directory.join(format!("{name}.pem"));
+        let certificate = CertificateDer::from_pem_file(file).unwrap();
+        let hash = digest(&SHA256, &certificate);
+        let bytes: Vec<_> = hash
+            .as_ref()
+            .iter()
+            .map(|byte| format!("{byte:02X}"))
+            .collect();
+        bytes.join(":")
     }
 
     /// A connection of a client that knows the authority, once keys are agreed on.
@@ -147,6 +162,97 @@ fn clients_show_certificates_where_they_have_to() {
     };
     check(&[], "");
     check(&["--tls-client-certificates", "optional"], "2 200");
+}
+
+/// The names of the tools that are listed for a client with these arguments of `curl`, or the status without a list.
+#[track_caller]
+fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<String>, u16> {
+    let mut command = sandbox.program("curl");
+    command.args(["--silent", "--max-time", "60", "--cacert", "ca.pem"]);
+    command.args(["--header", "Content-Type: application/json"]);
+    command.args([
+        "--data",
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#,
+    ]);
+    command
+        .args(["--write-out", "\n%{http_code}"])
+        .args(arguments);
+    let printed = output(
+        {
+            command.arg(daemon.url());
+            command
+        },
+        b"",
+    )
+    .stdout;
+    let printed = String::from_utf8(printed).unwrap();
+    let (body, status) = printed.rsplit_once('\n').unwrap();
+    if status != "200" {
+        return Err(status.parse().unwrap());
+    }
+    let answer: Value = serde_json::from_str(body).unwrap();
+    let tools = answer["result"]["tools"].as_array().unwrap().iter();
+    Ok(tools
+        .map(|tool| tool["name"].as_str().unwrap().to_owned())
+        .collect())
+}
+
+#[test]
+fn a_certificate_says_who_calls_where_no_token_does() {
+    let (sandbox, authority) = setting();
+    let sandbox = sandbox.with_counter("count").with_counter("other");
+    authority.certify("robot");
+    authority.certify("guest");
+    let table = format!(
+        "[[certificate]]\nname = \"robot\"\nsha256 = \"{}\"\ntools = [\"count\"]\n",
+        authority.fingerprint("robot")
+    );
+    let config = sandbox.path().join("mcpd.toml");
+    fs::write(&config, &table).unwrap();
+    let asking = [
+        "--tls-client-ca",
+        "ca.pem",
+        "--tls-client-certificates",
+        "optional",
+    ];
+    let daemon = Daemon::start(&sandbox, &[TLS, &asking].concat());
+    let token = format!("Authorization: Bearer {}", daemon.token().unwrap());
+    let robot = ["--cert", "robot.pem", "--key", "robot.key"];
+    let guest = ["--cert", "guest.pem", "--key", "guest.key"];
+    let list = |shown: &[&[&str]]| listed(&sandbox, &daemon, &shown.concat());
+
+    let all = || Ok(vec!["count".to_owned(), "other".to_owned()]);
+    assert_eq!(list(&[&robot]), Ok(vec!["count".to_owned()]));
+    assert_eq!(list(&[&robot, &["--http1.1"]]), list(&[&robot]));
+    assert_eq!(list(&[&guest]), Err(401));
+    assert_eq!(list(&[&guest, &["--header", &token]]), all());
+    assert_eq!(list(&[&robot, &["--header", &token]]), all());
+    assert_eq!(
+        list(&[&robot, &["--header", "Authorization: Bearer no"]]),
+        Err(401)
+    );
+    assert_eq!(list(&[]), Err(401));
+
+    let denied = "[[rule]]\nclients = [\"robot\"]\ndeny = [\"**\"]\n";
+    fs::write(&config, table + denied).unwrap();
+    daemon.signal(Signal::HUP);
+    eventually("the rule", || {
+        (list(&[&robot]) == Ok(Vec::new())).then_some(())
+    });
+    fs::write(&config, "").unwrap();
+    daemon.signal(Signal::HUP);
+    eventually("a stranger", || (list(&[&robot]) == Err(401)).then_some(()));
+}
+
+#[test]
+fn a_certificate_that_nobody_is_asked_for_is_refused() {
+    let (sandbox, authority) = setting();
+    let hash = authority.fingerprint("server");
+    let table = format!("[[certificate]]\nname = \"robot\"\nsha256 = \"{hash}\"\n");
+    fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
+    let said = sandbox.run(&[&["serve", "scripts", "--port", "0"], TLS].concat());
+    let reason = "mcpd.toml:2:8: in [[certificate]]: no client is asked for a certificate";
+    assert!(said.contains(reason), "{said}");
 }
 
 /// Whoever is connected stays so, whatever becomes of the files.

@@ -15,7 +15,8 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 14] = [
+const CHANGEABLE: [&str; 15] = [
+    "certificate",
     "endpoint",
     "env",
     "floor",

@@ -1,12 +1,13 @@
-//! From `[[token]]` and `[[rule]]` to who may come in, and what each of them may use.
+//! From `[[token]]`, `[[certificate]]` and `[[rule]]` to who may come in, and what each of them may use.
 
 use std::num::NonZeroU32;
+use std::ptr;
 
-use mcpd_server::transport::http::Token;
+use mcpd_server::transport::http::{Certificate, Token};
 use mcpd_server::{Access, Calls, PatternError, Principal, Quota, Rate};
 
 use super::file::{self, File};
-use super::tables::{RuleTable, TokenTable};
+use super::tables::{ClientTable, RuleTable};
 use super::value::Spanned;
 
 /// Whoever shows the token that mcpd has made.
@@ -30,31 +31,63 @@ const BURST: NonZeroU32 = NonZeroU32::new(40).expect("it is not zero");
 ///
 /// What is wrong, and where.
 pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
-    let tables = &file.tables.token;
-    let mut tokens = Vec::new();
-    for (place, table) in tables.iter().enumerate() {
-        let name = table.name.get_ref();
-        let wrong = |what: &str| file.error(table.name.span(), &format!("`name`: {what}"));
-        if name.is_empty() {
-            return Err(wrong("it is empty"));
-        }
-        if RESERVED.contains(&name.as_str()) {
-            return Err(wrong("others are called that; choose another name"));
-        }
-        if tables[..place]
-            .iter()
-            .any(|before| before.name.get_ref() == name)
-        {
-            return Err(wrong("another token has this name already"));
-        }
-        let owner = principal(file, name, Some(table))?;
-        let token = Token::from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
-            let what = "`sha256`: expected 64 hexadecimal digits, as `mcpd token new` prints them";
-            file.error(table.sha256.span(), what)
-        })?;
-        tokens.push(token);
-    }
-    Ok(tokens)
+    let printer = "mcpd token new";
+    known(file, &file.tables.token, printer, Token::from_hash)
+}
+
+/// The certificates of clients that `file` names.
+///
+/// # Errors
+///
+/// What is wrong, and where.
+pub(super) fn certificates(file: &File) -> anyhow::Result<Vec<Certificate>> {
+    let printer = "openssl x509 -noout -fingerprint -sha256";
+    let tables = &file.tables.certificate;
+    known(file, tables, printer, Certificate::from_hash)
+}
+
+/// What the clients of `tables` show, by hashes as `printer` prints them.
+fn known<T>(
+    file: &File,
+    tables: &[ClientTable],
+    printer: &str,
+    from_hash: impl Fn(&str, Principal) -> Option<T>,
+) -> anyhow::Result<Vec<T>> {
+    let known = tables.iter().map(|table| {
+        check_name(file, table)?;
+        let owner = principal(file, table.name.get_ref(), Some(table))?;
+        from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
+            let what =
+                format!("`sha256`: expected 64 hexadecimal digits, as `{printer}` prints them");
+            file.error(table.sha256.span(), &what)
+        })
+    });
+    known.collect()
+}
+
+/// Refuses a name that does not say who is meant.
+fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
+    let name = table.name.get_ref();
+    let mut of_this_name = tables(file).filter(|other| other.name.get_ref() == name);
+    let what = if name.is_empty() {
+        "it is empty"
+    } else if RESERVED.contains(&name.as_str()) {
+        "others are called that; choose another name"
+    } else if of_this_name
+        .next()
+        .is_some_and(|first| !ptr::eq(first, table))
+    {
+        "another client has this name already"
+    } else {
+        return Ok(());
+    };
+    Err(file.error(table.name.span(), &format!("`name`: {what}")))
+}
+
+/// All clients that have a table.
+fn tables(file: &File) -> impl Iterator<Item = &ClientTable> {
+    let tables = &file.tables;
+    tables.token.iter().chain(&tables.certificate)
 }
 
 /// The client called `name`, with what the rules let it use, and what its table says if it has one.
@@ -65,7 +98,7 @@ pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
 pub(super) fn principal(
     file: &File,
     name: &str,
-    table: Option<&TokenTable>,
+    table: Option<&ClientTable>,
 ) -> anyhow::Result<Principal> {
     let principal = Principal::new(name).limited(quota(file, name, table)?);
     let tools = table.and_then(|table| table.tools.as_deref());
@@ -110,7 +143,7 @@ fn is_of_issuer(file: &File, client: &str) -> bool {
 }
 
 /// How much a client may ask for.
-fn quota(file: &File, name: &str, table: Option<&TokenTable>) -> anyhow::Result<Quota> {
+fn quota(file: &File, name: &str, table: Option<&ClientTable>) -> anyhow::Result<Quota> {
     let all = &file.tables.limits;
     let mut quota = Quota::default();
     let concurrency = table.and_then(|table| table.concurrency);
@@ -142,12 +175,8 @@ fn is_about(file: &File, rule: &RuleTable, name: &str) -> anyhow::Result<bool> {
     let Some(clients) = &rule.clients else {
         return Ok(true);
     };
-    let tokens = file
-        .tables
-        .token
-        .iter()
-        .map(|token| token.name.get_ref().as_str());
-    let known: Vec<_> = RESERVED.into_iter().chain(tokens).collect();
+    let names = tables(file).map(|table| table.name.get_ref().as_str());
+    let known: Vec<_> = RESERVED.into_iter().chain(names).collect();
     for client in clients {
         let given = client.get_ref().as_str();
         if !known.contains(&given) && !is_of_issuer(file, given) {

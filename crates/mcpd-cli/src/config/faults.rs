@@ -90,6 +90,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         policy.err(),
         interpreters::interpreters(file).err(),
         clients::tokens(file).err(),
+        clients::certificates(file).err(),
         clients::principal(file, clients::AGENT, None).err(),
         oauth::oauth(file).err(),
         sources.err(),

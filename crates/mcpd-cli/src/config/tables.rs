@@ -83,7 +83,10 @@ pub(super) struct Tables {
     pub(super) tool: Vec<ToolTable>,
     /// Clients over HTTP with tokens of their own.
     #[serde(default)]
-    pub(super) token: Vec<TokenTable>,
+    pub(super) token: Vec<ClientTable>,
+    /// Clients over HTTP whose certificates say who they are, in the place of a token.
+    #[serde(default)]
+    pub(super) certificate: Vec<ClientTable>,
     /// Issuers elsewhere whose access tokens are accepted over HTTP.
     pub(super) oauth: Option<Spanned<OAuthTable>>,
     /// Which calls some clients may make, or may not.
@@ -304,10 +307,11 @@ pub(super) struct EndpointTable {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct TokenTable {
+pub(super) struct ClientTable {
     /// What rules and the audit log call the client.
     pub(super) name: Spanned<String>,
-    /// The hash of its token, 64 hexadecimal digits, as `mcpd token new` prints it.
+    /// The hash of what it shows, 64 hexadecimal digits: of its token, as `mcpd token new` prints it, or of its
+    /// certificate, as `openssl x509 -noout -fingerprint -sha256` does.
     pub(super) sha256: Spanned<String>,
     /// Patterns of all it may use; everything without it.
     pub(super) tools: Option<Vec<Spanned<String>>>,
@@ -336,7 +340,7 @@ pub(super) struct LimitsTable {
     #[schemars(extend("default" = 32))]
     pub(super) concurrency: Option<NonZeroUsize>,
     /// How many calls a client may begin per second in the long run; `inf` for any number. Without it there is a limit
-    /// of 20 for clients with a `[[token]]`, and none for others.
+    /// of 20 for clients with a `[[token]]` or a `[[certificate]]`, and none for others.
     pub(super) rate: Option<Spanned<f64>>,
     /// How many of them at once; two seconds' worth without it.
     pub(super) burst: Option<NonZeroU32>,

@@ -47,7 +47,7 @@ mod tide;
 mod tls;
 
 use activity::{Activity, Answering};
-pub use auth::{Auth, Token};
+pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 #[cfg(fuzzing)]
 pub(crate) use headers::{check as check_headers, check_version};
@@ -193,7 +193,10 @@ async fn connection(client: Accepted, router: Arc<Router>) {
     if let Some(tls) = client.tls {
         let address = peer.address();
         match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
-            Ok(Ok(stream)) => requests(stream, peer, router, activity).await,
+            Ok(Ok(stream)) => {
+                let peer = peer.certified(tls::certificate(&stream));
+                requests(stream, peer, router, activity).await;
+            }
             Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
             Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
         }

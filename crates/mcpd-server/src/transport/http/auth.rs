@@ -1,4 +1,4 @@
-//! What clients must show, whose each token is, and who has shown wrong ones too often.
+//! What clients must show, whose each token and each certificate is, and who has shown wrong tokens too often.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,8 +17,8 @@ use crate::Principal;
 use crate::id;
 use crate::sync::lock;
 
-/// What is kept of a token: what is compared with is of no use to whoever reads it.
-type Hash = [u8; 32];
+/// What is kept of a token, or known of a certificate: what is compared with is of no use to whoever reads it.
+pub(super) type Hash = [u8; 32];
 
 /// A token, as its SHA-256 hash, and whose it is.
 #[derive(Clone)]
@@ -39,13 +39,7 @@ impl Token {
     /// one that people choose is guessed.
     #[must_use]
     pub fn from_hash(hex: &str, owner: Principal) -> Option<Self> {
-        let mut hash = Hash::default();
-        if hex.len() != 2 * hash.len() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return None;
-        }
-        for (byte, place) in hash.iter_mut().zip((0..).step_by(2)) {
-            *byte = u8::from_str_radix(&hex[place..place + 2], 16).ok()?;
-        }
+        let hash = unhex(hex)?;
         Some(Self { hash, owner })
     }
 
@@ -65,21 +59,66 @@ impl fmt::Debug for Token {
     }
 }
 
+/// The certificate of a client, by its SHA-256 hash, and whose it is.
+///
+/// Whoever has shown it in a handshake of TLS has its key, and it comes from an authority that is accepted there.
+#[derive(Debug, Clone)]
+pub struct Certificate {
+    hash: Hash,
+    owner: Principal,
+}
+
+impl Certificate {
+    /// The certificate that has this SHA-256 hash, in hexadecimal and perhaps with colons between its bytes; `None` if
+    /// that is none. The hash is of all the certificate in DER: its fingerprint.
+    #[must_use]
+    pub fn from_hash(hex: &str, owner: Principal) -> Option<Self> {
+        let hash = unhex(&hex.replace(':', ""))?;
+        Some(Self { hash, owner })
+    }
+}
+
+fn unhex(hex: &str) -> Option<Hash> {
+    let mut hash = Hash::default();
+    if hex.len() != 2 * hash.len() || !hex.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    for (byte, place) in hash.iter_mut().zip((0..).step_by(2)) {
+        *byte = u8::from_str_radix(&hex[place..place + 2], 16).ok()?;
+    }
+    Some(hash)
+}
+
 /// What a client must show to be served. All clones are one, so that it can be replaced while it is in force.
 #[derive(Debug, Clone)]
 pub struct Auth {
     accepted: Arc<ArcSwap<Accepted>>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Accepted {
     /// Whoever comes is this one.
     Anybody(Principal),
-    /// Whoever shows one of these, or one that somebody else has made.
-    Tokens {
-        tokens: Vec<Token>,
-        oauth: Option<Arc<OAuth>>,
-    },
+    /// Whoever shows one of these.
+    Known(Known),
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    tokens: Vec<Token>,
+    certificates: Vec<Certificate>,
+    /// Those that somebody else has made.
+    oauth: Option<Arc<OAuth>>,
+}
+
+/// What a client shows of itself with a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Shown<'a> {
+    /// Nothing, or nothing of use.
+    Nothing,
+    Token(&'a [u8]),
+    /// The one of its connection, by its hash.
+    Certificate(&'a Hash),
 }
 
 /// Why it is not known who sends a request.
@@ -121,23 +160,31 @@ impl Auth {
     /// One of these bearer tokens.
     #[must_use]
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Self {
-        Self::new(Accepted::Tokens {
+        Self::new(Accepted::Known(Known {
             tokens: tokens.into_iter().collect(),
-            oauth: None,
-        })
+            ..Known::default()
+        }))
+    }
+
+    /// The same, or no token and one of these certificates. Where anybody is let in, that makes no difference.
+    #[must_use]
+    pub fn certificates(self, certificates: impl IntoIterator<Item = Certificate>) -> Self {
+        self.or(|known| known.certificates = certificates.into_iter().collect())
     }
 
     /// The same, or an access token that an issuer has made. Where anybody is let in, that makes no difference.
     #[cfg(feature = "oauth")]
     #[must_use]
     pub fn oauth(self, oauth: OAuth) -> Self {
-        match &**self.accepted.load() {
-            Accepted::Anybody(principal) => Self::anybody(principal.clone()),
-            Accepted::Tokens { tokens, .. } => Self::new(Accepted::Tokens {
-                tokens: tokens.clone(),
-                oauth: Some(Arc::new(oauth)),
-            }),
+        self.or(|known| known.oauth = Some(Arc::new(oauth)))
+    }
+
+    fn or(self, add: impl FnOnce(&mut Known)) -> Self {
+        let mut accepted = Accepted::clone(&self.accepted.load());
+        if let Accepted::Known(known) = &mut accepted {
+            add(known);
         }
+        Self::new(accepted)
     }
 
     fn new(accepted: Accepted) -> Self {
@@ -155,22 +202,30 @@ impl Auth {
         self.accepted.store(new);
     }
 
-    /// Who shows `token`, or nothing, to a server at `url`.
+    /// Who shows this to a server at `url`.
     pub(super) async fn principal(
         &self,
-        token: Option<&[u8]>,
+        shown: Shown<'_>,
         url: &str,
     ) -> Result<Principal, Unidentified> {
         let accepted = self.accepted.load_full();
-        let tokens = match &*accepted {
+        let known = match &*accepted {
             Accepted::Anybody(principal) => return Ok(principal.clone()),
-            Accepted::Tokens { tokens, .. } => tokens,
+            Accepted::Known(known) => known,
         };
-        let token = token.ok_or(Unidentified::NoToken)?;
-        match (owner(tokens, token), accepted.oauth()) {
-            (Some(owner), _) => Ok(owner),
-            (None, Some(oauth)) => oauth.principal(token, url).await,
-            (None, None) => Err(Unidentified::UnknownToken),
+        match shown {
+            Shown::Nothing => Err(Unidentified::NoToken),
+            Shown::Certificate(hash) => {
+                let mut certificates = known.certificates.iter();
+                let certificate = certificates.find(|certificate| certificate.hash == *hash);
+                let certificate = certificate.ok_or(Unidentified::NoToken)?;
+                Ok(certificate.owner.clone())
+            }
+            Shown::Token(token) => match (owner(&known.tokens, token), &known.oauth) {
+                (Some(owner), _) => Ok(owner),
+                (None, Some(oauth)) => oauth.principal(token, url).await,
+                (None, None) => Err(Unidentified::UnknownToken),
+            },
         }
     }
 
@@ -194,7 +249,7 @@ impl Accepted {
     fn oauth(&self) -> Option<&OAuth> {
         match self {
             Self::Anybody(_) => None,
-            Self::Tokens { oauth, .. } => oauth.as_deref(),
+            Self::Known(known) => known.oauth.as_deref(),
         }
     }
 }
@@ -255,7 +310,8 @@ mod tests {
         let token = |secret, name| Token::new(secret, Principal::new(name));
         let auth = Auth::tokens([token("one", "alice"), token("two", "bob")]);
         let identify = |shown: Option<&str>| {
-            let principal = auth.principal(shown.map(str::as_bytes), "http://localhost/mcp");
+            let shown = shown.map_or(Shown::Nothing, |token| Shown::Token(token.as_bytes()));
+            let principal = auth.principal(shown, "http://localhost/mcp");
             let principal = principal.now_or_never().expect("nobody is asked");
             principal.map(|principal| principal.name().to_owned())
         };
@@ -282,6 +338,39 @@ mod tests {
         assert_eq!(owner("three").as_deref(), Ok("alice"));
         auth.replace(&Auth::anybody(Principal::anonymous()));
         assert_eq!(identify(None).as_deref(), Ok("anonymous"));
+    }
+
+    #[test]
+    fn a_certificate_is_known_by_its_hash() {
+        let hash: Hash = Sha256::digest("a certificate").into();
+        let hex = id::hex(&hash);
+        let with_colons: Vec<_> = (0..hex.len())
+            .step_by(2)
+            .map(|at| &hex[at..at + 2])
+            .collect();
+        for hex in [hex.clone(), with_colons.join(":").to_uppercase()] {
+            let certificate = Certificate::from_hash(&hex, Principal::new("alice")).unwrap();
+            let auth = Auth::tokens([]).certificates([certificate]);
+            let identify = |shown| {
+                let principal = auth
+                    .principal(shown, "https://localhost/mcp")
+                    .now_or_never();
+                let principal = principal.expect("nobody is asked");
+                principal.map(|principal| principal.name().to_owned())
+            };
+            assert_eq!(identify(Shown::Certificate(&hash)).as_deref(), Ok("alice"));
+            let other = Hash::default();
+            assert_eq!(
+                identify(Shown::Certificate(&other)),
+                Err(Unidentified::NoToken)
+            );
+            assert_eq!(
+                identify(Shown::Token(&hash)),
+                Err(Unidentified::UnknownToken)
+            );
+            assert_eq!(identify(Shown::Nothing), Err(Unidentified::NoToken));
+        }
+        assert!(Certificate::from_hash(&hex[1..], Principal::new("alice")).is_none());
     }
 
     #[test]

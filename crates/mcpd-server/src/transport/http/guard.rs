@@ -1,4 +1,4 @@
-//! Who may come in: the right host, the right origin, the right token, in this order and before
+//! Who may come in: the right host, the right origin, the right token or certificate, in this order and before
 //! anything else of a request is looked at.
 
 use std::net::{IpAddr, SocketAddr};
@@ -8,7 +8,7 @@ use hyper::header::{AUTHORIZATION, HOST, HeaderMap, HeaderValue, ORIGIN, WWW_AUT
 use hyper::{Request, Response, StatusCode};
 use serde_json::Value;
 
-use super::auth::{Auth, Failures, Problem, Unidentified};
+use super::auth::{Auth, Failures, Hash, Problem, Shown, Unidentified};
 use crate::Principal;
 
 /// The rules of one listener.
@@ -106,17 +106,13 @@ impl Guard {
         Ok(())
     }
 
-    /// Finds out who sends a request from `address`, by its token.
+    /// Finds out who sends a request from `address`, by what is shown with it.
     pub(super) async fn identify(
         &self,
-        headers: &HeaderMap,
+        shown: Shown<'_>,
         address: IpAddr,
     ) -> Result<Principal, Refusal> {
-        let mut given = headers.get_all(AUTHORIZATION).iter();
-        let token = given.next().and_then(bearer);
-        // Two headers would let two readers see different tokens.
-        let token = token.filter(|_| given.next().is_none());
-        let unidentified = match self.auth.principal(token, &self.url).await {
+        let unidentified = match self.auth.principal(shown, &self.url).await {
             Ok(principal) => return Ok(principal),
             Err(unidentified) => unidentified,
         };
@@ -178,6 +174,18 @@ impl Guard {
     }
 }
 
+/// What is shown with a request, on a connection with the certificate of this hash. A header goes before a certificate,
+/// whatever it is worth: it is what the client says of this request.
+pub(super) fn shown<'a>(headers: &'a HeaderMap, certificate: Option<&'a Hash>) -> Shown<'a> {
+    let mut given = headers.get_all(AUTHORIZATION).iter();
+    // Two headers would let two readers see different tokens.
+    match (given.next(), given.next()) {
+        (None, _) => certificate.map_or(Shown::Nothing, Shown::Certificate),
+        (Some(header), None) => bearer(header).map_or(Shown::Nothing, Shown::Token),
+        (Some(_), Some(_)) => Shown::Nothing,
+    }
+}
+
 /// What the request names as its host, lower-cased: in HTTP/2 the authority, else the header.
 fn authority<B>(request: &Request<B>) -> Option<String> {
     if let Some(authority) = request.uri().authority() {
@@ -209,14 +217,16 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 mod tests {
     use futures_util::FutureExt as _;
 
-    use super::super::{Options, Token};
+    use super::super::{Certificate, Options, Token};
     use super::*;
 
+    /// The hash of a certificate that is known.
+    const CERTIFICATE: Hash = [7; 32];
+
     fn guard() -> Guard {
-        let mut options = Options::new(Auth::tokens([Token::new(
-            "secret",
-            Principal::new("agent"),
-        )]));
+        let token = Token::new("secret", Principal::new("agent"));
+        let certificate = Certificate::from_hash(&"07".repeat(32), Principal::new("robot"));
+        let mut options = Options::new(Auth::tokens([token]).certificates(certificate));
         options.allowed_hosts = vec!["Tools.example".to_owned()];
         options.allowed_origins = vec!["https://app.example".to_owned()];
         let local: [SocketAddr; 1] = ["192.0.2.7:80".parse().unwrap()];
@@ -309,18 +319,26 @@ mod tests {
         }
     }
 
+    /// Whom a client is taken for.
+    #[track_caller]
+    fn check_shown(values: &[&str], certificate: Option<&Hash>, expected: Option<&str>) {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(AUTHORIZATION, value.parse().unwrap());
+        }
+        let guard = guard();
+        let shown = shown(&headers, certificate);
+        let identified = guard.identify(shown, [127, 0, 0, 1].into());
+        let identified = identified.now_or_never().expect("nobody is asked");
+        let name = identified.as_ref().ok().map(Principal::name);
+        assert_eq!(name, expected, "{values:?} {certificate:?}");
+    }
+
     #[test]
     fn the_token_must_be_exact() {
         #[track_caller]
         fn check(values: &[&str], allowed: bool) {
-            let mut headers = HeaderMap::new();
-            for value in values {
-                headers.append(AUTHORIZATION, value.parse().unwrap());
-            }
-            let guard = guard();
-            let identified = guard.identify(&headers, [127, 0, 0, 1].into());
-            let identified = identified.now_or_never().expect("nobody is asked");
-            assert_eq!(identified.is_ok(), allowed, "{values:?}");
+            check_shown(values, None, allowed.then_some("agent"));
         }
         check(&["Bearer secret"], true);
         check(&["bearer  secret"], true);
@@ -338,5 +356,15 @@ mod tests {
         }
         check(&[], false);
         check(&["Bearer secret", "Bearer secret"], false);
+    }
+
+    #[test]
+    fn a_certificate_counts_where_no_token_is_shown() {
+        check_shown(&[], Some(&CERTIFICATE), Some("robot"));
+        check_shown(&[], Some(&[8; 32]), None);
+        check_shown(&["Bearer secret"], Some(&CERTIFICATE), Some("agent"));
+        check_shown(&["Bearer wrong"], Some(&CERTIFICATE), None);
+        check_shown(&["Basic secret"], Some(&CERTIFICATE), None);
+        check_shown(&["Bearer secret"; 2], Some(&CERTIFICATE), None);
     }
 }

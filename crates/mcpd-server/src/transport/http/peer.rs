@@ -16,6 +16,8 @@ use tokio::net::TcpStream;
 #[cfg(unix)]
 use tokio::net::UnixStream;
 
+use super::auth::Hash;
+
 /// How often a client that is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -24,6 +26,7 @@ const LOOK: Duration = Duration::from_millis(500);
 pub(super) struct Peer {
     stream: Arc<Stream>,
     address: IpAddr,
+    certificate: Option<Hash>,
 }
 
 #[derive(Debug)]
@@ -80,6 +83,7 @@ impl Peer {
         Self {
             stream: Arc::new(Stream::Tcp(stream)),
             address: address.ip(),
+            certificate: None,
         }
     }
 
@@ -89,12 +93,25 @@ impl Peer {
         Self {
             stream: Arc::new(Stream::Unix(stream)),
             address: Ipv4Addr::LOCALHOST.into(),
+            certificate: None,
         }
+    }
+
+    /// The same that has shown a certificate with this hash, or none.
+    #[cfg(feature = "tls")]
+    pub(super) fn certified(mut self, certificate: Option<Hash>) -> Self {
+        self.certificate = certificate;
+        self
     }
 
     /// Where the client is.
     pub(super) fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// The hash of the certificate that the client has shown and that was found to be its own.
+    pub(super) fn certificate(&self) -> Option<&Hash> {
+        self.certificate.as_ref()
     }
 
     /// Waits until the client has closed its side, whatever it sent before and nobody has read.

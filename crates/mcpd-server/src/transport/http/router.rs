@@ -8,7 +8,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::Options;
-use super::guard::Guard;
+use super::guard::{self, Guard};
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
 use super::metrics;
@@ -113,8 +113,8 @@ impl Router {
             }
             _ => {}
         }
-        let identified = self.guard.identify(request.headers(), peer.address());
-        let principal = match identified.await {
+        let shown = guard::shown(request.headers(), peer.certificate());
+        let principal = match self.guard.identify(shown, peer.address()).await {
             Ok(principal) => principal,
             Err(refusal) => {
                 self.server.metrics().refused(Refused::Token);

@@ -8,13 +8,15 @@ use arc_swap::ArcSwap;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
 use rustls::{RootCertStore, ServerConfig};
+use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
+use super::auth::Hash;
 use crate::Error;
 
 /// HTTP/2 and HTTP/1, as clients ask for them while they encrypt.
@@ -100,6 +102,13 @@ impl Tls {
     }
 }
 
+/// The hash of the certificate that the client has shown, and that has been checked.
+pub(super) fn certificate<S>(stream: &TlsStream<S>) -> Option<Hash> {
+    let (_, connection) = stream.get_ref();
+    let shown = connection.peer_certificates()?.first()?;
+    Some(Sha256::digest(shown).into())
+}
+
 /// The reasons are said as fragments.
 fn config(identity: &Identity) -> Result<ServerConfig, String> {
     let certificates = certificates(&identity.certificates)?;
@@ -117,6 +126,12 @@ fn config(identity: &Identity) -> Result<ServerConfig, String> {
             error => error.to_string(),
         })?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
+    if identity.clients != ClientCertificates::Unasked {
+        // A connection that goes on with the keys of another shows no certificate, and so is not asked whether that has
+        // expired meanwhile.
+        config.session_storage = Arc::new(NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
     Ok(config)
 }
 
