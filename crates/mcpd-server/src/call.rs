@@ -2,6 +2,7 @@
 //! reads when there was no run to read about, it reads from here.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
@@ -202,10 +203,20 @@ pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Fai
     told_of(subject, error)
 }
 
+/// How long to wait for an executor that others use as well, of whose turns nothing is known.
+const SHARED_WAIT: Duration = Duration::from_secs(1);
+
 /// What the caller may know of that.
 pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
     Failure::NoResult(match error {
         RunError::Busy(busy) => return Failure::Error(busy_with(subject, *busy)),
+        RunError::Start(StartError::Busy { queued, .. }) => {
+            let busy = Busy::All {
+                waiting: *queued,
+                wait: SHARED_WAIT,
+            };
+            return Failure::Error(busy_with(subject, busy));
+        }
         RunError::Start(StartError::Unenforceable { .. }) => format!(
             "{subject} can't be run safely here: this system lacks something that confines it. The server's log says what."
         ),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use mcpd_exec::Limits;
+use mcpd_exec::{Command, Config, Executor, Limits};
 use mcpd_server::endpoint::Endpoint;
 use mcpd_server::transport::http::{self, Auth, Listener, Options, Token};
 use mcpd_server::{
@@ -743,4 +743,32 @@ async fn whoever_calls_too_fast_is_told_when_to_try_again() {
     // Whoever knows what there is has not called it.
     let listed = post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
     assert!(listed.starts_with("HTTP/1.1 200 "), "{listed}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_executor_that_others_keep_busy_is_to_be_tried_again() {
+    let mut config = Config::default();
+    (config.concurrency, config.queue) = (1, 0);
+    let executor = Executor::new(config).expect("threads");
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let server = Server::builder()
+        .scripts(scripts)
+        .executor(executor.clone())
+        .watch(false)
+        .start()
+        .expect("scripts");
+    let port = listen(server.clone()).await;
+    server.catalog_ready().await;
+    let others = executor.clone();
+    let other = tokio::spawn(async move { others.run(Command::new("sleep").arg("60")).await });
+    assert!(until(|| executor.running() == 1).await, "nothing runs");
+
+    let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}}"#;
+    let request = format!("POST /rpc\nAuthorization: Bearer secret\n\n{call}");
+    let refused = exchange(port, &complete(&request)).await;
+    assert!(refused.starts_with("HTTP/1.1 429 "), "{refused}");
+    assert!(refused.contains("\"retryAfterMs\":1"), "{refused}");
+    assert!(header(&refused, "retry-after").is_some(), "{refused}");
+    other.abort();
 }
