@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::limits::Limits;
 use crate::sandbox::Sandbox;
+use crate::variables::Variables;
 
 /// A program with its arguments, environment, directory, input and limits.
 ///
@@ -27,8 +28,8 @@ use crate::sandbox::Sandbox;
 pub struct Command {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<OsString>,
-    /// `None` inherits everything.
-    pub(crate) inherited: Option<Vec<OsString>>,
+    /// What it starts from. `None` inherits everything there is when it is started.
+    pub(crate) inherited: Option<Variables>,
     /// `None` removes the name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
     pub(crate) current_dir: Option<PathBuf>,
@@ -92,18 +93,14 @@ impl Command {
     /// Inherits nothing. Variables set with [`env`](Self::env), before or after, stay.
     #[must_use]
     pub fn env_clear(self) -> Self {
-        self.inherit_env(std::iter::empty::<OsString>())
+        self.inherit(&Variables::default())
     }
 
-    /// Inherits these variables and no others. Variables set with [`env`](Self::env) stay.
+    /// Inherits these variables and no others. What is done with [`env`](Self::env) and
+    /// [`env_remove`](Self::env_remove), before or after, stays.
     #[must_use]
-    pub fn inherit_env(mut self, names: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Self {
-        self.inherited = Some(
-            names
-                .into_iter()
-                .map(|name| name.as_ref().to_owned())
-                .collect(),
-        );
+    pub fn inherit(mut self, variables: &Variables) -> Self {
+        self.inherited = Some(variables.clone());
         self
     }
 
@@ -143,37 +140,19 @@ impl Command {
         self
     }
 
-    /// All variables the process will have.
-    pub(crate) fn environment(&self) -> BTreeMap<OsString, OsString> {
-        let mut variables: BTreeMap<_, _> = match &self.inherited {
-            None => env::vars_os().collect(),
-            Some(names) => names
-                .iter()
-                .filter_map(|name| Some((name.clone(), env::var_os(name)?)))
-                .collect(),
-        };
-        for (name, change) in &self.changes {
-            match change {
-                Some(value) => variables.insert(name.clone(), value.clone()),
-                None => variables.remove(name),
-            };
-        }
-        variables
+    /// What the process starts from.
+    pub(crate) fn inherited(&self) -> Variables {
+        let inherited = self.inherited.as_ref();
+        inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }
 
     /// The value `name` will have in the process.
     pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
-        match self.changes.get(OsStr::new(name)) {
-            Some(change) => change.clone(),
-            None if self.inherits(name) => env::var_os(name),
-            None => None,
+        match (self.changes.get(OsStr::new(name)), &self.inherited) {
+            (Some(change), _) => change.clone(),
+            (None, Some(inherited)) => inherited.get(name).map(OsStr::to_owned),
+            (None, None) => env::var_os(name),
         }
-    }
-
-    fn inherits(&self, name: &str) -> bool {
-        self.inherited
-            .as_ref()
-            .is_none_or(|names| names.iter().any(|inherited| inherited == name))
     }
 }
 

@@ -116,6 +116,7 @@ mod process;
 mod run;
 mod sandbox;
 mod spawner;
+mod variables;
 
 pub use capture::Captured;
 pub use command::Command;
@@ -127,6 +128,7 @@ pub use limits::Limits;
 pub use line::{Line, Stream};
 pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
+pub use variables::Variables;
 
 /// The control group this process is in, if it was delegated to it with what [`Config::cgroup`] is for.
 #[must_use]

@@ -32,6 +32,7 @@ use tokio::io::unix::AsyncFd;
 use self::cgroup::{Group, Groups};
 use self::confine::Confinement;
 use self::filter::Filter;
+pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolate::Isolation;
 use self::namespaces::Proc;

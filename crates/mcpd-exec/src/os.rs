@@ -25,7 +25,7 @@ pub(crate) use windows::{
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
-    Child, Entered, ExitWatch, Lane, System, control_group, release_memory, run_watchdog,
+    Child, Entered, ExitWatch, Lane, System, control_group, entry, release_memory, run_watchdog,
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;

@@ -2,9 +2,10 @@
 //! secrets of the server, nor the names under which a script is told about its own call.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::sync::OnceLock;
 
-use mcpd_exec::{Command, Level};
+use mcpd_exec::{Command, Level, Variables};
 
 /// What a confined script inherits: where it is, whose it is and in which words it speaks.
 #[cfg(not(windows))]
@@ -49,44 +50,34 @@ const OURS: &[&str] = &[
 /// A script that is not confined inherits all of it but what is for mcpd alone, such as `MCPD_*` and `MCP_*`: clients put
 /// the API keys of scripts into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
 /// `HOME`, and what is [passed](Self::pass).
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Environment {
-    /// The names this process has.
-    names: Vec<OsString>,
     passed: Vec<String>,
     dropped: Vec<String>,
     set: BTreeMap<String, String>,
+    /// What is inherited without confinement and with, once somebody has asked.
+    inherited: [OnceLock<Variables>; 2],
 }
 
 /// The beginnings of one script's environment.
 #[derive(Debug)]
 pub(crate) struct Inherited {
-    names: Names,
+    variables: Variables,
     set: BTreeMap<String, String>,
 }
 
-#[derive(Debug)]
-enum Names {
-    AllBut(Vec<OsString>),
-    Only(Vec<OsString>),
-}
-
 impl Environment {
-    /// The environment that this process has now.
+    /// The environment that this process has when it is first used.
     #[must_use]
     pub fn of_this_process() -> Self {
-        Self {
-            names: std::env::vars_os().map(|(name, _)| name).collect(),
-            passed: Vec::new(),
-            dropped: Vec::new(),
-            set: BTreeMap::new(),
-        }
+        Self::default()
     }
 
     /// Lets every script inherit a variable. A name that ends with `*` means all that begin so.
     #[must_use]
     pub fn pass(mut self, name: impl Into<String>) -> Self {
         self.passed.push(name.into());
+        self.inherited = Default::default();
         self
     }
 
@@ -94,6 +85,7 @@ impl Environment {
     #[must_use]
     pub fn drop(mut self, name: impl Into<String>) -> Self {
         self.dropped.push(name.into());
+        self.inherited = Default::default();
         self
     }
 
@@ -107,17 +99,16 @@ impl Environment {
     /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let names = self.names.iter();
-        let inherited = names.filter(|name| self.passes_on(name, Level::None));
-        let mut variables: BTreeMap<_, _> = inherited
-            .filter_map(|name| Some((name.clone(), std::env::var_os(name)?)))
-            .collect();
+        let inherited = self.inherited(Level::None);
+        let inherited = inherited.iter();
         let set = self.set.iter();
-        variables.extend(set.map(|(name, value)| (name.into(), value.into())));
-        variables
+        inherited
+            .map(|(name, value)| (name.to_owned(), value.to_owned()))
+            .chain(set.map(|(name, value)| (name.into(), value.into())))
+            .collect()
     }
 
-    fn passes_on(&self, name: &OsString, level: Level) -> bool {
+    fn passes_on(&self, name: &OsStr, level: Level) -> bool {
         let by_default = match level {
             Level::None => !matches_any(OURS, name),
             _ => matches_any(ORDINARY, name),
@@ -125,32 +116,27 @@ impl Environment {
         (by_default || matches_any(&self.passed, name)) && !matches_any(&self.dropped, name)
     }
 
+    fn inherited(&self, level: Level) -> &Variables {
+        let read = || Variables::of_this_process(|name| self.passes_on(name, level));
+        self.inherited[usize::from(level > Level::None)].get_or_init(read)
+    }
+
     /// What a script that is confined so far starts from.
     pub(crate) fn at(&self, level: Level) -> Inherited {
-        let is_inherited = |name: &&OsString| self.passes_on(name, level);
+        let variables = self.inherited(level).clone();
         let mut set = self.set.clone();
-        if level == Level::None {
-            let hidden = self.names.iter().filter(|name| !is_inherited(name));
-            let names = Names::AllBut(hidden.cloned().collect());
-            return Inherited { names, set };
-        }
-        let inherited: Vec<_> = self.names.iter().filter(is_inherited).cloned().collect();
-        if !inherited.iter().any(|name| name == "TERM") {
+        if level > Level::None && variables.get("TERM").is_none() {
             // There is no terminal.
             set.entry("TERM".to_owned()).or_insert("dumb".to_owned());
         }
-        let names = Names::Only(inherited);
-        Inherited { names, set }
+        Inherited { variables, set }
     }
 }
 
 impl Inherited {
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
-        let command = match &self.names {
-            Names::AllBut(hidden) => hidden.iter().fold(command, Command::env_remove),
-            Names::Only(names) => command.inherit_env(names),
-        };
+        let command = command.inherit(&self.variables);
         self.set
             .iter()
             .fold(command, |command, (name, value)| command.env(name, value))
@@ -158,7 +144,7 @@ impl Inherited {
 }
 
 /// Whether a pattern is this name, or ends with `*` and begins like it.
-fn matches_any(patterns: &[impl AsRef<str>], name: &OsString) -> bool {
+fn matches_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     patterns.iter().any(|pattern| {
         let pattern = pattern.as_ref();
@@ -177,20 +163,9 @@ mod tests {
         "PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B", "MCPD_X", "MCP_Y",
     ];
 
-    fn environment() -> Environment {
-        Environment {
-            names: ALL.iter().map(OsString::from).collect(),
-            ..Environment::of_this_process()
-        }
-    }
-
     #[track_caller]
     fn check(environment: &Environment, level: Level, expected: &[&str]) {
-        let inherited = environment.at(level);
-        let is_inherited = |name: &&&str| match &inherited.names {
-            Names::AllBut(hidden) => !hidden.contains(&OsString::from(name)),
-            Names::Only(names) => names.contains(&OsString::from(name)),
-        };
+        let is_inherited = |name: &&&str| environment.passes_on(OsStr::new(name), level);
         let names: Vec<_> = ALL.iter().filter(is_inherited).copied().collect();
         assert_eq!(names, expected, "{level}");
     }
@@ -198,7 +173,7 @@ mod tests {
     #[test]
     fn who_is_not_confined_inherits_all_but_what_is_ours() {
         let all = ["PATH", "LC_ALL", "API_KEY", "AWS_A", "AWS_B"];
-        check(&environment(), Level::None, &all);
+        check(&Environment::default(), Level::None, &all);
     }
 
     #[test]
@@ -213,14 +188,17 @@ mod tests {
     #[test]
     fn who_is_confined_inherits_what_is_ordinary() {
         for level in [Level::Guarded, Level::Strict] {
-            check(&environment(), level, &["PATH", "LC_ALL"]);
-            assert_eq!(environment().at(level).set["TERM"], "dumb");
+            check(&Environment::default(), level, &["PATH", "LC_ALL"]);
+            assert_eq!(Environment::default().at(level).set["TERM"], "dumb");
         }
     }
 
     #[test]
     fn what_is_passed_is_inherited_unless_it_is_dropped() {
-        let environment = environment().pass("AWS_*").drop("AWS_B").drop("PATH");
+        let environment = Environment::default()
+            .pass("AWS_*")
+            .drop("AWS_B")
+            .drop("PATH");
         check(&environment, Level::Guarded, &["LC_ALL", "AWS_A"]);
         check(&environment, Level::None, &["LC_ALL", "API_KEY", "AWS_A"]);
     }

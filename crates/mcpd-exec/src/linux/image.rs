@@ -2,7 +2,7 @@
 
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use rustix::process::{Resource, getrlimit};
@@ -19,6 +19,17 @@ pub(crate) fn text(text: impl AsRef<OsStr>) -> io::Result<CString> {
     Ok(CString::new(text.as_ref().as_bytes())?)
 }
 
+/// `NAME=VALUE`.
+///
+/// # Errors
+///
+/// There is a NUL byte in it.
+pub(crate) fn entry(name: &OsStr, value: &OsStr) -> io::Result<CString> {
+    Ok(CString::new(
+        [name.as_bytes(), b"=", value.as_bytes()].concat(),
+    )?)
+}
+
 /// The program at `program` with the arguments and the environment of `command`.
 pub(crate) fn image(
     command: &Command,
@@ -27,19 +38,17 @@ pub(crate) fn image(
 ) -> io::Result<Image> {
     let arguments = command.args.iter().map(OsString::as_os_str);
     let arguments = [program.as_os_str()].into_iter().chain(arguments);
-    let mut environment = command.environment();
-    if let Some(directory) = temporary {
-        environment.insert("TMPDIR".into(), directory.into());
-    }
-    let environment = environment.into_iter().map(|(name, value)| {
-        let mut variable = name.into_vec();
-        variable.push(b'=');
-        variable.extend_from_slice(value.as_bytes());
-        Ok(CString::new(variable)?)
-    });
+    let temporary = temporary.map(|directory| (OsStr::new("TMPDIR"), directory.as_os_str()));
+    let is_temporary = |name: &OsStr| temporary.is_some_and(|(temporary, _)| temporary == name);
+    let changes = command.changes.iter();
+    let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
+    let set = set.filter(|(name, _)| !is_temporary(name)).chain(temporary);
     Ok(Image::new(
         arguments.map(text).collect::<io::Result<_>>()?,
-        environment.collect::<io::Result<_>>()?,
+        command.inherited(),
+        |name| !command.changes.contains_key(name) && !is_temporary(name),
+        set.map(|(name, value)| entry(name, value))
+            .collect::<io::Result<_>>()?,
     ))
 }
 

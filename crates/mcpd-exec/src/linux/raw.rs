@@ -12,7 +12,7 @@ pub(crate) mod init;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd, RawFd};
 use std::os::unix::process::ExitStatusExt as _;
@@ -28,6 +28,7 @@ use seccompiler::BpfProgramRef;
 use super::fault;
 use crate::outcome::Usage;
 use crate::sandbox::RunAs;
+use crate::variables::Variables;
 
 /// Room for the child's few stack frames.
 const STACK: usize = 64 * 1024;
@@ -46,26 +47,30 @@ pub(crate) fn release_memory() {
 /// A program with its arguments and environment, as the kernel takes them.
 #[derive(Debug)]
 pub(crate) struct Image {
-    /// Owns what the pointers point to.
-    _strings: Vec<CString>,
+    /// They own what the pointers point to.
+    _strings: [Vec<CString>; 2],
+    _inherited: Variables,
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
 }
 
 impl Image {
-    /// The first argument is the path of the program.
-    pub(crate) fn new(arguments: Vec<CString>, environment: Vec<CString>) -> Self {
-        let terminated = |strings: &[CString]| {
-            let pointers = strings.iter().map(|text| text.as_ptr());
-            pointers.chain([null()]).collect()
-        };
-        let (argv, envp) = (terminated(&arguments), terminated(&environment));
-        let mut strings = arguments;
-        strings.extend(environment);
+    /// The first argument is the path of the program. Of what is inherited there is what `keep` is true of.
+    pub(crate) fn new(
+        arguments: Vec<CString>,
+        inherited: Variables,
+        keep: impl Fn(&OsStr) -> bool,
+        set: Vec<CString>,
+    ) -> Self {
+        let kept = inherited.entries().filter(|(name, _)| keep(name));
+        let entries = kept.map(|(_, entry)| entry);
+        let entries = entries.chain(set.iter().map(CString::as_c_str));
+        let argv = arguments.iter().map(|text| text.as_ptr());
         Self {
-            _strings: strings,
-            argv,
-            envp,
+            argv: argv.chain([null()]).collect(),
+            envp: entries.map(CStr::as_ptr).chain([null()]).collect(),
+            _strings: [arguments, set],
+            _inherited: inherited,
         }
     }
 }

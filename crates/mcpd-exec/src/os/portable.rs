@@ -69,7 +69,14 @@ impl System {
         starter
             .args(&command.args)
             .env_clear()
-            .envs(command.environment())
+            .envs(command.inherited().iter());
+        for (name, change) in &command.changes {
+            match change {
+                Some(value) => starter.env(name, value),
+                None => starter.env_remove(name),
+            };
+        }
+        starter
             .envs(confinement.environment())
             .stdin(stdin)
             .stdout(Stdio::piped())

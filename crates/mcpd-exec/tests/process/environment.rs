@@ -1,6 +1,6 @@
 //! The process sees the environment and directory it was given, literally.
 
-use mcpd_exec::{Command, Sandbox, StartError};
+use mcpd_exec::{Command, Sandbox, StartError, Variables};
 
 use crate::support::{World, levels, within};
 
@@ -43,15 +43,13 @@ async fn a_cleared_environment_holds_only_what_was_set() {
 }
 
 #[tokio::test]
-async fn chosen_names_are_inherited_and_may_be_overridden() {
+async fn chosen_variables_are_inherited_and_may_be_overridden() {
     let home = std::env::var("HOME").unwrap();
-    check(
-        |env| env.inherit_env(["HOME", "MCPD_NOT_SET"]),
-        &format!("HOME={home}"),
-    )
-    .await;
-    check(|env| env.inherit_env(["HOME"]).env("HOME", "/"), "HOME=/").await;
-    check(|env| env.inherit_env(["HOME"]).env_remove("HOME"), "").await;
+    let only = Variables::of_this_process(|name| name == "HOME");
+    check(|env| env.inherit(&only), &format!("HOME={home}")).await;
+    check(|env| env.inherit(&only).env("HOME", "/"), "HOME=/").await;
+    check(|env| env.env("HOME", "/").inherit(&only), "HOME=/").await;
+    check(|env| env.inherit(&only).env_remove("HOME"), "").await;
 }
 
 #[tokio::test]
