@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{Config, Event, EventKind, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{
+    Config, Event, EventKindMask, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher,
+};
 use tokio::sync::Notify;
 
 /// How often the roots are looked at where the system can't tell of changes.
@@ -83,7 +84,7 @@ fn native(
     roots: &[PathBuf],
     changed: &Arc<Notify>,
 ) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    let mut watcher = RecommendedWatcher::new(announce(changed), Config::default())?;
+    let mut watcher = RecommendedWatcher::new(announce(changed), config())?;
     watch_all(&mut watcher, roots)?;
     Ok(Box::new(watcher))
 }
@@ -92,7 +93,7 @@ fn polling(
     roots: &[PathBuf],
     changed: &Arc<Notify>,
 ) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    let config = Config::default().with_poll_interval(POLL_INTERVAL);
+    let config = config().with_poll_interval(POLL_INTERVAL);
     let mut watcher = PollWatcher::new(announce(changed), config)?;
     watch_all(&mut watcher, roots)?;
     Ok(Box::new(watcher))
@@ -106,15 +107,11 @@ fn watch_all(watcher: &mut dyn Watcher, roots: &[PathBuf]) -> notify::Result<()>
 
 fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 'static {
     let changed = Arc::clone(changed);
-    move |event| {
-        // An error means that events were lost: look again.
-        if event.map_or(true, |event| is_change(event.kind)) {
-            changed.notify_one();
-        }
-    }
+    // An error means that events were lost: look again.
+    move |_| changed.notify_one()
 }
 
 /// Every run opens and reads its script; only what may alter one counts.
-fn is_change(kind: EventKind) -> bool {
-    !matches!(kind, EventKind::Access(access) if access != AccessKind::Close(AccessMode::Write))
+fn config() -> Config {
+    Config::default().with_event_kinds(EventKindMask::CORE | EventKindMask::ACCESS_CLOSE)
 }
