@@ -176,10 +176,10 @@ impl<'a> Relay<'a> {
     ///
     /// Dropping the future drops the run.
     pub(crate) async fn during<T>(&self, run: impl Future<Output = T>) -> T {
+        let mut run = pin!(run);
         if !self.is_wanted {
             return run.await;
         }
-        let mut run = pin!(run);
         let mut timer = pin!(sleep_until(Instant::now() + HEARTBEAT));
         poll_fn(|cx| {
             if let Poll::Ready(ended) = run.as_mut().poll(cx) {

@@ -205,7 +205,8 @@ pub(crate) async fn execute_with(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    let ended = executor.run_with(command, on_line).await;
+    // It is large, and would be moved by each of those that wait for it.
+    let ended = Box::pin(executor.run_with(command, on_line)).await;
     let outcome = ended.map_err(RunError::Start)?;
     redacted(terms, format, outcome).await
 }
