@@ -34,10 +34,12 @@ mod store;
 #[cfg(not(feature = "database"))]
 #[path = "tasks/store/absent.rs"]
 mod store;
+mod stored;
 
 use heard::Heard;
 use life::Life;
-pub(crate) use store::{Store, StoredTask, Wish};
+pub(crate) use store::Store;
+pub(crate) use stored::{StoredTask, Wish};
 
 /// How long a call is waited for that may become a task. Most are over by then, and nobody has to ask after them.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{Database, DatabaseError};
+use crate::tasks::{StoredTask, Wish};
 
 /// How many tasks there may be, of one owner and of all.
 const MAX_OF_OWNER: i64 = 256;
@@ -18,33 +19,6 @@ const MAX_BYTES: i64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
 /// What is left to happen to a task.
 const IS_OPEN: &str = "status IN ('working', 'input_required')";
-
-/// A task as it is stored.
-#[derive(Debug, Clone)]
-pub(crate) struct StoredTask {
-    pub(crate) id: String,
-    /// Who may know of it.
-    pub(crate) owner: String,
-    /// The path of the tool.
-    pub(crate) tool: String,
-    /// The server that runs it.
-    pub(crate) runner: String,
-    pub(crate) status: TaskStatus,
-    /// The questions that are open, the result or the error.
-    pub(crate) detail: Option<Box<RawValue>>,
-    /// Milliseconds since 1970, and so are the next two.
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-    pub(crate) expires_at: i64,
-}
-
-/// What the owner of a task wants of it.
-#[derive(Debug)]
-pub(crate) enum Wish {
-    Cancel,
-    /// All of its questions are answered.
-    Answers(InputResponses),
-}
 
 impl Database {
     /// Writes down a new task, unless there are too many. Forgets those whose time has come.

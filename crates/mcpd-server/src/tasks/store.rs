@@ -8,8 +8,8 @@ use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::runner::{Runner, Runners};
+use super::{StoredTask, Wish};
 use crate::database::Database;
-pub(crate) use crate::database::{StoredTask, Wish};
 use crate::{id, sync};
 
 /// Where tasks are kept. All clones are one.

@@ -6,29 +6,11 @@ use std::time::Duration;
 use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
+use super::{StoredTask, Wish};
+
 /// There is none.
 #[derive(Debug)]
 pub(crate) struct Store(Infallible);
-
-/// A task as it would be stored.
-#[derive(Debug, Clone)]
-pub(crate) struct StoredTask {
-    pub(crate) id: String,
-    pub(crate) tool: String,
-    pub(crate) status: TaskStatus,
-    pub(crate) detail: Option<Box<RawValue>>,
-    pub(crate) created_at: i64,
-    pub(crate) updated_at: i64,
-    pub(crate) expires_at: i64,
-}
-
-/// What the owner of a task would want of it.
-#[derive(Debug)]
-#[expect(dead_code, reason = "nobody ever wants it")]
-pub(crate) enum Wish {
-    Cancel,
-    Answers(InputResponses),
-}
 
 impl Store {
     pub(super) fn new_task(&self, _: &str, _: &str, _: Duration) -> StoredTask {
