@@ -15,6 +15,9 @@ const MAX_BYTES: usize = 64 * 1024;
 const MAX_DEPTH: usize = 64;
 const MAX_OBJECTS: usize = 1000;
 
+/// Compiled size of a pattern that is still harmless, in bytes.
+const MAX_PATTERN: usize = 1 << 20;
+
 /// Faults that are told at once.
 const MAX_TOLD: usize = 20;
 /// Characters of a faulty value that a message repeats, and of a message.
@@ -73,7 +76,7 @@ impl Schema {
         // -- 2026-07-28/basic/index#json-schema-usage. Nor do the files of this machine concern a schema.
         jsonschema::options()
             .offline()
-            .with_pattern_options(PatternOptions::regex())
+            .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
             .build(schema)
             .map(Self)
             .map_err(|error| message(&error))

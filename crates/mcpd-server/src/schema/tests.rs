@@ -88,6 +88,7 @@ fn a_schema_has_bounds() {
     let wide: Vec<_> = (0..=MAX_OBJECTS).map(|_| json!({})).collect();
     check_unusable(&json!({"anyOf": wide}), "objects, more than");
     check_unusable(&json!({"description": "a".repeat(MAX_BYTES)}), "bytes");
+    check_unusable(&json!({"pattern": "(a{1000}){1000}"}), "a{1000}");
 }
 
 #[test]
