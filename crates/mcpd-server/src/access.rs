@@ -110,23 +110,23 @@ impl Access {
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
     }
 
-    /// Judges a call of the tool at `path`. What its `schema` says an argument is by default counts as sent.
+    /// Judges a call of the tool at `path`. What an argument is by default counts as sent.
     ///
     /// # Errors
     ///
     /// Why it is not made, as a sentence for whoever made it.
-    pub(crate) fn judge(
+    pub(crate) fn judge<'d>(
         &self,
         path: &ScriptPath,
         arguments: Option<&RawValue>,
-        schema: &RawValue,
+        defaults: impl FnOnce() -> &'d JsonObject,
     ) -> Result<(), String> {
         let rules = self.only.iter().flatten().chain(&self.deny);
         if !rules.clone().any(|calls| !calls.arguments.is_empty()) {
             // What may be called at all has been judged by its path.
             return Ok(());
         }
-        let arguments = with_defaults(arguments, schema);
+        let arguments = with_defaults(arguments, defaults());
         let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&arguments).is_none();
         if self.deny.iter().any(is_among) {
             return Err(refused(path, "these arguments are denied to you"));
@@ -228,19 +228,34 @@ fn text(value: &Value) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// The arguments as a tool will understand them, as far as its schema tells.
-fn with_defaults(arguments: Option<&RawValue>, schema: &RawValue) -> JsonObject {
-    let object = |json: &RawValue| serde_json::from_str::<JsonObject>(json.get()).ok();
-    let mut arguments = arguments.and_then(object).unwrap_or_default();
-    arguments.retain(|_, value| !value.is_null());
-    let schema = object(schema).unwrap_or_default();
+/// What `schema` says that arguments are by default.
+pub(crate) fn defaults(schema: &RawValue) -> JsonObject {
+    let schema = object(schema);
     let properties = schema.get("properties").and_then(Value::as_object);
-    for (name, property) in properties.into_iter().flatten() {
-        if let (Some(default), false) = (property.get("default"), arguments.contains_key(name)) {
+    let default = |(name, property): (&String, &Value)| {
+        Some((name.clone(), property.get("default")?.clone()))
+    };
+    properties
+        .into_iter()
+        .flatten()
+        .filter_map(default)
+        .collect()
+}
+
+/// The arguments as a tool will understand them, as far as its defaults tell.
+fn with_defaults(arguments: Option<&RawValue>, defaults: &JsonObject) -> JsonObject {
+    let mut arguments = arguments.map(object).unwrap_or_default();
+    arguments.retain(|_, value| !value.is_null());
+    for (name, default) in defaults {
+        if !arguments.contains_key(name) {
             arguments.insert(name.clone(), default.clone());
         }
     }
     arguments
+}
+
+fn object(json: &RawValue) -> JsonObject {
+    serde_json::from_str(json.get()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -253,7 +268,8 @@ mod tests {
     fn check(access: &Access, path: &str, arguments: &str, expected: Result<(), &str>) {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let path: ScriptPath = path.parse().unwrap();
-        let judged = access.judge(&path, Some(&raw(arguments)), &raw(SCHEMA));
+        let defaults = defaults(&raw(SCHEMA));
+        let judged = access.judge(&path, Some(&raw(arguments)), || &defaults);
         assert_eq!(judged.as_ref().map_err(String::as_str).copied(), expected);
     }
 

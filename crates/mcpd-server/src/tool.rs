@@ -5,17 +5,20 @@ use std::future::ready;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
+use mcpd_protocol::{
+    self as protocol, CallToolResult, ClientCapabilities, Interactive, JsonObject,
+};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::Server;
+use crate::access;
 use crate::admission::Refused;
 use crate::call;
 use crate::catalog::scan::ScannedScript;
@@ -46,6 +49,8 @@ pub struct Tool {
     mirrored: Vec<Mirrored>,
     /// In which its calls wait that run no process of ours.
     lane: Arc<Lane>,
+    /// What its arguments are by default, once somebody's rules depend on it.
+    defaults: OnceLock<JsonObject>,
     body: Body,
 }
 
@@ -150,6 +155,7 @@ impl Tool {
             path,
             mirrored: mirror::mirrored(schema),
             lane: Arc::new(Lane::new(NonZeroUsize::MAX)),
+            defaults: OnceLock::new(),
             definition,
             body,
         }
@@ -270,7 +276,7 @@ impl Tool {
         context: &Context,
     ) -> Run {
         if let Some(access) = context.principal.access()
-            && let Err(reason) = access.judge(&self.path, arguments, &self.definition.input_schema)
+            && let Err(reason) = access.judge(&self.path, arguments, || self.defaults())
         {
             context.trail.ended_as("denied");
             return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
@@ -287,6 +293,11 @@ impl Tool {
                 self.in_turn(server, context, run)
             }
         }
+    }
+
+    fn defaults(&self) -> &JsonObject {
+        let schema = &self.definition.input_schema;
+        self.defaults.get_or_init(|| access::defaults(schema))
     }
 
     /// A call that runs no process of ours, so that nothing limits it but the quota of its caller.
