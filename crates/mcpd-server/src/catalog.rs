@@ -17,6 +17,7 @@ use crate::tool::Tool;
 mod assembly;
 pub(crate) mod cursor;
 mod file;
+mod fingerprint;
 mod list;
 pub(crate) mod live;
 #[cfg(feature = "database")]
@@ -28,6 +29,7 @@ mod names;
 mod prompt;
 mod resource;
 pub mod scan;
+mod served;
 mod tool;
 mod view;
 mod walk;

@@ -21,7 +21,6 @@ use crate::Server;
 use crate::access;
 use crate::admission::Refused;
 use crate::call;
-use crate::catalog::scan::ScannedScript;
 use crate::context::Context;
 use crate::interaction::Brought;
 use crate::launch::Launch;
@@ -72,30 +71,15 @@ pub(crate) struct Script {
     pub(crate) directory: PathBuf,
     pub(crate) spec: Arc<ScriptSpec>,
     /// What its arguments and its structured content are held to.
-    pub(crate) schemas: Arc<Schemas>,
+    pub(crate) schemas: Schemas,
     /// What it may do.
     pub(crate) terms: Arc<Terms>,
     /// What a client must have declared for the script to be of use.
     pub(crate) required: ClientCapabilities,
-    launch: Launch,
+    pub(crate) launch: Launch,
 }
 
 impl Script {
-    /// The script that was found, unless a fault keeps it from being served.
-    pub(crate) fn from_scan(found: &ScannedScript) -> Option<Self> {
-        let spec = Arc::clone(found.spec.as_ref()?);
-        Some(Self {
-            launch: found.launch.clone()?,
-            path: found.path.clone(),
-            file: found.file.clone(),
-            directory: found.root.clone(),
-            schemas: Arc::clone(&found.schemas),
-            terms: Arc::clone(&found.terms),
-            required: required_capabilities(&spec.requires),
-            spec,
-        })
-    }
-
     /// The command that runs it, under its terms.
     pub(crate) fn command(&self) -> Command {
         let command = self.launch.command().current_dir(&self.directory);
@@ -320,7 +304,7 @@ impl Tool {
 }
 
 /// The capabilities that `requires` names; `elicitation.url` is one inside another.
-fn required_capabilities(names: &[String]) -> ClientCapabilities {
+pub(crate) fn required_capabilities(names: &[String]) -> ClientCapabilities {
     let mut required = json!({});
     for name in names {
         let mut place = &mut required;

@@ -3,12 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Report;
-use crate::{
-    json::{Member, Value},
-    rules::Code,
-    spec::Argument,
-    text,
-};
+use crate::{json::Member, rules::Code, spec::Argument, text};
 
 /// Variables that mean something to a system or an interpreter.
 const RESERVED: &[&str] = &[
@@ -70,13 +65,12 @@ const RESERVED_PREFIXES: &[&str] = &[
 
 const PLAIN: &str = "plain";
 
-/// Minds flags and variables of two options, and flags that a script without flags could not read.
-pub(super) fn check(options: Value<'_>, report: &mut Report<'_>) {
-    let fields = || options.members().flat_map(|option| option.value.members());
+/// Minds, among the fields of all options, flags and variables of two of them, and flags that a script without flags could not read.
+pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
     let (mut flags, mut variables) = (BTreeSet::new(), BTreeSet::new());
-    let mut others = fields().filter(|field| field.key == "argument");
+    let mut others = fields.iter().filter(|field| field.key == "argument");
     let has_others = others.any(|field| field.value.string().is_some_and(|word| word != PLAIN));
-    for field in fields() {
+    for field in fields {
         let Some(word) = field.value.string() else {
             continue;
         };

@@ -38,7 +38,7 @@ pub(super) const FIELDS: &[&str] = &[
 ];
 pub(super) const OPTION_ONLY: usize = 5;
 
-pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
+pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {
         return;
     };
@@ -48,7 +48,11 @@ pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Repo
         report.fault(Code::OptionsNotObject, root.span(), message);
         return;
     }
-    let starts: BTreeSet<_> = root.members().map(|member| member.key_span.start).collect();
+    // Each look at the members of a value reads its text again.
+    let members: Vec<_> = root.members().collect();
+    let fields_of = |option: &Member<'a>| option.value.members();
+    let fields_of_all: Vec<_> = members.iter().flat_map(fields_of).collect();
+    let starts: BTreeSet<_> = members.iter().map(|member| member.key_span.start).collect();
     let is_option = |duplicate: &&Duplicate<'_>| starts.contains(&duplicate.span.start);
     let (options, fields): (Vec<_>, Vec<_>) = document.duplicates.iter().partition(is_option);
     for Duplicate { key, span } in options {
@@ -56,17 +60,19 @@ pub(super) fn read(output: &Output<'_>, spec: &mut ScriptSpec, report: &mut Repo
         report.fault(Code::DuplicateOption, span.clone(), message);
     }
     report.duplicates(fields);
-    let names: Vec<_> = root
-        .members()
+    let names: Vec<_> = members
+        .iter()
         .filter(|member| check_name(member, report))
         .collect();
-    check_variables(&names, report);
-    check_headers(root, report);
-    delivery::check(root, report);
-    spec.options = root
-        .members()
-        .filter_map(|member| option(&member, Scope::Option, report))
+    check_variables(names.iter().copied(), report);
+    check_headers(&fields_of_all, report);
+    delivery::check(&fields_of_all, report);
+    spec.options = members
+        .iter()
+        .filter_map(|member| option(member, Scope::Option, report))
         .collect();
+    // They are kept, and large.
+    spec.options.shrink_to_fit();
     if spec.declared_schema.is_some() && !names.is_empty() {
         report.fault(
             Code::ConflictingFields,
@@ -102,14 +108,17 @@ fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
 }
 
 /// Every option needs a variable of its own that a shell can read.
-pub(super) fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
-    let mut taken = BTreeMap::new();
+pub(super) fn check_variables<'m, 'a: 'm>(
+    names: impl IntoIterator<Item = &'m Member<'a>>,
+    report: &mut Report<'_>,
+) {
+    let mut taken: BTreeMap<String, &str> = BTreeMap::new();
     for Member { key, key_span, .. } in names {
         let variable = alias(key).unwrap_or_else(|| key.to_string());
-        let message = format!("`MCPD_OPT_{variable}` would be the variable of two options");
-        if let Some(other) = taken.insert(variable, key)
-            && other != key
+        if let Some(other) = taken.get(&variable)
+            && *other != key
         {
+            let message = format!("`MCPD_OPT_{variable}` would be the variable of two options");
             report
                 .fault(Code::AmbiguousOptionVariable, key_span.clone(), message)
                 .help(format!(
@@ -118,14 +127,14 @@ pub(super) fn check_variables(names: &[Member<'_>], report: &mut Report<'_>) {
                     text::name(other)
                 ));
         }
+        taken.insert(variable, key);
     }
 }
 
 /// "MUST be case-insensitively unique among all `x-mcp-header` values" -- 2026-07-28/server/tools#x-mcp-header
-fn check_headers(root: Value<'_>, report: &mut Report<'_>) {
+fn check_headers(fields: &[Member<'_>], report: &mut Report<'_>) {
     let mut taken = BTreeSet::new();
-    let fields = root.members().flat_map(|option| option.value.members());
-    for header in fields.filter(|field| field.key == "header") {
+    for header in fields.iter().filter(|field| field.key == "header") {
         let name = header.value.string().unwrap_or_default().to_lowercase();
         if !taken.insert(name) {
             report.fault(

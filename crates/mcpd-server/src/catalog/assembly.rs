@@ -3,18 +3,16 @@
 
 use std::sync::Arc;
 
-use mcpd_scriptspec::Role;
-
 use super::names::{self, Claims};
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use super::scan::Scan;
+use super::served::{Entry, Served};
 use super::{BuiltIn, Conflict};
 use crate::source::Offer;
-use crate::tool::{Script, Tool};
+use crate::tool::Tool;
 
 /// The parts of a catalog, without conflicts among them.
-#[derive(Debug)]
 pub(super) struct Assembly {
     pub(super) tools: Vec<Arc<Tool>>,
     pub(super) prompts: Vec<Arc<Prompt>>,
@@ -48,14 +46,16 @@ impl Assembly {
             assembly.resource(Arc::clone(resource));
         }
         let scripts = assembly.scripts(scan);
-        for script in scripts.iter().filter(|script| script.spec.state) {
-            assembly.resource(Arc::new(Resource::state(script)));
+        for served in &scripts {
+            if served.script.spec.state {
+                assembly.resource(Arc::new(Resource::state(&served.script)));
+            }
         }
         for file in &scan.files {
             assembly.resource(Arc::new(Resource::file(Arc::clone(file))));
         }
-        for script in scripts {
-            assembly.script(script);
+        for served in scripts {
+            assembly.script(served);
         }
         for offer in offers {
             assembly.offer(offer);
@@ -66,18 +66,16 @@ impl Assembly {
     }
 
     /// The scripts that can be served, whatever they are: a path means one script.
-    fn scripts(&mut self, scan: &Scan) -> Vec<Arc<Script>> {
+    fn scripts<'a>(&mut self, scan: &'a Scan) -> Vec<&'a Served> {
         let mut scripts = Vec::new();
-        for script in scan
+        for served in scan
             .scripts
             .iter()
-            .filter_map(|found| Script::from_scan(found))
+            .filter_map(|found| found.served.as_ref())
         {
-            match self
-                .paths
-                .claim(script.path.as_str(), &script.path, &script)
-            {
-                Ok(()) => scripts.push(Arc::new(script)),
+            let script = &served.script;
+            match self.paths.claim(script.path.as_str(), &script.path, script) {
+                Ok(()) => scripts.push(served),
                 Err(conflict) => self.conflicts.push(conflict),
             }
         }
@@ -114,27 +112,12 @@ impl Assembly {
         }
     }
 
-    fn script(&mut self, script: Arc<Script>) {
-        let spec = Arc::clone(&script.spec);
-        match &spec.role {
-            Role::Prompt => self.prompt(&Arc::new(Prompt::new(script))),
-            Role::Resource {
-                uri,
-                is_template,
-                mime_type,
-                ..
-            } => {
-                if *is_template {
-                    let template = uri.parse();
-                    let template = template.expect("a spec has only templates that parse");
-                    let template = Template::new(script, template, mime_type.as_deref());
-                    self.template(Arc::new(template));
-                } else {
-                    let resource = Resource::script(script, uri, mime_type.as_deref());
-                    self.resource(Arc::new(resource));
-                }
-            }
-            _ => self.tools.push(Arc::new(Tool::from_script(script))),
+    fn script(&mut self, served: &Served) {
+        match &served.entry {
+            Entry::Tool(tool) => self.tools.push(Arc::clone(tool)),
+            Entry::Prompt(prompt) => self.prompt(prompt),
+            Entry::Resource(resource) => self.resource(Arc::clone(resource)),
+            Entry::Template(template) => self.template(Arc::clone(template)),
         }
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use mcpd_scriptspec::ScriptPath;
 
-use super::walk::Fingerprint;
+use super::fingerprint::Fingerprint;
 
 /// The directory of a root whose files are resources.
 pub(super) const DIRECTORY: &str = "resources";

@@ -144,9 +144,12 @@ impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
         let is_watching = watched.is_some();
         let changed = Arc::new(Notify::new());
-        // Watching starts before the scan, so that no change falls between the two.
-        let mut watch = start_watch(watched.as_ref(), &changed).await;
+        // Nobody shall wait for the watch, so what changes before it is there is looked for when it is.
         let mut again = self.first().await;
+        let mut watch = start_watch(watched.as_ref(), &changed).await;
+        if is_watching {
+            changed.notify_one();
+        }
         let mut pause = FIRST_PAUSE;
         loop {
             tokio::select! {
@@ -198,11 +201,12 @@ impl Follower {
 
     /// Makes the catalog that everybody waits for. Says whether another look is worth while.
     async fn first(&mut self) -> bool {
-        let (scan, ()) = tokio::join!(self.scanner.scan(), self.sources.first());
+        let (scan, ()) = tokio::join!(self.scanner.look(), self.sources.first());
         let again = scan.is_passing;
         let offers = self.sources.offers();
         // Nobody has seen a list before, so none has changed.
-        self.swap(scan, offers);
+        let swap = async { self.swap(scan, offers) };
+        tokio::join!(self.scanner.remember(), swap);
         self.ready.send_replace(true);
         again
     }

@@ -2,12 +2,14 @@
 //! nothing about it is an error to anybody but the log.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use mcpd_scriptspec::ScriptPath;
 use sha2::{Digest as _, Sha256};
 
+use super::fingerprint::Stamp;
 use super::scan::{Answer, Looked, ScannedScript};
 use super::walk::Candidate;
 use crate::database::{Compiled, Database, DatabaseError, Definition, Remembered};
@@ -20,7 +22,15 @@ pub(super) struct Memory {
     database: Database,
     roots: Vec<PathBuf>,
     /// By the names of the scripts, one for each root; nothing before it is needed.
-    remembered: Vec<BTreeMap<String, Remembered>>,
+    known: Vec<BTreeMap<String, Known>>,
+}
+
+/// What is known of a script from an earlier start, as long as its file has this stamp.
+#[derive(Debug)]
+struct Known {
+    stamp: Stamp,
+    /// Nothing if the script is not one that is asked.
+    answer: Option<Answer>,
 }
 
 impl Memory {
@@ -28,45 +38,49 @@ impl Memory {
         Self {
             database,
             roots,
-            remembered: Vec::new(),
+            known: Vec::new(),
         }
     }
 
     /// Reads everything, unless that has been done. Blocks.
     pub(super) fn recall(&mut self) {
-        if self.remembered.is_empty() {
-            let roots = self.roots.iter();
-            let recalled: Result<_, _> = roots
-                .map(|root| self.database.remembered(&root.to_string_lossy()))
-                .collect();
-            self.remembered = recalled.unwrap_or_else(|error| {
+        if self.known.is_empty() {
+            let recalled: Result<_, _> = self.roots.iter().map(|root| self.read(root)).collect();
+            self.known = recalled.unwrap_or_else(|error| {
                 self.warn(&error);
                 self.roots.iter().map(|_| BTreeMap::new()).collect()
             });
         }
     }
 
-    /// What a script answered, if it is still the same file.
-    pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
-        let remembered = self.remembered.get(root)?.get(candidate.path.as_str())?;
-        let answer = remembered.answer.as_ref()?;
-        (remembered.fingerprint == candidate.stamp()).then(|| answer.clone())
+    fn read(&self, root: &Path) -> Result<BTreeMap<String, Known>, DatabaseError> {
+        let remembered = self.database.remembered(&root.to_string_lossy())?;
+        let known = |(name, remembered): (String, Remembered)| {
+            let stamp = Stamp::read(&remembered.fingerprint)?;
+            let answer = remembered.answer;
+            Some((name, Known { stamp, answer }))
+        };
+        Ok(remembered.into_iter().filter_map(known).collect())
     }
 
-    /// Remembers what was found, and nothing else. Blocks.
-    pub(super) fn remember(&mut self, looked: &[(usize, Arc<Looked>)]) {
-        for place in 0..self.roots.len() {
-            let ours = looked.iter().filter(|(root, _)| *root == place);
+    /// What a script answered, if it is still the same file.
+    pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
+        let known = self.known.get(root)?.get(candidate.path.as_str())?;
+        let answer = known.answer.as_ref()?;
+        (known.stamp == candidate.stamp()).then(|| answer.clone())
+    }
+
+    /// Remembers what was found under each root, and nothing else. Blocks.
+    pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
+        for (root, files) in found.iter().enumerate() {
             let mut found = BTreeMap::new();
-            for (_, looked) in ours {
+            for looked in files.values() {
                 for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
                     let name = script.path.as_str();
-                    found
-                        .entry(name)
-                        .or_insert((looked.candidate.stamp(), looked, script));
+                    found.entry(name).or_insert((looked, script));
                 }
             }
-            if let Err(error) = self.replace(place, found) {
+            if let Err(error) = self.replace(root, &found) {
                 self.warn(&error);
             }
         }
@@ -76,34 +90,35 @@ impl Memory {
     fn replace(
         &mut self,
         root: usize,
-        found: BTreeMap<&str, (String, &Arc<Looked>, &Arc<ScannedScript>)>,
+        found: &BTreeMap<&str, (&Arc<Looked>, &Arc<ScannedScript>)>,
     ) -> Result<(), DatabaseError> {
         let namespace = self.roots[root].to_string_lossy();
-        let known = &mut self.remembered[root];
+        let known = &mut self.known[root];
         let gone: Vec<_> = known
             .keys()
             .filter(|name| !found.contains_key(name.as_str()))
             .cloned()
             .collect();
-        let is_new = |name: &str, stamp: &String| {
-            known
-                .get(name)
-                .is_none_or(|known| known.fingerprint != *stamp)
+        let is_new = |name: &str, stamp: &Stamp| {
+            let known = known.get(name);
+            known.is_none_or(|known| known.stamp != *stamp)
         };
-        let new: Vec<_> = found
-            .into_iter()
-            .filter(|(name, (stamp, ..))| is_new(name, stamp))
-            .map(|(_, (stamp, looked, script))| compiled(&namespace, stamp, looked, script))
-            .collect();
+        let mut new = Vec::new();
+        let mut compiled = Vec::new();
+        for (name, (looked, script)) in found {
+            let stamp = looked.candidate.stamp();
+            if is_new(name, &stamp) {
+                compiled.push(compile(&namespace, &stamp, looked, script));
+                let answer = looked.answer.clone();
+                new.push(((*name).to_owned(), Known { stamp, answer }));
+            }
+        }
         if gone.is_empty() && new.is_empty() {
             return Ok(());
         }
-        self.database.remember(&namespace, &new, &gone)?;
+        self.database.remember(&namespace, &compiled, &gone)?;
         known.retain(|name, _| !gone.contains(name));
-        known.extend(
-            new.into_iter()
-                .map(|new| (new.definition.name, new.remembered)),
-        );
+        known.extend(new);
         Ok(())
     }
 
@@ -113,12 +128,7 @@ impl Memory {
     }
 }
 
-fn compiled(
-    namespace: &str,
-    fingerprint: String,
-    looked: &Looked,
-    script: &ScannedScript,
-) -> Compiled {
+fn compile(namespace: &str, stamp: &Stamp, looked: &Looked, script: &ScannedScript) -> Compiled {
     let mut hash = Sha256::new();
     for text in [
         &script.help.source,
@@ -143,7 +153,7 @@ fn compiled(
             metadata: raw(&metadata.unwrap_or_default()),
         },
         remembered: Remembered {
-            fingerprint,
+            fingerprint: stamp.to_string(),
             answer: looked.answer.clone(),
         },
     }

@@ -1,5 +1,6 @@
 //! What answers to which name. A path is an identity; what a list shows is a spelling of it.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Display;
@@ -30,11 +31,11 @@ pub(super) trait Named: Display {
 }
 
 /// Who came first, where one thing can have only one owner.
-#[derive(Debug)]
 pub(super) struct Claims {
     /// What is claimed: a name, a URI.
     what: &'static str,
-    owners: BTreeMap<String, String>,
+    /// Displayed, they say where they come from.
+    owners: BTreeMap<String, Arc<dyn Display>>,
 }
 
 impl Claims {
@@ -50,11 +51,11 @@ impl Claims {
         &mut self,
         key: &str,
         path: &ScriptPath,
-        claimant: &impl Display,
+        claimant: &Arc<impl Display + 'static>,
     ) -> Result<(), Conflict> {
         match self.owners.entry(key.to_owned()) {
             Entry::Vacant(free) => {
-                free.insert(claimant.to_string());
+                free.insert(Arc::clone(claimant) as _);
                 Ok(())
             }
             Entry::Occupied(owner) => Err(Conflict {
@@ -105,15 +106,18 @@ pub(super) fn assign<T: Named>(
 /// Every spelling of every entry. A path is never shadowed by another entry's alias, nor a listed name
 /// by a dotted one.
 pub(super) fn index<T: Named>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
-    let mut index = BTreeMap::new();
-    let spellings: [fn(&T) -> String; 3] = [
-        |entry| entry.path().as_str().to_owned(),
-        |entry| entry.portable_name().to_owned(),
-        |entry| entry.path().dotted().into_owned(),
+    let spellings: [fn(&T) -> Cow<'_, str>; 3] = [
+        |entry| entry.path().as_str().into(),
+        |entry| entry.portable_name().into(),
+        |entry| entry.path().dotted(),
     ];
+    let mut index: BTreeMap<String, usize> = BTreeMap::new();
     for spelling in spellings {
         for (place, entry) in entries.iter().enumerate() {
-            index.entry(spelling(entry)).or_insert(place);
+            let name = spelling(entry);
+            if !index.contains_key(&*name) {
+                index.insert(name.into_owned(), place);
+            }
         }
     }
     index

@@ -1,12 +1,13 @@
 //! From a directory to what its scripts say of themselves: walk, read what describes itself, ask the rest with
 //! `--help`. A script that can't be read or asked is part of the result, with the reason as a diagnostic.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use futures_util::stream::{self, StreamExt as _};
-use indexmap::IndexMap;
 use mcpd_exec::Executor;
+use mcpd_scriptspec::ScriptPath;
 
 use super::file::StaticFile;
 use super::memory::Memory;
@@ -20,8 +21,8 @@ mod probe;
 mod reading;
 mod script;
 
-use examiner::Examiner;
 pub(crate) use examiner::{Answer, Looked};
+use examiner::{Examiner, Sight};
 pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
 pub use script::ScannedScript;
 
@@ -70,11 +71,11 @@ impl Scan {
 /// Scans roots, again and again; looks only at the files that are new or changed.
 #[derive(Debug)]
 pub struct Scanner {
-    examiner: Examiner,
+    examiner: Arc<Examiner>,
     roots: Vec<PathBuf>,
     memory: Option<Arc<Mutex<Memory>>>,
-    /// By the root's place and the file: one file may be under two roots.
-    known: IndexMap<(usize, PathBuf), Arc<Looked>>,
+    /// Of each root, by the paths of the files.
+    known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
 }
 
 impl Scanner {
@@ -89,10 +90,10 @@ impl Scanner {
         roots: Vec<PathBuf>,
     ) -> Self {
         Self {
-            examiner: Examiner::new(executor, policy, interpreters),
+            examiner: Arc::new(Examiner::new(executor, policy, interpreters)),
             roots,
             memory: None,
-            known: IndexMap::new(),
+            known: Arc::default(),
         }
     }
 
@@ -107,8 +108,8 @@ impl Scanner {
 
     /// Asks and runs scripts so from now on, as if none had been seen before.
     pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
-        self.examiner.configure(policy, interpreters);
-        self.known.clear();
+        self.examiner = Arc::new(self.examiner.configured(policy, interpreters));
+        self.known = Arc::default();
     }
 
     /// Looks at every root now.
@@ -117,14 +118,21 @@ impl Scanner {
     ///
     /// Dropped halfway, probes still running are killed and the next scan starts over.
     pub async fn scan(&mut self) -> Scan {
+        let scan = self.look().await;
+        self.remember().await;
+        scan
+    }
+
+    /// A scan of which nothing is written to disk yet.
+    pub(crate) async fn look(&mut self) -> Scan {
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
-        let mut kept = Vec::new();
+        let mut looked = Vec::new();
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
             if walked.is_incomplete {
                 // What could not be seen this time has not gone.
-                kept.extend(self.unseen(root, &walked));
+                looked.extend(self.unseen(root, &walked));
                 scan.is_passing = true;
             }
             candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
@@ -132,14 +140,7 @@ impl Scanner {
             scan.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
         }
-        let workers = std::thread::available_parallelism().map_or(2, usize::from);
-        let this = &*self;
-        let looked: Vec<_> = stream::iter(candidates)
-            .map(|(root, candidate)| async move { (root, this.look_at(root, candidate).await) })
-            .buffer_unordered(workers)
-            .chain(stream::iter(kept))
-            .collect()
-            .await;
+        looked.extend(self.look_at(candidates).await);
         scan.is_passing |= looked.iter().any(|(_, looked)| looked.is_passing);
         let mut scripts: Vec<_> = looked
             .iter()
@@ -151,7 +152,11 @@ impl Scanner {
             .into_iter()
             .map(|(_, script)| Arc::clone(script))
             .collect();
-        self.remember(looked).await;
+        let mut known = vec![BTreeMap::new(); self.roots.len()];
+        for (root, looked) in looked {
+            known[root].insert(looked.candidate.path.clone(), looked);
+        }
+        self.known = known.into();
         scan
     }
 
@@ -173,46 +178,84 @@ impl Scanner {
     }
 
     /// The files of a root that were there at the last look and are not in `walked`.
-    fn unseen<'a>(
-        &'a self,
-        root: usize,
-        walked: &'a Walked,
-    ) -> impl Iterator<Item = (usize, Arc<Looked>)> + 'a {
-        let known = self
-            .known
-            .iter()
-            .filter(move |((place, _), _)| *place == root);
+    fn unseen(&self, root: usize, walked: &Walked) -> impl Iterator<Item = (usize, Arc<Looked>)> {
+        let known = self.known.get(root).into_iter().flatten();
         known
-            .filter(|((_, file), _)| !walked.scripts.contains_key(file))
-            .map(|((root, _), looked)| (*root, Arc::clone(looked)))
+            .filter(|(path, _)| !walked.scripts.contains_key(*path))
+            .map(move |(_, looked)| (root, Arc::clone(looked)))
     }
 
-    /// Looks at one file, unless what is to be seen is still known.
-    async fn look_at(&self, root: usize, candidate: Candidate) -> Arc<Looked> {
-        let known = self.known.get(&(root, candidate.file.clone()));
-        if let Some(known) = known.filter(|known| known.candidate == candidate && !known.is_passing)
-        {
-            return Arc::clone(known);
+    /// Looks at files, unless what is to be seen is still known: at as many at once as there are processors.
+    async fn look_at(&self, candidates: Vec<(usize, Candidate)>) -> Vec<(usize, Arc<Looked>)> {
+        let mut looked = Vec::with_capacity(candidates.len());
+        let mut new = Vec::new();
+        for (root, candidate) in candidates {
+            match self.known(root, &candidate) {
+                Some(known) => looked.push((root, known)),
+                None => new.push((root, candidate)),
+            }
         }
-        let memory = self.memory.as_ref();
-        let remembered = memory.and_then(|memory| sync::lock(memory).answer(root, &candidate));
-        Arc::new(match remembered {
-            Some(answer) => self.examiner.answered(candidate, answer).await,
-            None => self.examiner.examine(candidate).await,
-        })
+        let workers = std::thread::available_parallelism().map_or(2, usize::from);
+        let mut unasked = Vec::new();
+        for (root, sight) in self.read(new, workers).await {
+            match sight {
+                Sight::Clear(seen) => looked.push((root, Arc::new(seen))),
+                Sight::Unasked(script) => unasked.push((root, script)),
+            }
+        }
+        let ask = async |(root, script)| (root, Arc::new(self.examiner.ask(script).await));
+        let asked = stream::iter(unasked).map(ask).buffer_unordered(workers);
+        looked.extend(asked.collect::<Vec<_>>().await);
+        looked
     }
 
-    /// Keeps what was found for the next scan, and on disk for the next start.
-    async fn remember(&mut self, looked: Vec<(usize, Arc<Looked>)>) {
+    /// What was seen of a file, if it is still the same.
+    fn known(&self, root: usize, candidate: &Candidate) -> Option<Arc<Looked>> {
+        let known = self.known.get(root)?.get(&candidate.path)?;
+        (known.candidate == *candidate && !known.is_passing).then(|| Arc::clone(known))
+    }
+
+    /// Sees what can be seen of files without running them. It blocks so many threads.
+    async fn read(
+        &self,
+        mut candidates: Vec<(usize, Candidate)>,
+        workers: usize,
+    ) -> Vec<(usize, Sight)> {
+        let share = candidates.len().div_ceil(workers);
+        let mut reading = Vec::with_capacity(workers);
+        while !candidates.is_empty() {
+            let rest = candidates.split_off(share.min(candidates.len()));
+            let ours = std::mem::replace(&mut candidates, rest);
+            let (examiner, memory) = (Arc::clone(&self.examiner), self.memory.clone());
+            let see = move |(root, candidate): (usize, Candidate)| {
+                let memory = memory.as_deref();
+                let answer = memory.and_then(|memory| sync::lock(memory).answer(root, &candidate));
+                (root, examiner.see(candidate, answer))
+            };
+            let work = move || ours.into_iter().map(see).collect::<Vec<_>>();
+            reading.push(tokio::task::spawn_blocking(work));
+        }
+        let mut read = Vec::new();
+        for part in reading {
+            match part.await {
+                Ok(part) => read.extend(part),
+                Err(error) => {
+                    if let Ok(panic) = error.try_into_panic() {
+                        std::panic::resume_unwind(panic);
+                    }
+                }
+            }
+        }
+        read
+    }
+
+    /// Keeps what was found on disk for the next start. It blocks as well.
+    pub(crate) async fn remember(&self) {
         if let Some(memory) = self.memory.clone() {
-            let looked = looked.clone();
-            let work = move || sync::lock(&memory).remember(&looked);
+            let known = Arc::clone(&self.known);
+            let work = move || sync::lock(&memory).remember(&known);
             tokio::task::spawn_blocking(work).await.ok();
         }
-        let known = looked.into_iter();
-        self.known = known
-            .map(|(root, looked)| ((root, looked.candidate.file.clone()), looked))
-            .collect();
     }
 }
 

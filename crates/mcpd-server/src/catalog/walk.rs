@@ -3,16 +3,19 @@
 //! root. Reads directory entries only; it never opens or runs a file.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use indexmap::IndexMap;
-use indexmap::map::Entry;
 use mcpd_scriptspec::{Dialect, PathError, ScriptPath};
 use walkdir::{DirEntry, WalkDir};
 
 use super::file::{self, StaticFile};
+use super::fingerprint::Fingerprint;
+#[cfg(feature = "database")]
+use super::fingerprint::Stamp;
 
 /// Deeper directories are left alone: a loop of mounts, or somebody's whole home.
 const MAX_DEPTH: usize = 16;
@@ -20,8 +23,8 @@ const MAX_DEPTH: usize = 16;
 /// What there is under a root.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
-    /// By their files.
-    pub(crate) scripts: IndexMap<PathBuf, Candidate>,
+    /// By their paths.
+    pub(crate) scripts: BTreeMap<ScriptPath, Candidate>,
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
@@ -73,10 +76,6 @@ pub(crate) enum Reason {
     Unreadable(String),
 }
 
-/// What must be equal for two sightings of a file to be the same content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Fingerprint([i128; 6]);
-
 impl Candidate {
     /// Where its file is.
     pub(crate) fn directory(&self) -> &Path {
@@ -85,14 +84,9 @@ impl Candidate {
 
     /// What is different for any other content, in a form that can be stored.
     #[cfg(feature = "database")]
-    pub(crate) fn stamp(&self) -> String {
+    pub(crate) fn stamp(&self) -> Stamp {
         let sidecar = self.sidecar.as_ref().map(|sidecar| sidecar.fingerprint);
-        let prints = std::iter::once(self.fingerprint).chain(sidecar);
-        let numbers: Vec<_> = prints
-            .flat_map(|print| print.0)
-            .map(|number| number.to_string())
-            .collect();
-        numbers.join(" ")
+        Stamp::of(self.fingerprint, sidecar)
     }
 }
 
@@ -109,7 +103,6 @@ pub(crate) fn walk(root: &Path) -> Walked {
         .min_depth(1)
         .max_depth(MAX_DEPTH)
         .follow_links(true)
-        .sort_by_file_name()
         .into_iter()
         .filter_entry(|entry| {
             if is_ignored(entry) {
@@ -194,7 +187,7 @@ impl Walked {
             self.sidecars.push((PathBuf::from(subject), sidecar));
         } else if is_executable(file, metadata) || Dialect::may_be_in(name) {
             let script = candidate(root, file, metadata)?;
-            self.scripts.insert(file.to_owned(), script);
+            self.scripts.insert(script.path.clone(), script);
         }
         Ok(())
     }
@@ -225,25 +218,27 @@ impl Walked {
 
     /// Gives each sidecar to the file it is about.
     fn attach_sidecars(&mut self, root: &Path) {
-        for (subject, sidecar) in std::mem::take(&mut self.sidecars) {
+        let mut sidecars = std::mem::take(&mut self.sidecars);
+        // Of two for one file the first is taken, at every walk the same.
+        sidecars.sort_by(|(_, a), (_, b)| a.file.cmp(&b.file));
+        for (subject, sidecar) in sidecars {
             let file = sidecar.file.clone();
-            if let Err(reason) = self.attach(root, subject, sidecar) {
+            if let Err(reason) = self.attach(root, &subject, sidecar) {
                 self.reject(&file, reason);
             }
         }
     }
 
-    fn attach(&mut self, root: &Path, subject: PathBuf, sidecar: Sidecar) -> Result<(), Reason> {
-        let script = match self.scripts.entry(subject) {
+    fn attach(&mut self, root: &Path, subject: &Path, sidecar: Sidecar) -> Result<(), Reason> {
+        let script = match self.scripts.entry(path_below(root, subject)?) {
             Entry::Occupied(script) => script.into_mut(),
             // Only the sidecar makes a script of it.
             Entry::Vacant(place) => {
-                let file = place.key();
-                let metadata = file.metadata().map_err(|_| Reason::Orphan)?;
-                if !metadata.is_file() || !is_inside(root, file) {
+                let metadata = subject.metadata().map_err(|_| Reason::Orphan)?;
+                if !metadata.is_file() || !is_inside(root, subject) {
                     return Err(Reason::Orphan);
                 }
-                let script = candidate(root, file, &metadata)?;
+                let script = candidate(root, subject, &metadata)?;
                 place.insert(script)
             }
         };
@@ -336,33 +331,6 @@ fn slashed(path: &str) -> Cow<'_, str> {
     }
 }
 
-impl Fingerprint {
-    #[cfg(unix)]
-    fn of(metadata: &Metadata) -> Self {
-        use std::os::unix::fs::MetadataExt as _;
-        let nanoseconds =
-            |seconds: i64, rest: i64| i128::from(seconds) * 1_000_000_000 + i128::from(rest);
-        Self([
-            i128::from(metadata.dev()),
-            i128::from(metadata.ino()),
-            i128::from(metadata.size()),
-            nanoseconds(metadata.mtime(), metadata.mtime_nsec()),
-            nanoseconds(metadata.ctime(), metadata.ctime_nsec()),
-            i128::from(metadata.mode()),
-        ])
-    }
-
-    #[cfg(not(unix))]
-    fn of(metadata: &Metadata) -> Self {
-        let modified = metadata
-            .modified()
-            .ok()
-            .and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-        let nanoseconds = modified.map_or(0, |since| i128::try_from(since.as_nanos()).unwrap_or(0));
-        Self([0, 0, i128::from(metadata.len()), nanoseconds, 0, 0])
-    }
-}
-
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
@@ -377,12 +345,12 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
     }
 
+    fn path(path: &str) -> ScriptPath {
+        path.parse().unwrap()
+    }
+
     fn names(root: &Path) -> Vec<String> {
-        walk(root)
-            .scripts
-            .values()
-            .map(|found| found.path.to_string())
-            .collect()
+        walk(root).scripts.keys().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -513,7 +481,7 @@ mod tests {
         }
         for root in [&root, &at("b.py"), &at("b.py.mcpd.toml")] {
             let walked = walk(root);
-            let script = &walked.scripts[&at("b.py")];
+            let script = &walked.scripts[&path("b.py")];
             let sidecar = script.sidecar.as_ref().unwrap();
             assert_eq!(script.path.as_str(), "b.py");
             assert_eq!(sidecar.file, at("b.py.mcpd.json"));
@@ -524,7 +492,7 @@ mod tests {
             assert!(walked.rejected.contains(&rejected), "{walked:?}");
         }
         let walked = walk(&root);
-        assert!(walked.scripts[&at("a")].sidecar.is_some());
+        assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.scripts.len(), 2);
         let orphan = Rejected {
             file: at("gone.mcpd.toml"),

@@ -1,7 +1,10 @@
 //! Without a database nothing is remembered.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Arc;
+
+use mcpd_scriptspec::ScriptPath;
 
 use super::scan::{Answer, Looked};
 use super::walk::Candidate;
@@ -19,7 +22,7 @@ impl Memory {
         match self.0 {}
     }
 
-    pub(super) fn remember(&mut self, _: &[(usize, Arc<Looked>)]) {
+    pub(super) fn remember(&mut self, _: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
         match self.0 {}
     }
 }

@@ -1,17 +1,19 @@
 //! One file at a time: what it says of itself, or answers when it is asked, and how what it describes is started.
 
+use std::panic;
 use std::path::Path;
 use std::sync::Arc;
 
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{Body, Described, Diagnostic, HelpOutput, Parsed, ScriptPath, parse};
+use tokio::runtime::Handle;
 
 use super::probe;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::Said;
 use super::{HelpText, ScannedScript};
 use crate::catalog::walk::Candidate;
-use crate::interpreter::{Interpreters, MissingInterpreter};
+use crate::interpreter::{Interpreter, Interpreters, MissingInterpreter};
 use crate::launch::{Excerpts, Launch};
 use crate::policy::Policy;
 
@@ -47,6 +49,21 @@ pub(crate) struct Answer {
     pub(crate) has_shebang: bool,
 }
 
+/// What is to be seen of a file without running it.
+pub(super) enum Sight {
+    /// All there is.
+    Clear(Looked),
+    /// Only asking it can tell.
+    Unasked(Unasked),
+}
+
+/// A script that is to be asked.
+pub(super) struct Unasked {
+    candidate: Candidate,
+    has_shebang: bool,
+    launch: Launch,
+}
+
 impl Examiner {
     pub(super) fn new(executor: Executor, policy: Policy, interpreters: Interpreters) -> Self {
         Self {
@@ -57,39 +74,54 @@ impl Examiner {
         }
     }
 
-    pub(super) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
-        self.policy = policy;
-        self.interpreters = interpreters;
+    /// The same for scripts that are asked and run otherwise.
+    pub(super) fn configured(&self, policy: Policy, interpreters: Interpreters) -> Self {
+        Self {
+            executor: self.executor.clone(),
+            policy,
+            interpreters,
+            excerpts: Arc::clone(&self.excerpts),
+        }
     }
 
-    /// Reads a file, and asks it if that says nothing.
-    pub(super) async fn examine(&self, candidate: Candidate) -> Looked {
-        let reading = candidate.clone();
-        let reading = tokio::task::spawn_blocking(move || reading::read(&reading));
-        let fault = match reading.await {
+    /// Sees what can be seen without running anything: what the script has answered before, or what its file says.
+    /// Blocks, and must be called on a tokio runtime.
+    pub(super) fn see(&self, candidate: Candidate, answer: Option<Answer>) -> Sight {
+        if let Some(answer) = answer {
+            let launch = self.launch(&candidate, answer.has_shebang);
+            return Sight::Clear(match launch {
+                Ok(launch) => self.answer(candidate, answer, launch),
+                Err(missing) => self.faulty(candidate, HelpText::default(), missing),
+            });
+        }
+        // What one file does to its reader must not concern the others.
+        let reading = panic::catch_unwind(|| reading::read(&candidate));
+        let fault = match reading {
             Ok(Ok(Reading {
                 has_shebang,
                 description: Some(description),
-            })) => return self.described(candidate, description, has_shebang).await,
-            Ok(Ok(_)) if !candidate.is_executable => return Looked::new(candidate, Vec::new()),
-            Ok(Ok(Reading { has_shebang, .. })) => return self.ask(candidate, has_shebang).await,
+            })) => return Sight::Clear(self.described(candidate, description, has_shebang)),
+            Ok(Ok(_)) if !candidate.is_executable => {
+                return Sight::Clear(Looked::new(candidate, Vec::new()));
+            }
+            Ok(Ok(Reading { has_shebang, .. })) => return self.unasked(candidate, has_shebang),
             // Who may execute a file need not be allowed to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
-                return self.ask(candidate, true).await;
+                return self.unasked(candidate, true);
             }
             Ok(Err(Unreadable::Io(error))) => {
                 Diagnostic::help_not_started(&format!("it can't be read: {error}"))
             }
             Ok(Err(Unreadable::TooLarge)) => Diagnostic::file_too_large(reading::MAX_SIZE),
-            Err(error) => Diagnostic::help_not_started(&error.to_string()),
+            Err(_) => Diagnostic::help_not_started("reading it failed"),
         };
-        self.faulty(candidate, HelpText::default(), fault)
+        Sight::Clear(self.faulty(candidate, HelpText::default(), fault))
     }
 
     /// The scripts that a text describes.
-    async fn described(
+    fn described(
         &self,
         candidate: Candidate,
         description: Description,
@@ -105,8 +137,8 @@ impl Examiner {
             let launch = match body {
                 Body::Code {
                     extension, text, ..
-                } => self.launch_of_part(&path, extension, text).await,
-                _ => self.launch(&candidate, has_shebang).await,
+                } => self.launch_of_part(&path, &extension, &text),
+                _ => self.launch(&candidate, has_shebang),
             };
             let said = Said {
                 dialect: Some(description.dialect),
@@ -122,12 +154,24 @@ impl Examiner {
         Looked::new(candidate, scripts)
     }
 
+    fn unasked(&self, candidate: Candidate, has_shebang: bool) -> Sight {
+        match self.launch(&candidate, has_shebang) {
+            Ok(launch) => Sight::Unasked(Unasked {
+                candidate,
+                has_shebang,
+                launch,
+            }),
+            Err(missing) => Sight::Clear(self.faulty(candidate, HelpText::default(), missing)),
+        }
+    }
+
     /// Asks a script what it says of itself.
-    async fn ask(&self, candidate: Candidate, has_shebang: bool) -> Looked {
-        let launch = match self.launch(&candidate, has_shebang).await {
-            Ok(launch) => launch,
-            Err(missing) => return self.faulty(candidate, HelpText::default(), missing),
-        };
+    pub(super) async fn ask(&self, script: Unasked) -> Looked {
+        let Unasked {
+            candidate,
+            has_shebang,
+            launch,
+        } = script;
         let terms = self
             .policy
             .terms(&candidate.path, candidate.directory(), None);
@@ -141,14 +185,6 @@ impl Examiner {
                     ..self.faulty(candidate, fault.help(), diagnostic)
                 }
             }
-        }
-    }
-
-    /// The script that has given this answer before.
-    pub(super) async fn answered(&self, candidate: Candidate, answer: Answer) -> Looked {
-        match self.launch(&candidate, answer.has_shebang).await {
-            Ok(launch) => self.answer(candidate, answer, launch),
-            Err(missing) => self.faulty(candidate, HelpText::default(), missing),
         }
     }
 
@@ -200,41 +236,40 @@ impl Examiner {
     }
 
     /// How a file is started: as what it is, or by the interpreter for its extension.
-    async fn launch(&self, candidate: &Candidate, has_shebang: bool) -> Result<Launch, Diagnostic> {
+    fn launch(&self, candidate: &Candidate, has_shebang: bool) -> Result<Launch, Diagnostic> {
         let extension = candidate.file.extension().unwrap_or_default();
         let extension = extension.to_string_lossy();
         if candidate.is_executable && (has_shebang || !self.interpreters.know(&extension)) {
             return Ok(Launch::of_program(&candidate.file));
         }
-        let found = self.interpreters.find(&extension, &self.executor).await;
-        found
-            .map(|interpreter| Launch::by(interpreter, &candidate.file))
-            .map_err(missing)
+        let interpreter = self.interpreter(&extension)?;
+        Ok(Launch::by(interpreter, &candidate.file))
     }
 
     /// How a part of a file is started, which is to have a file of its own.
-    async fn launch_of_part(
+    fn launch_of_part(
         &self,
         path: &ScriptPath,
-        extension: String,
-        text: String,
+        extension: &str,
+        text: &str,
     ) -> Result<Launch, Diagnostic> {
-        let interpreter = self
-            .interpreters
-            .find(&extension, &self.executor)
-            .await
-            .map_err(missing)?;
+        let interpreter = self.interpreter(extension)?;
         let terms = self.policy.terms(path, Path::new(""), None);
-        let run_as = terms.sandbox().run_as;
-        let excerpts = Arc::clone(&self.excerpts);
-        let write = move || excerpts.write(&extension, &text, run_as);
-        let written = tokio::task::spawn_blocking(write).await;
-        let file = written
-            .map_err(std::io::Error::other)
-            .flatten()
+        let written = self
+            .excerpts
+            .write(extension, text, terms.sandbox().run_as)
             .map_err(|error| Diagnostic::help_not_started(&format!("write its file: {error}")))?;
-        let excerpts = Arc::clone(&self.excerpts);
-        Ok(Launch::of_excerpt(interpreter, &file, excerpts))
+        Ok(Launch::of_excerpt(
+            interpreter,
+            &written,
+            Arc::clone(&self.excerpts),
+        ))
+    }
+
+    /// The program for the files of an extension, which is looked for once.
+    fn interpreter(&self, extension: &str) -> Result<&Interpreter, Diagnostic> {
+        let found = self.interpreters.find(extension, &self.executor);
+        Handle::current().block_on(found).map_err(missing)
     }
 }
 

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec};
 
 use super::HelpText;
+use crate::catalog::served::Served;
 use crate::catalog::walk::Candidate;
 use crate::launch::Launch;
-use crate::policy::{Policy, Terms};
+use crate::policy::Policy;
 use crate::schema::{Schemas, Unusable};
+use crate::tool::{Script, required_capabilities};
 
 /// One script as it was found: described, or faulty, or both.
 #[derive(Debug, Clone)]
@@ -31,12 +33,8 @@ pub struct ScannedScript {
     pub diagnostics: Vec<Diagnostic>,
     /// The text the diagnostics point into.
     pub help: HelpText,
-    /// Its schemas, compiled.
-    pub(crate) schemas: Arc<Schemas>,
-    /// What it may do.
-    pub(crate) terms: Arc<Terms>,
-    /// How it is started; absent if nothing can run it.
-    pub(crate) launch: Option<Launch>,
+    /// What comes of it; absent if a fault keeps it from being served.
+    pub(crate) served: Option<Served>,
 }
 
 /// What a script is made of, before anything is made of it.
@@ -58,39 +56,40 @@ impl ScannedScript {
         policy: &Policy,
     ) -> Self {
         let Parsed {
-            mut spec,
+            spec,
             mut diagnostics,
             ..
         } = said.parsed;
-        let launch = launch
-            .inspect_err(|missing| {
-                spec = None;
-                diagnostics.push(missing.clone());
-            })
-            .ok();
-        let schemas = spec
-            .as_ref()
-            .map(Schemas::of)
-            .unwrap_or(Ok(Schemas::default()));
-        let schemas = schemas.unwrap_or_else(|Unusable { field, reason }| {
-            spec = None;
+        let launch = launch.map_err(|missing| diagnostics.push(missing));
+        let spec = spec.map(Arc::new);
+        let schemas = spec.as_deref().map(Schemas::of).transpose();
+        let schemas = schemas.map_err(|Unusable { field, reason }| {
             let fault = Diagnostic::invalid_schema(&said.help.stdout, field, &reason);
             diagnostics.push(fault);
-            Schemas::default()
         });
-        let terms = policy.terms(&path, candidate.directory(), spec.as_ref());
+        let served = match (&spec, launch, schemas) {
+            (Some(spec), Ok(launch), Ok(Some(schemas))) => Some(Served::new(Script {
+                path: path.clone(),
+                file: candidate.file.clone(),
+                directory: candidate.root.clone(),
+                schemas,
+                terms: Arc::new(policy.terms(&path, candidate.directory(), Some(spec))),
+                required: required_capabilities(&spec.requires),
+                spec: Arc::clone(spec),
+                launch,
+            })),
+            _ => None,
+        };
         Self {
             path,
             file: candidate.file.clone(),
             described_in: said.described_in,
             root: candidate.root.clone(),
             dialect: said.dialect,
-            spec: spec.map(Arc::new),
+            spec: spec.filter(|_| served.is_some()),
             diagnostics,
             help: said.help,
-            schemas: Arc::new(schemas),
-            terms: Arc::new(terms),
-            launch,
+            served,
         }
     }
 }

@@ -1,0 +1,52 @@
+//! What a script is served as, by its role: made once, when it is found.
+
+use std::sync::Arc;
+
+use mcpd_scriptspec::Role;
+
+use super::prompt::Prompt;
+use super::resource::{Resource, Template};
+use crate::tool::{Script, Tool};
+
+/// A script, and what lists show of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Served {
+    pub(super) script: Arc<Script>,
+    pub(super) entry: Entry,
+}
+
+/// In which list a script is.
+#[derive(Debug, Clone)]
+pub(super) enum Entry {
+    Tool(Arc<Tool>),
+    Prompt(Arc<Prompt>),
+    Resource(Arc<Resource>),
+    Template(Arc<Template>),
+}
+
+impl Served {
+    pub(super) fn new(script: Script) -> Self {
+        let script = Arc::new(script);
+        let ours = Arc::clone(&script);
+        let entry = match &script.spec.role {
+            Role::Prompt => Entry::Prompt(Arc::new(Prompt::new(ours))),
+            Role::Resource {
+                uri,
+                is_template: true,
+                mime_type,
+                ..
+            } => {
+                let template = uri.parse();
+                let template = template.expect("a spec has only templates that parse");
+                let template = Template::new(ours, template, mime_type.as_deref());
+                Entry::Template(Arc::new(template))
+            }
+            Role::Resource { uri, mime_type, .. } => {
+                let resource = Resource::script(ours, uri, mime_type.as_deref());
+                Entry::Resource(Arc::new(resource))
+            }
+            _ => Entry::Tool(Arc::new(Tool::from_script(ours))),
+        };
+        Self { script, entry }
+    }
+}
