@@ -265,6 +265,10 @@ impl From<Rejected> for UnusableFile {
             Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
             Reason::Unnameable(why) => format!("nothing can have its name: {why}"),
             Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
+            Reason::TooDeep => format!(
+                "it is a directory {} levels below the root, and nothing in it is looked at",
+                walk::MAX_DEPTH
+            ),
             Reason::Orphan => "there is no file that it describes".to_owned(),
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
             Reason::Unreadable(why) => why,

@@ -17,8 +17,8 @@ use super::fingerprint::Fingerprint;
 #[cfg(feature = "database")]
 use super::fingerprint::Stamp;
 
-/// Deeper directories are left alone: a loop of mounts, or somebody's whole home.
-const MAX_DEPTH: usize = 16;
+/// Directories at this depth are not entered: a loop of mounts, or somebody's whole home.
+pub(crate) const MAX_DEPTH: usize = 16;
 
 /// What there is under a root.
 #[derive(Debug, Default)]
@@ -68,6 +68,8 @@ pub(crate) enum Reason {
     Unnameable(String),
     /// A file that was named outright, may not be executed and describes nothing.
     NotExecutable,
+    /// A directory below too many others, whatever is in it.
+    TooDeep,
     /// A sidecar without the file it is about.
     Orphan,
     /// A sidecar of a file that has one already.
@@ -152,6 +154,9 @@ fn is_passing(error: &walkdir::Error) -> bool {
 
 impl Walked {
     fn add(&mut self, root: &Path, entry: &DirEntry) -> Result<(), Reason> {
+        if entry.file_type().is_dir() && entry.depth() == MAX_DEPTH {
+            return Err(Reason::TooDeep);
+        }
         if !entry.file_type().is_file() {
             return Ok(());
         }
@@ -395,6 +400,22 @@ mod tests {
         assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
         assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
         assert_eq!(rejected[2].0, root.join("loop"));
+    }
+
+    #[test]
+    fn a_directory_that_is_too_deep_is_not_entered() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let above = root.join(["d"; MAX_DEPTH - 1].join("/"));
+        executable(&above.join("last"));
+        executable(&above.join("d/beyond"));
+        let walked = walk(&root);
+        assert_eq!(walked.scripts.len(), 1);
+        let rejected = Rejected {
+            file: above.join("d"),
+            reason: Reason::TooDeep,
+        };
+        assert_eq!(walked.rejected, [rejected]);
     }
 
     #[test]
