@@ -294,6 +294,22 @@ fn check_precedence(
 }
 
 #[test]
+fn where_it_listens_is_shown_with_who_says_so() {
+    check_precedence(
+        "listen",
+        "listen = [\"unix:a\", \"[::1]:7\"]",
+        ("MCP_PORT", "8"),
+        &["--listen", "localhost:9"],
+        [
+            "listen = [\"localhost:9\"]  # --listen",
+            "listen = [\"127.0.0.1:8\"]  # MCP_PORT",
+            "listen = [\"unix:a\",\"[::1]:7\"]  # mcpd.toml:2",
+            "listen = [\"127.0.0.1:43210\"]  # default",
+        ],
+    );
+}
+
+#[test]
 fn flags_go_before_variables_those_before_the_file_and_that_before_the_default() {
     check_precedence(
         "page_size",

@@ -90,10 +90,14 @@ fn what_can_not_be_another_is_named() {
     let daemon = Daemon::start(&sandbox, &[]);
     configure(
         &sandbox,
-        "page_size = 3\n[env]\nset = { PLAIN = \"new\" }\n",
+        "page_size = 3\nlisten = [\"127.0.0.1:1\"]\n[env]\nset = { PLAIN = \"new\" }\n\
+         [audit]\npath = \"elsewhere\"\nargs = \"none\"\n",
     );
     daemon.signal(Signal::HUP);
-    daemon.hear("`page_size` is another now, and counts when mcpd is started again");
+    let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
+    // Where it listens is for `--port` to say, whatever stands in the file.
+    let keys = "again: `audit.args`, `audit.path`, `page_size`";
+    assert!(said.ends_with(keys), "{said}");
     eventually("the new variable", || {
         (printed(&daemon.client()).as_deref() == Some("new")).then_some(())
     });

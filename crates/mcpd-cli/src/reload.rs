@@ -1,6 +1,6 @@
 //! The configuration, read again while `mcpd serve` runs: all of it or, if anything in it is wrong, none.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 
 use anyhow::Context as _;
@@ -75,8 +75,9 @@ impl Reloading<'_> {
             .context("use the configuration")?;
         auth.replace(&changes.auth);
         self.filter.set(filter);
-        for key in fixed {
-            tracing::warn!("`{key}` is another now, and counts when mcpd is started again");
+        if !fixed.is_empty() {
+            let keys = fixed.join("`, `");
+            tracing::warn!("this was changed, and counts when mcpd is started again: `{keys}`");
         }
         Ok(())
     }
@@ -91,12 +92,10 @@ fn fixed(before: &[Effective], after: &[Effective]) -> Vec<String> {
             .collect()
     };
     let (before, after) = (values(before), values(after));
-    let keys = before
-        .keys()
-        .chain(after.keys().filter(|key| !before.contains_key(*key)));
-    keys.filter(|key| before.get(*key) != after.get(*key))
-        .cloned()
-        .collect()
+    let keys: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let changed = keys.into_iter();
+    let changed = changed.filter(|key| before.get(*key) != after.get(*key));
+    changed.cloned().collect()
 }
 
 fn is_changeable(key: &str) -> bool {

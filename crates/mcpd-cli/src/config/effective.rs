@@ -12,8 +12,8 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::file::File;
-use super::{schema, settings};
-use crate::args::{Chosen, CommandLine};
+use super::{Setting, listening, schema, settings, variable};
+use crate::args::{Chosen, Command, CommandLine, Config, ConfigAction};
 
 /// What stands for a secret.
 const SECRET: &str = "[secret]";
@@ -76,11 +76,32 @@ pub(crate) fn effective(line: &CommandLine, file: &File) -> anyhow::Result<Vec<E
             all.push(Effective { key, value, origin });
         }
     }
+    if let Some(listen) = listen(line, &settings)? {
+        written.retain(|entry| entry.key != listen.key);
+        all.push(listen);
+    }
     all.extend(written);
     let known: BTreeSet<_> = all.iter().map(|entry| entry.key.clone()).collect();
     let defaults = schema.defaults().into_iter();
     all.extend(defaults.filter(|entry| !known.contains(&entry.key)));
     Ok(all)
+}
+
+/// Where a flag or a variable wants to listen. There are several of each for one key, so this is no setting like others.
+fn listen(line: &CommandLine, settings: &[Setting]) -> anyhow::Result<Option<Effective>> {
+    let serve = match line.with(settings)?.command {
+        Command::Serve(serve) => *serve,
+        Command::Config(Config {
+            action: ConfigAction::Show(show),
+        }) => show.serve,
+        _ => return Ok(None),
+    };
+    let wanted = listening::wanted(&serve.listen, serve.port, variable)?;
+    Ok(wanted.map(|(addresses, origin)| Effective {
+        key: "listen".to_owned(),
+        value: json!(addresses),
+        origin,
+    }))
 }
 
 /// Words of the command line as what the schema wants.

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_server::transport::http::Options;
 
+use super::effective::Origin;
 use super::file::File;
 use super::{authentication, oauth, variable};
 use crate::args::{Certificates as Demand, Serve};
@@ -32,7 +33,7 @@ pub(crate) struct Http {
 /// Everything about HTTP. Makes the token, if there is none yet.
 pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let places = match wanted(&args.listen, args.port, variable)? {
-        Some(wanted) => wanted
+        Some((wanted, _)) => wanted
             .iter()
             .map(|text| place(text, Path::to_owned))
             .collect::<anyhow::Result<_>>()?,
@@ -96,26 +97,29 @@ fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
     }
 }
 
-/// The first wish there is: both flags go before all variables.
-fn wanted(
+/// The first wish there is, and who has it: both flags go before all variables.
+pub(super) fn wanted(
     listen: &[String],
     port: Option<u16>,
     variable: impl Fn(&str) -> anyhow::Result<Option<String>>,
-) -> anyhow::Result<Option<Vec<String>>> {
+) -> anyhow::Result<Option<(Vec<String>, Origin)>> {
+    let flag = |name: &str| Origin::Flag(name.to_owned());
     if !listen.is_empty() {
-        return Ok(Some(listen.to_owned()));
+        return Ok(Some((listen.to_owned(), flag("--listen"))));
     }
     if let Some(port) = port {
-        return Ok(Some(vec![local(port)]));
+        return Ok(Some((vec![local(port)], flag("--port"))));
     }
-    if let Some(listen) = variable("MCPD_LISTEN")? {
-        return Ok(Some(listen.split(',').map(str::to_owned).collect()));
+    let name = "MCPD_LISTEN";
+    if let Some(listen) = variable(name)? {
+        let listen = listen.split(',').map(str::to_owned).collect();
+        return Ok(Some((listen, Origin::Variable(name.to_owned()))));
     }
     for name in ["MCPD_PORT", "MCP_PORT"] {
         if let Some(port) = variable(name)? {
             let address = port.parse().map(local);
             let address = address.with_context(|| format!("use the port `{port}` of {name}"))?;
-            return Ok(Some(vec![address]));
+            return Ok(Some((vec![address], Origin::Variable(name.to_owned()))));
         }
     }
     Ok(None)
@@ -165,7 +169,8 @@ mod tests {
         };
         let listen: Vec<_> = listen.iter().map(|&text| text.to_owned()).collect();
         let wanted = match wanted(&listen, port, variable) {
-            Ok(wanted) => wanted.map_or_else(|| "the default".to_owned(), |all| all.join(" ")),
+            Ok(Some((all, origin))) => format!("{} of {origin}", all.join(" ")),
+            Ok(None) => "the default".to_owned(),
             Err(error) => format!("{error:#}"),
         };
         assert_eq!(wanted, expected);
@@ -178,11 +183,12 @@ mod tests {
             ("MCPD_PORT", "4"),
             ("MCP_PORT", "5"),
         ];
-        check(&["localhost:1", "unix:a"], None, &all, "localhost:1 unix:a");
-        check(&[], Some(2), &all, "127.0.0.1:2");
-        check(&[], None, &all, "[::1]:3 unix:a b");
-        check(&[], None, &all[1..], "127.0.0.1:4");
-        check(&[], None, &all[2..], "127.0.0.1:5");
+        let flags = ["localhost:1", "unix:a"];
+        check(&flags, None, &all, "localhost:1 unix:a of --listen");
+        check(&[], Some(2), &all, "127.0.0.1:2 of --port");
+        check(&[], None, &all, "[::1]:3 unix:a b of MCPD_LISTEN");
+        check(&[], None, &all[1..], "127.0.0.1:4 of MCPD_PORT");
+        check(&[], None, &all[2..], "127.0.0.1:5 of MCP_PORT");
         check(&[], None, &[], "the default");
     }
 
