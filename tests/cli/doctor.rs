@@ -26,3 +26,11 @@ fn people_read_it_as_text() {
         assert!(report.contains(expected), "{report}");
     }
 }
+
+#[test]
+fn too_few_open_files_are_named() {
+    let few = Sandbox::new().with_open_files(256);
+    let report = String::from_utf8(few.stdout(&["doctor"])).unwrap();
+    let expected = "\n`mcpd serve` has 192 connections at a time, as 256 files may be open";
+    assert!(report.contains(expected), "{report}");
+}

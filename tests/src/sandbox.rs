@@ -30,6 +30,8 @@ pub struct Sandbox {
     path: PathBuf,
     /// What the environment has beside `PATH` and the directories.
     variables: Vec<(String, String)>,
+    /// How many files mcpd may have open, if that is another number than for everybody.
+    open_files: Option<u32>,
 }
 
 impl Sandbox {
@@ -47,6 +49,7 @@ impl Sandbox {
             directory,
             path,
             variables: Vec::new(),
+            open_files: None,
         }
     }
 
@@ -71,6 +74,13 @@ impl Sandbox {
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// The same with so many files that mcpd may have open.
+    #[must_use]
+    pub fn with_open_files(mut self, open_files: u32) -> Self {
+        self.open_files = Some(open_files);
         self
     }
 
@@ -113,7 +123,15 @@ impl Sandbox {
     /// A command that runs mcpd here.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = self.program(binary());
+        let mut command = match self.open_files {
+            None => self.program(binary()),
+            Some(open_files) => {
+                let mut shell = self.program("sh");
+                let limited = format!("ulimit -Sn {open_files} && exec \"$0\" \"$@\"");
+                shell.args(["-c", &limited]).arg(binary());
+                shell
+            }
+        };
         command.args(arguments);
         command
     }

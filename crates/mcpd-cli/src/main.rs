@@ -8,6 +8,7 @@ mod client;
 mod client_profile;
 mod command;
 mod config;
+mod descriptors;
 mod directories;
 mod discovery;
 mod exit_code;

@@ -8,10 +8,12 @@ use anyhow::Context as _;
 use mcpd_exec::{
     Command, Containment, Enforced, Executor, Level, Missing, MissingMechanism, Sandbox, StartError,
 };
+use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
 use crate::args::Doctor;
 use crate::config::File;
+use crate::descriptors::Shortage;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
@@ -28,6 +30,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
         system: system(),
         levels,
         control_group: mcpd_exec::control_group(),
+        connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
         interpreters: interpreters(file, &executor).await?,
     };
     if options.json {
@@ -45,6 +48,8 @@ struct Report {
     levels: Vec<Finding>,
     /// Where whole runs could be held to limits of memory and processes.
     control_group: Option<PathBuf>,
+    /// Why `mcpd serve` can't have as many as it would, if so.
+    connections: Option<Shortage>,
     interpreters: Vec<Language>,
 }
 
@@ -173,6 +178,9 @@ impl Report {
                 };
                 writeln!(text, "\n{reason}: memory of whole runs can't be limited")?;
             }
+        }
+        if let Some(shortage) = &self.connections {
+            writeln!(text, "\n`mcpd serve` has {shortage}")?;
         }
         self.write_interpreters(&mut text)?;
         Ok(text)

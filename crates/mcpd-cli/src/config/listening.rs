@@ -11,6 +11,7 @@ use super::file::File;
 use super::{authentication, oauth, variable};
 use crate::args::{Certificates as Demand, Serve};
 use crate::certificates::{Certificates, Files};
+use crate::descriptors::Shortage;
 use crate::sockets::Place;
 
 /// The port that is served without another wish.
@@ -47,6 +48,10 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     options.http_sse = args.http_sse;
     options.metrics = args.metrics_to_clients;
     options.max_message = args.serving.max_message;
+    if let Some(shortage) = Shortage::of(options.max_connections) {
+        tracing::info!("there can be {shortage}");
+        options.max_connections = shortage.connections;
+    }
     let http = Http {
         places,
         token_file,

@@ -63,8 +63,8 @@ use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
 
-/// Connections open at once; further ones wait in the system's queue.
-const MAX_CONNECTIONS: usize = 16 * 1024;
+/// How many connections may be open at once without another wish.
+pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;
 /// How long a new connection may take to show its first request.
 const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection is kept on which no request is open.
@@ -98,6 +98,9 @@ pub struct Options {
     pub metrics: bool,
     /// The largest request body that is read, in bytes.
     pub max_message: usize,
+    /// How many connections may be open at once; further ones wait in the system's queue. Each takes a descriptor, and
+    /// where there is none left, nothing else can be opened either.
+    pub max_connections: usize,
     /// How long a client may leave what is written to it unread before its connection is closed.
     pub write_timeout: Duration,
 }
@@ -115,6 +118,7 @@ impl Options {
             #[cfg(feature = "metrics")]
             metrics: false,
             max_message: DEFAULT_MAX_MESSAGE,
+            max_connections: DEFAULT_MAX_CONNECTIONS,
             write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
     }
@@ -142,9 +146,10 @@ pub async fn serve(
 /// Serves what `router` serves until the server stops.
 async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     let router = Arc::new(router);
-    let places = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+    let places = Arc::new(Semaphore::new(router.max_connections));
     let mut connections = tokio::task::JoinSet::new();
     let mut tide = Tide::default();
+    let mut is_failing = false;
     loop {
         let place = Arc::clone(&places).acquire_owned();
         let accepted = tokio::select! {
@@ -159,6 +164,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
         };
         match accepted {
             (place, Ok(accepted)) => {
+                is_failing = false;
                 let router = Arc::clone(&router);
                 let open = router.server.metrics().connection();
                 connections.spawn(async move {
@@ -168,7 +174,12 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
             }
             (_, Err(error)) => {
                 // Out of descriptors, or a client that has already left: neither is a reason to end.
-                tracing::warn!(%error, "failed to accept a connection");
+                if is_failing {
+                    tracing::debug!(%error, "failed again to accept a connection");
+                } else {
+                    tracing::warn!(%error, "failed to accept a connection");
+                }
+                is_failing = true;
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }

@@ -11,6 +11,8 @@ use crate::{Error, Principal, Server};
 
 /// Where they are.
 pub(super) const PATH: &str = "/metrics";
+/// Collectors are few, and the descriptors are for clients.
+const MAX_CONNECTIONS: usize = 64;
 
 /// Serves the metrics at `/metrics`, and nothing else, to whoever asks for them under a loopback name, the address
 /// that is listened on, or one of `allowed_hosts`, until the server stops.
@@ -30,6 +32,7 @@ pub async fn serve_metrics(
     let listener = listener.into();
     let mut options = Options::new(Auth::anybody(Principal::anonymous()));
     options.allowed_hosts = allowed_hosts;
+    options.max_connections = MAX_CONNECTIONS;
     let router = Router::new(server.clone(), &options, &listener);
     super::accept(listener, router.only_metrics()).await
 }

@@ -36,6 +36,7 @@ pub(super) struct Router {
     pub(super) server: Server,
     pub(super) sessions: Sessions,
     pub(super) max_message: usize,
+    pub(super) max_connections: usize,
     pub(super) write_timeout: Duration,
     /// The paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
@@ -54,6 +55,7 @@ impl Router {
             server,
             sessions: Sessions::default(),
             max_message: options.max_message,
+            max_connections: options.max_connections,
             write_timeout: options.write_timeout,
             streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, &local, listener.url()),

@@ -1,0 +1,75 @@
+//! Open files, which the system limits: every connection is one, and so is every pipe of a script.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// How many files are left to others than connections at least; a quarter, where that is more.
+const OTHERS: u64 = 64;
+
+/// Fewer connections at a time than are wanted, because the system allows too few open files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub(crate) struct Shortage {
+    pub(crate) connections: usize,
+    open_files: u64,
+}
+
+impl Shortage {
+    /// What there is where so many connections are `wanted`, if it is a shortage.
+    pub(crate) fn of(wanted: usize) -> Option<Self> {
+        Self::within(limit()?, wanted)
+    }
+
+    /// Enough is left to scripts, sources, the catalog and the logs: a client that waits for its connection is better off
+    /// than one whose script can't be started.
+    fn within(open_files: u64, wanted: usize) -> Option<Self> {
+        let others = (open_files / 4).max(OTHERS);
+        let connections = open_files.saturating_sub(others).max(1);
+        let connections = usize::try_from(connections).unwrap_or(usize::MAX);
+        (connections < wanted).then_some(Self {
+            connections,
+            open_files,
+        })
+    }
+}
+
+impl fmt::Display for Shortage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            connections,
+            open_files,
+        } = self;
+        write!(
+            f,
+            "{connections} connections at a time, as {open_files} files may be open (`ulimit -n`)"
+        )
+    }
+}
+
+/// How many files this process may have open, if there is a limit.
+#[cfg(unix)]
+fn limit() -> Option<u64> {
+    rustix::process::getrlimit(rustix::process::Resource::Nofile).current
+}
+
+/// There is none to speak of.
+#[cfg(not(unix))]
+fn limit() -> Option<u64> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_leave_files_to_others() {
+        let connections = |open_files| Some(Shortage::within(open_files, 1000)?.connections);
+        assert_eq!(connections(1024), Some(768));
+        assert_eq!(connections(1332), Some(999));
+        assert_eq!(connections(1334), None);
+        assert_eq!(connections(u64::MAX), None);
+        assert_eq!(connections(100), Some(36));
+        assert_eq!(connections(10), Some(1));
+    }
+}

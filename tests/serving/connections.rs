@@ -1,0 +1,109 @@
+//! More clients than there is room for: they wait until others leave, and nobody else is kept from anything.
+
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use mcpd_tests::{Daemon, Sandbox};
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
+use serde_json::json;
+
+use crate::call;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How long the server waits when there is no descriptor for a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+/// A client that keeps its connection, and has sent this.
+fn connect(daemon: &Daemon, request: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(daemon.address()).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// The beginning of what comes back.
+fn answer(mut stream: &TcpStream) -> String {
+    let mut answer = [0; 4096];
+    let length = stream.read(&mut answer).unwrap();
+    String::from_utf8_lossy(&answer[..length]).into_owned()
+}
+
+/// How many files the server has open.
+fn open_files(daemon: &Daemon) -> io::Result<Vec<u64>> {
+    let entries = fs::read_dir(format!("/proc/{}/fd", daemon.id()))?;
+    let numbers = entries
+        .flatten()
+        .map(|entry| entry.file_name().to_string_lossy().parse());
+    numbers.collect::<Result<_, _>>().map_err(io::Error::other)
+}
+
+#[test]
+fn connections_leave_files_to_scripts() {
+    const CONNECTIONS: usize = 36;
+    let script = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho done\n";
+    let sandbox = Sandbox::new()
+        .with_open_files(100)
+        .with_script("work", script);
+    let daemon = Daemon::start(&sandbox, &[]);
+    let said = daemon.announcement();
+    assert!(
+        said.contains("36 connections at a time, as 100 files may be open"),
+        "{said}"
+    );
+    let call = call("work", json!({})).to_string();
+    let token = daemon.token().unwrap();
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\
+         Content-Type: application/json\r\nContent-Length: {}\r\n\r\n{call}",
+        call.len()
+    );
+    let mut clients: Vec<_> = (0..CONNECTIONS).map(|_| connect(&daemon, HEALTH)).collect();
+    for client in &clients {
+        assert!(answer(client).starts_with("HTTP/1.1 200"));
+    }
+    let waiting = connect(&daemon, HEALTH);
+    clients[0].write_all(request.as_bytes()).unwrap();
+    let answered = answer(&clients[0]);
+    assert!(answered.contains(r#""text":"done""#), "{answered}");
+    waiting.set_nonblocking(true).unwrap();
+    let is_answered = waiting.peek(&mut [0]).is_ok();
+    assert!(!is_answered, "there was no room for one more");
+    waiting.set_nonblocking(false).unwrap();
+    drop(clients.pop());
+    assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
+}
+
+/// Whoever waits is served as soon as there is a descriptor again, and the server has not been busy meanwhile.
+#[test]
+fn a_server_without_descriptors_waits_for_one() {
+    let daemon = Daemon::start(&Sandbox::new(), &["--log", "mcpd_server=debug"]);
+    let process = Pid::from_raw(i32::try_from(daemon.id()).unwrap());
+    let before = getrlimit(Resource::Nofile);
+    let open = open_files(&daemon).unwrap();
+    let first_free = (0..).find(|number| !open.contains(number));
+    let none_left = Rlimit {
+        current: first_free,
+        ..before
+    };
+    let limit = |limit: Rlimit| prlimit(process, Resource::Nofile, limit).unwrap();
+    limit(none_left);
+    let begin = Instant::now();
+    let waiting = connect(&daemon, HEALTH);
+    daemon.hear("WARN failed to accept a connection");
+    for _ in 0..3 {
+        daemon.hear("failed again to accept a connection");
+    }
+    limit(before);
+    assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
+    let attempts = begin.elapsed().as_millis() / PAUSE.as_millis();
+    daemon.signal(Signal::TERM);
+    let (_, said) = daemon.wait();
+    let further = said.matches("to accept a connection").count() as u128;
+    assert!(
+        4 + further <= attempts + 1,
+        "{further} in {attempts} pauses: {said}"
+    );
+}
