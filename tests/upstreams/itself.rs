@@ -110,6 +110,26 @@ fn a_call_that_is_cancelled_ends_what_runs_behind() {
 }
 
 #[test]
+fn a_call_that_is_too_many_behind_is_too_many_in_front() {
+    let pair = Pair::new();
+    let limits = "[limits]\nrate = 0.001\nburst = 1\n";
+    fs::write(pair.behind.path().join("mcpd.toml"), limits).unwrap();
+    let daemon = Daemon::start(&pair.behind, &[]);
+    let configuration = pair.address(&daemon);
+    let mut front = Front::start(&pair.front, &configuration, "2025-06-18");
+    let arguments = json!({"a": 2, "b": 3});
+    assert_eq!(text(&front.call("behind_math_add", arguments.clone())), "5");
+    let params = json!({"name": "behind_math_add", "arguments": arguments});
+    // It is not taken for a lost connection either, so that every further call is told the same.
+    for _ in 0..3 {
+        let (answer, _) = front.answer("tools/call", params.clone());
+        assert_eq!(answer["error"]["code"], 429, "{answer}");
+        let wait = answer["error"]["data"]["retryAfterMs"].as_u64();
+        assert!(wait.is_some_and(|wait| wait > 1000), "{answer}");
+    }
+}
+
+#[test]
 fn a_list_that_changes_behind_changes_in_front() {
     let pair = Pair::new();
     let daemon = Daemon::start(&pair.behind, &[]);

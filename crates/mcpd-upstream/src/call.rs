@@ -12,20 +12,27 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::link::{Failure, Link};
+use crate::link::{Failure, Link, TOO_MANY_REQUESTS};
 use crate::words;
 
-/// Calls a tool. Whatever goes wrong is a result: the model that made the call reads those.
+/// Calls a tool. What goes wrong is a result: the model that made the call reads those.
+///
+/// # Errors
+///
+/// The server has too much to do: whoever called can wait and try again, and no model needs to know.
 pub(crate) async fn tool(
     link: &Link,
     name: String,
     arguments: &RawValue,
     context: &mut CallContext,
-) -> CallToolResult {
+) -> Result<CallToolResult, ErrorObject> {
     match try_tool(link, name, arguments, context).await {
-        Ok(result) => result,
-        Err(Failure::Unanswered(told)) => CallToolResult::error(told),
-        Err(Failure::Refused(error)) => CallToolResult::error(error.message),
+        Ok(result) => Ok(result),
+        Err(Failure::Unanswered(told)) => Ok(CallToolResult::error(told)),
+        Err(Failure::Refused(error)) if error.code.0 == TOO_MANY_REQUESTS => {
+            Err(Failure::Refused(error).into())
+        }
+        Err(Failure::Refused(error)) => Ok(CallToolResult::error(error.message)),
     }
 }
 

@@ -15,6 +15,8 @@ use crate::words;
 
 /// How many requests are made of a server at a time; others wait for their turn.
 pub(crate) const MOST_AT_A_TIME: usize = 64;
+/// The code of what is too much now, as mcpd has it, too: the error says when to try again, and callers can do so.
+pub(crate) const TOO_MANY_REQUESTS: i32 = 429;
 /// How long a request waits for a connection.
 const FOR_CONNECTION: Duration = Duration::from_secs(5);
 

@@ -47,7 +47,7 @@ impl Filling<'_> {
         self.offer
             .tool(&path, definition, move |arguments, mut context| {
                 let (link, name) = (Arc::clone(&link), name.clone());
-                async move { Ok(call::tool(&link, name, &arguments, &mut context).await) }
+                async move { call::tool(&link, name, &arguments, &mut context).await }
             });
     }
 

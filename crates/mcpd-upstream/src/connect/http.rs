@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use reqwest::Client;
 use reqwest::redirect::Policy;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
+use self::client::Client;
 use super::MAX_MESSAGE;
 use crate::address::Address;
 use crate::link;
 use crate::words;
+
+mod client;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -22,7 +24,7 @@ pub(super) fn transport(
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
-    let client = Client::builder()
+    let client = reqwest::Client::builder()
         .default_headers(address.headers.clone())
         .connect_timeout(CONNECT)
         .redirect(Policy::none())
@@ -36,5 +38,6 @@ pub(super) fn transport(
     if let Some(token) = &address.token {
         config = config.auth_header(token);
     }
+    let client = Client(client);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

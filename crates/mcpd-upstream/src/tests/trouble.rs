@@ -80,6 +80,17 @@ async fn a_call_that_is_refused_is_a_result() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_too_many_is_an_error_that_says_when_to_try_again() {
+    let server = Server::new(ProtocolVersion::V_2026_07_28, &["limit"]);
+    let fixture = Fixture::of(&server).await;
+    let client = fixture.client("2026-07-28").await;
+    let params = json!({"name": "ship/limit", "arguments": {}});
+    let answer = client.request("tools/call", params).await;
+    let error = json!({"code": 429, "message": "not so fast", "data": {"retryAfterMs": 1500}});
+    assert_eq!(answer["error"], error);
+}
+
+#[tokio::test]
 async fn what_can_not_be_served_is_told() {
     let server = Server::new(ProtocolVersion::V_2026_07_28, &["echo"]);
     let fixture = Fixture::of(&server).await;

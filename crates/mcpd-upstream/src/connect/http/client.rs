@@ -1,0 +1,216 @@
+//! The HTTP client of rmcp with two things more: the trace of a request is in its headers as well, for whoever on the way
+//! reads no messages; and a server that has too much to do has answered, and is not gone.
+
+#![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use futures_util::stream::BoxStream;
+use reqwest::StatusCode;
+use reqwest::header::{HeaderName, HeaderValue};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use serde_json::json;
+use sse_stream::Sse;
+
+use super::super::MAX_MESSAGE;
+use crate::link::TOO_MANY_REQUESTS;
+
+type Headers = HashMap<HeaderName, HeaderValue>;
+type Fault = StreamableHttpError<reqwest::Error>;
+type Events = BoxStream<'static, Result<Sse, SseError>>;
+
+/// The client.
+#[derive(Debug, Clone)]
+pub(in crate::connect) struct Client(pub(super) reqwest::Client);
+
+impl StreamableHttpClient for Client {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<StreamableHttpPostResponse, Fault> {
+        self.post_message_with_max_sse_event_size(
+            uri,
+            message,
+            session,
+            token,
+            headers,
+            MAX_MESSAGE,
+        )
+        .await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        mut headers: Headers,
+        most: usize,
+    ) -> Result<StreamableHttpPostResponse, Fault> {
+        let mut id = None;
+        if let ClientJsonRpcMessage::Request(request) = &message {
+            headers.extend(trace(&request.request));
+            id = Some(request.id.clone());
+        }
+        let post = self
+            .0
+            .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
+        match post.await {
+            Err(StreamableHttpError::HttpStatus(status))
+                if id.is_some() && status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() =>
+            {
+                let answer = ServerJsonRpcMessage::error(too_many(&status), id);
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            posted => posted,
+        }
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<(), Fault> {
+        self.0.delete_session(uri, session, token, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+    ) -> Result<Events, Fault> {
+        self.get_stream_with_max_sse_event_size(
+            uri,
+            session,
+            last_event,
+            token,
+            headers,
+            MAX_MESSAGE,
+        )
+        .await
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        most: usize,
+    ) -> Result<Events, Fault> {
+        self.0
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most)
+            .await
+    }
+}
+
+/// The trace that a request says it is part of.
+fn trace(request: &ClientRequest) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
+    let meta = request.get_meta();
+    let members = [
+        ("traceparent", meta.get_traceparent()),
+        ("tracestate", meta.get_tracestate()),
+    ];
+    members.into_iter().filter_map(|(name, value)| {
+        let value = value?.parse().ok()?;
+        Some((HeaderName::from_static(name), value))
+    })
+}
+
+/// What a server says by the status alone, as the error of its protocol: rmcp reads no further.
+fn too_many(status: &HttpStatusError) -> ErrorData {
+    let seconds: Option<u64> = status
+        .retry_after
+        .as_ref()
+        .and_then(|wait| wait.parse().ok());
+    let wait = seconds.map(|seconds| json!({ "retryAfterMs": seconds.saturating_mul(1000) }));
+    ErrorData::new(ErrorCode(TOO_MANY_REQUESTS), "too many requests", wait)
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, NumberOrString};
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+    /// Posts a request that is part of a trace to somebody who answers with `answer`; gives what arrives there, and what
+    /// becomes of the answer.
+    async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(
+            CallToolRequestParams::new("greet"),
+        ));
+        request.get_meta_mut().set_traceparent(PARENT);
+        request.get_meta_mut().set_tracestate("a=b");
+        let message = ClientJsonRpcMessage::request(request, NumberOrString::Number(7));
+        let client = Client(reqwest::Client::new());
+        let serve = async {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut arrived = String::new();
+            while !arrived.contains("\r\n\r\n") {
+                let byte = stream.read_u8().await.unwrap();
+                arrived.push(byte.into());
+            }
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            arrived
+        };
+        let post = client.post_message(url.into(), message, None, None, Headers::default());
+        tokio::join!(serve, post)
+    }
+
+    #[tokio::test]
+    async fn a_trace_is_in_the_headers_as_well() {
+        let (arrived, _) = exchange("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
+        for expected in [&format!("traceparent: {PARENT}\r\n"), "tracestate: a=b\r\n"] {
+            assert!(arrived.contains(expected), "{arrived}");
+        }
+    }
+
+    #[track_caller]
+    fn check(answered: Result<StreamableHttpPostResponse, Fault>, data: Option<serde_json::Value>) {
+        let Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(answer), None)) =
+            answered
+        else {
+            panic!("{answered:?}");
+        };
+        assert_eq!(answer.id, Some(NumberOrString::Number(7)));
+        assert_eq!((answer.error.code.0, answer.error.data), (429, data));
+    }
+
+    #[tokio::test]
+    async fn a_server_with_too_much_to_do_has_answered() {
+        let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 2\r\n\r\n";
+        check(exchange(head).await.1, Some(json!({"retryAfterMs": 2000})));
+        let head =
+            "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: soon\r\n\r\n";
+        check(exchange(head).await.1, None);
+    }
+}
