@@ -1,7 +1,7 @@
 //! One client on a pair of pipes, one message a line. Two threads block on the pipes so that nothing
 //! else has to; answers that are ready go out in as few writes as they came in reads.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -134,7 +134,9 @@ struct Reader {
 
 impl Reader {
     /// Reads until the input ends or nobody wants answers any more.
-    fn run(self, mut input: impl Read) -> io::Result<()> {
+    fn run(self, input: impl Read) -> io::Result<()> {
+        // It fills its memory with zeros once, and not before every read.
+        let mut input = BufReader::with_capacity(CHUNK, input);
         let mut buffer = Vec::with_capacity(CHUNK);
         let mut skipping = false;
         loop {
@@ -188,17 +190,19 @@ impl Reader {
 }
 
 /// Appends what is there, at most a chunk; 0 is the end.
-fn read_some(input: &mut impl Read, buffer: &mut Vec<u8>) -> io::Result<usize> {
-    let filled = buffer.len();
-    buffer.resize(filled + CHUNK, 0);
+fn read_some(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let read = loop {
-        match input.read(&mut buffer[filled..]) {
+        match input.fill_buf() {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            read => break read,
+            Err(error) => return Err(error),
+            Ok(chunk) => {
+                buffer.extend_from_slice(chunk);
+                break chunk.len();
+            }
         }
     };
-    buffer.truncate(filled + read.as_ref().copied().unwrap_or(0));
-    read
+    input.consume(read);
+    Ok(read)
 }
 
 /// Writes messages as they come, all that are waiting in one go.
