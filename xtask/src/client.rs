@@ -1,10 +1,12 @@
 //! A client over HTTP: one connection, one request at a time.
 //! It does no more than it must, as it shares the machine with what is measured.
 
+use std::io;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
+use socket2::{SockFilter, SockRef};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -12,6 +14,9 @@ use crate::request::{REVISION, Request};
 
 /// Headers that an answer may have.
 const HEADERS: usize = 32;
+
+/// A filter of packets that lets none through: "return 0" of BPF.
+const NOTHING: SockFilter = SockFilter::new(0x06, 0, 0, 0);
 
 /// A connection.
 #[derive(Debug)]
@@ -74,6 +79,15 @@ impl Client {
             head,
             buffer: Vec::new(),
         })
+    }
+
+    /// Is gone for the server: nothing that comes from there arrives, and nothing is acknowledged.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no such filter.
+    pub(crate) fn vanish(&self) -> io::Result<()> {
+        SockRef::from(&self.stream).attach_filter(&[NOTHING])
     }
 
     /// Calls a tool.

@@ -50,6 +50,8 @@ enum Attack {
     SlowBody,
     /// Asks for a stream of notifications, and reads nothing of it.
     DeafStream,
+    /// Asks for a stream of notifications, and is gone without a word.
+    LostStream,
 }
 
 /// What a client does that is refused.
@@ -95,6 +97,11 @@ pub(crate) async fn run(each: Duration) -> anyhow::Result<bool> {
         (Attack::SlowHead, 2000, "heads, one byte in 10 s"),
         (Attack::SlowBody, 2000, "bodies, one byte in 10 s"),
         (Attack::DeafStream, 1000, "streams that nobody reads"),
+        (
+            Attack::LostStream,
+            1000,
+            "streams whose clients are gone without a word",
+        ),
     ] {
         line(format_args!("{connections} {name}"));
         kept &= attack
@@ -128,12 +135,16 @@ impl Attack {
         }
         let (seen, peak) = tokio::join!(visit(server.address(), each), peak(server, each));
         let (seen, peak) = (seen?, peak?);
-        let is_to_close = !matches!(self, Self::DeafStream);
+        let mut kept = seen.judge(base);
+        let is_to_close = !matches!(self, Self::DeafStream | Self::LostStream);
         if is_to_close {
             tally.wait_until_closed().await;
         }
+        if matches!(self, Self::LostStream) {
+            // Nobody there is told, so it is seen in what the server holds.
+            kept &= recovers(server, rest).await?;
+        }
         attackers.shutdown().await;
-        let mut kept = seen.judge(base);
         let [opened, closed] = [&tally.opened, &tally.closed].map(|n| n.load(Ordering::Relaxed));
         kept &= promise(
             opened == connections && (closed == opened || !is_to_close),
@@ -155,12 +166,15 @@ impl Attack {
                 "POST /mcp HTTP/1.1\r\nHost: {address}\r\nAuthorization: Bearer {token}\r\n\
                  Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
             ),
-            Self::DeafStream => {
+            Self::DeafStream | Self::LostStream => {
                 let mut client = Client::connect(address, token).await?;
                 let wanted = json!({"notifications": {"toolsListChanged": true}});
                 let request = Request::new("subscriptions/listen", wanted);
                 let head = client.send(&request, 1).await?;
                 anyhow::ensure!(head.status == 200, "{}", head.status);
+                if matches!(self, Self::LostStream) {
+                    client.vanish()?;
+                }
                 tally.opened.fetch_add(1, Ordering::Relaxed);
                 return std::future::pending().await;
             }
