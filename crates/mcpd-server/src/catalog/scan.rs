@@ -26,6 +26,9 @@ use examiner::{Examiner, Sight};
 pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
 pub use script::ScannedScript;
 
+/// How many scripts are asked at once, for each processor: while one is started or has just ended, another runs.
+const ASKED_AT_ONCE: usize = 2;
+
 /// A file that can't even be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -185,7 +188,7 @@ impl Scanner {
             .map(move |(_, looked)| (root, Arc::clone(looked)))
     }
 
-    /// Looks at files, unless what is to be seen is still known: at as many at once as there are processors.
+    /// Looks at files, unless what is to be seen is still known.
     async fn look_at(&self, candidates: Vec<(usize, Candidate)>) -> Vec<(usize, Arc<Looked>)> {
         let mut looked = Vec::with_capacity(candidates.len());
         let mut new = Vec::new();
@@ -204,7 +207,9 @@ impl Scanner {
             }
         }
         let ask = async |(root, script)| (root, Arc::new(self.examiner.ask(script).await));
-        let asked = stream::iter(unasked).map(ask).buffer_unordered(workers);
+        let asked = stream::iter(unasked)
+            .map(ask)
+            .buffer_unordered(ASKED_AT_ONCE * workers);
         looked.extend(asked.collect::<Vec<_>>().await);
         looked
     }
