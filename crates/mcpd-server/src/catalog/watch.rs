@@ -30,6 +30,8 @@ impl Watch {
     pub(super) async fn start(roots: Vec<PathBuf>, changed: Arc<Notify>) -> Self {
         // A directory tree is walked for this, which blocks.
         let start = move || {
+            // Before the watch, for a root that is replaced meanwhile must be found to be another.
+            let identities = identities(&roots);
             let watcher = native(&roots, &changed)
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
@@ -40,7 +42,7 @@ impl Watch {
                 })
                 .ok();
             Self {
-                identities: identities(&roots),
+                identities,
                 roots,
                 _watcher: watcher,
             }
