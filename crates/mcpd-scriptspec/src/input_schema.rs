@@ -1,6 +1,7 @@
 //! A spec as a JSON Schema 2020-12 of its arguments, in declared order and in keywords that every client knows.
 
-use serde_json::{Map, Value, json, value::RawValue};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::spec::{Bounds, ScriptOption, ScriptSpec, ValueType};
 
@@ -11,122 +12,146 @@ impl ScriptSpec {
     /// [`invocation`](Self::invocation) checks and passes them exactly.
     #[must_use]
     pub fn input_schema(&self) -> Value {
-        match &self.declared_schema {
-            Some(schema) => schema.clone(),
-            None => Value::Object(object_schema(&self.options)),
+        json!(self.written_input_schema())
+    }
+
+    /// The same for whoever only writes it.
+    #[must_use]
+    pub fn written_input_schema(&self) -> impl Serialize {
+        InputSchema(self)
+    }
+}
+
+struct InputSchema<'a>(&'a ScriptSpec);
+
+impl Serialize for InputSchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.0.declared_schema {
+            Some(schema) => schema.serialize(serializer),
+            None => {
+                let mut map = serializer.serialize_map(None)?;
+                write_object(&mut map, &self.0.options)?;
+                map.end()
+            }
         }
     }
 }
 
-fn object_schema(options: &[ScriptOption]) -> Map<String, Value> {
-    let properties: Map<_, _> = options
-        .iter()
-        .map(|option| (option.name.clone(), option_schema(option)))
-        .collect();
-    let required: Vec<_> = options
-        .iter()
-        .filter(|option| option.required)
-        .map(|option| &option.name)
-        .collect();
-    let mut schema = typed("object");
-    schema.insert("properties".to_owned(), Value::Object(properties));
+struct Properties<'a>(&'a [ScriptOption]);
+
+impl Serialize for Properties<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let schemas = self.0.iter().map(OptionSchema);
+        serializer.collect_map(schemas.map(|schema| (&schema.0.name, schema)))
+    }
+}
+
+struct OptionSchema<'a>(&'a ScriptOption);
+
+impl Serialize for OptionSchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let option = self.0;
+        let mut map = serializer.serialize_map(None)?;
+        write_type(&mut map, &option.value_type)?;
+        if let Some(title) = &option.title {
+            map.serialize_entry("title", title)?;
+        }
+        if let Some(description) = &option.description {
+            map.serialize_entry("description", description)?;
+        }
+        if let Some(default) = option.default_value.as_deref().and_then(published) {
+            map.serialize_entry("default", &default)?;
+        }
+        let examples = option.examples.iter();
+        let examples: Vec<_> = examples.filter_map(|example| published(example)).collect();
+        if !examples.is_empty() {
+            map.serialize_entry("examples", &examples)?;
+        }
+        if let Some(header) = &option.header {
+            map.serialize_entry("x-mcp-header", header)?;
+        }
+        map.end()
+    }
+}
+
+struct TypeSchema<'a>(Option<&'a ValueType>);
+
+impl Serialize for TypeSchema<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        if let Some(value_type) = self.0 {
+            write_type(&mut map, value_type)?;
+        }
+        map.end()
+    }
+}
+
+fn write_object<M: SerializeMap>(map: &mut M, options: &[ScriptOption]) -> Result<(), M::Error> {
+    map.serialize_entry("type", "object")?;
+    map.serialize_entry("properties", &Properties(options))?;
+    let required = options.iter().filter(|option| option.required);
+    let required: Vec<_> = required.map(|option| &option.name).collect();
     if !required.is_empty() {
-        schema.insert("required".to_owned(), json!(required));
+        map.serialize_entry("required", &required)?;
     }
-    schema.insert("additionalProperties".to_owned(), json!(false));
-    schema
+    map.serialize_entry("additionalProperties", &false)
 }
 
-fn option_schema(option: &ScriptOption) -> Value {
-    let mut schema = type_schema(&option.value_type);
-    let mut publish = |keyword: &str, value: Option<Value>| {
-        if let Some(value) = value {
-            schema.insert(keyword.to_owned(), value);
-        }
-    };
-    publish("title", option.title.as_ref().map(|title| json!(title)));
-    publish(
-        "description",
-        option
-            .description
-            .as_ref()
-            .map(|description| json!(description)),
-    );
-    publish(
-        "default",
-        option.default_value.as_deref().and_then(published),
-    );
-    let examples: Vec<_> = option
-        .examples
-        .iter()
-        .filter_map(|example| published(example))
-        .collect();
-    publish("examples", (!examples.is_empty()).then(|| json!(examples)));
-    publish(
-        "x-mcp-header",
-        option.header.as_ref().map(|header| json!(header)),
-    );
-    Value::Object(schema)
-}
-
-fn type_schema(value_type: &ValueType) -> Map<String, Value> {
+fn write_type<M: SerializeMap>(map: &mut M, value_type: &ValueType) -> Result<(), M::Error> {
     match value_type {
         ValueType::String {
             size,
             pattern,
             format,
         } => {
-            let mut schema = bounded("string", size, ["minLength", "maxLength"]);
+            write_bounded(map, "string", size, ["minLength", "maxLength"])?;
             if let Some(pattern) = pattern {
-                schema.insert("pattern".to_owned(), json!(pattern.as_str()));
+                map.serialize_entry("pattern", pattern.as_str())?;
             }
             if let Some(format) = format {
-                schema.insert("format".to_owned(), json!(format));
+                map.serialize_entry("format", format)?;
             }
-            schema
+            Ok(())
         }
-        ValueType::Integer { size } => bounded("integer", size, ["minimum", "maximum"]),
-        ValueType::Float { size } => bounded("number", size, ["minimum", "maximum"]),
-        ValueType::Boolean => typed("boolean"),
-        ValueType::Any { .. } => Map::new(),
+        ValueType::Integer { size } => write_bounded(map, "integer", size, ["minimum", "maximum"]),
+        ValueType::Float { size } => write_bounded(map, "number", size, ["minimum", "maximum"]),
+        ValueType::Boolean => map.serialize_entry("type", "boolean"),
+        ValueType::Any { .. } => Ok(()),
         ValueType::Enum { values } => {
-            let mut schema = typed("string");
-            schema.insert("enum".to_owned(), json!(values));
-            schema
+            map.serialize_entry("type", "string")?;
+            map.serialize_entry("enum", values)
         }
         ValueType::Array { size, items } => {
-            let mut schema = bounded("array", size, ["minItems", "maxItems"]);
+            write_bounded(map, "array", size, ["minItems", "maxItems"])?;
             // Several clients refuse an array without `items`, and an object without `properties`.
-            let items = items.as_deref().map(type_schema).unwrap_or_default();
-            schema.insert("items".to_owned(), Value::Object(items));
-            schema
+            map.serialize_entry("items", &TypeSchema(items.as_deref()))
         }
         ValueType::Object {
             properties: Some(properties),
-        } => object_schema(properties),
+        } => write_object(map, properties),
         ValueType::Object { properties: None } => {
-            let mut schema = typed("object");
-            schema.insert("properties".to_owned(), json!({}));
-            schema
+            map.serialize_entry("type", "object")?;
+            map.serialize_entry("properties", &Properties(&[]))
         }
     }
 }
 
-fn typed(name: &str) -> Map<String, Value> {
-    Map::from_iter([("type".to_owned(), json!(name))])
-}
-
-fn bounded(name: &str, size: &Bounds, [min, max]: [&str; 2]) -> Map<String, Value> {
-    let mut schema = typed(name);
+fn write_bounded<M: SerializeMap>(
+    map: &mut M,
+    name: &str,
+    size: &Bounds,
+    [min, max]: [&str; 2],
+) -> Result<(), M::Error> {
+    map.serialize_entry("type", name)?;
     for (keyword, bound) in [(min, &size.min), (max, &size.max)] {
         let bound = bound
             .as_ref()
-            .and_then(|bound| serde_json::from_str(bound.as_str()).ok());
-        if let Some(bound) = bound {
-            schema.insert(keyword.to_owned(), bound);
+            .map(|bound| serde_json::from_str(bound.as_str()));
+        if let Some(Ok(bound)) = bound {
+            map.serialize_entry::<_, Value>(keyword, &bound)?;
         }
     }
-    schema
+    Ok(())
 }
 
 /// JSON text as a value; what no double can hold is not published.

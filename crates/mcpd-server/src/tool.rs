@@ -14,6 +14,7 @@ use mcpd_protocol::{
     self as protocol, CallToolResult, ClientCapabilities, Interactive, JsonObject,
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
+use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
@@ -98,7 +99,12 @@ impl Tool {
     ) -> Self {
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
-        Self::new(path, definition, &schema, Body::Native(body))
+        Self::new(
+            path,
+            definition,
+            mirror::mirrored(&schema),
+            Body::Native(body),
+        )
     }
 
     /// The tool that runs commands.
@@ -106,7 +112,7 @@ impl Tool {
         let path = tool.path().clone();
         let mut definition = tool.definition();
         definition.meta = Some(definition::meta(&path, definition.meta.unwrap_or_default()));
-        Self::new(path, definition, &Value::Null, Body::Command(tool))
+        Self::new(path, definition, Vec::new(), Body::Command(tool))
     }
 
     /// A tool that runs elsewhere, under its path.
@@ -122,22 +128,28 @@ impl Tool {
         meta.insert("mcpd/origin".to_owned(), json!("remote"));
         definition.meta = Some(meta);
         let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
-        Self::new(path, definition, &schema, Body::Remote(Arc::new(body)))
+        let body = Body::Remote(Arc::new(body));
+        Self::new(path, definition, mirror::mirrored(&schema), body)
     }
 
     /// The tool that a script is.
     pub(crate) fn from_script(script: Arc<Script>) -> Self {
-        let schema = script.spec.input_schema();
-        let definition = definition::tool(&script.path, &script.spec, &schema);
+        let definition = definition::tool(&script.path, &script.spec);
         let path = script.path.clone();
-        Self::new(path, definition, &schema, Body::Script(script))
+        let mirrored = mirrored(&script.spec);
+        Self::new(path, definition, mirrored, Body::Script(script))
     }
 
-    fn new(path: ScriptPath, definition: protocol::Tool, schema: &Value, body: Body) -> Self {
+    fn new(
+        path: ScriptPath,
+        definition: protocol::Tool,
+        mirrored: Vec<Mirrored>,
+        body: Body,
+    ) -> Self {
         Self {
             portable_name: path.portable().into_owned(),
             path,
-            mirrored: mirror::mirrored(schema),
+            mirrored,
             lane: Arc::new(Lane::new(NonZeroUsize::MAX)),
             defaults: OnceLock::new(),
             definition,
@@ -303,6 +315,17 @@ impl Tool {
     }
 }
 
+/// The arguments that a script wants repeated. Most want none, and their schemas are made as texts only.
+fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
+    let may_be =
+        spec.declared_schema.is_some() || spec.options.iter().any(|option| option.header.is_some());
+    if may_be {
+        mirror::mirrored(&spec.input_schema())
+    } else {
+        Vec::new()
+    }
+}
+
 /// The capabilities that `requires` names; `elicitation.url` is one inside another.
 pub(crate) fn required_capabilities(names: &[String]) -> ClientCapabilities {
     let mut required = json!({});
@@ -319,7 +342,7 @@ pub(crate) fn required_capabilities(names: &[String]) -> ClientCapabilities {
 }
 
 /// A schema as the bytes that every list repeats.
-pub(crate) fn raw(schema: &Value) -> Box<RawValue> {
+pub(crate) fn raw(schema: &impl Serialize) -> Box<RawValue> {
     to_raw_value(schema).expect("a JSON value has string keys only")
 }
 

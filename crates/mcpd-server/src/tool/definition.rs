@@ -3,13 +3,13 @@
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{self as protocol, Icon, ToolAnnotations};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::raw;
 
-/// The tool that a script is; `schema` is that of its input.
-pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec, schema: &Value) -> protocol::Tool {
-    let mut tool = protocol::Tool::new(path.as_str(), raw(schema));
+/// The tool that a script is.
+pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
+    let mut tool = protocol::Tool::new(path.as_str(), raw(&spec.written_input_schema()));
     tool.title = Some(title(path, spec));
     tool.description.clone_from(&spec.description);
     tool.output_schema = spec.output_schema.as_ref().map(raw);
