@@ -2,7 +2,7 @@
 //! nothing about it is an error to anybody but the log.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -22,15 +22,7 @@ pub(super) struct Memory {
     database: Database,
     roots: Vec<PathBuf>,
     /// By the names of the scripts, one for each root; nothing before it is needed.
-    known: Vec<BTreeMap<String, Known>>,
-}
-
-/// What is known of a script from an earlier start, as long as its file has this stamp.
-#[derive(Debug)]
-struct Known {
-    stamp: Stamp,
-    /// Nothing if the script is not one that is asked.
-    answer: Option<Answer>,
+    known: Vec<BTreeMap<String, Remembered>>,
 }
 
 impl Memory {
@@ -45,7 +37,10 @@ impl Memory {
     /// Reads everything, unless that has been done. Blocks.
     pub(super) fn recall(&mut self) {
         if self.known.is_empty() {
-            let recalled: Result<_, _> = self.roots.iter().map(|root| self.read(root)).collect();
+            let roots = self.roots.iter();
+            let recalled: Result<_, _> = roots
+                .map(|root| self.database.remembered(&root.to_string_lossy()))
+                .collect();
             self.known = recalled.unwrap_or_else(|error| {
                 self.warn(&error);
                 self.roots.iter().map(|_| BTreeMap::new()).collect()
@@ -53,21 +48,11 @@ impl Memory {
         }
     }
 
-    fn read(&self, root: &Path) -> Result<BTreeMap<String, Known>, DatabaseError> {
-        let remembered = self.database.remembered(&root.to_string_lossy())?;
-        let known = |(name, remembered): (String, Remembered)| {
-            let stamp = Stamp::read(&remembered.fingerprint)?;
-            let answer = remembered.answer;
-            Some((name, Known { stamp, answer }))
-        };
-        Ok(remembered.into_iter().filter_map(known).collect())
-    }
-
     /// What a script answered, if it is still the same file.
     pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
-        let known = self.known.get(root)?.get(candidate.path.as_str())?;
-        let answer = known.answer.as_ref()?;
-        (known.stamp == candidate.stamp()).then(|| answer.clone())
+        let remembered = self.known.get(root)?.get(candidate.path.as_str())?;
+        let answer = remembered.answer.as_ref()?;
+        is_of(remembered, &candidate.stamp()).then(|| answer.clone())
     }
 
     /// Remembers what was found under each root, and nothing else. Blocks.
@@ -99,26 +84,22 @@ impl Memory {
             .filter(|name| !found.contains_key(name.as_str()))
             .cloned()
             .collect();
-        let is_new = |name: &str, stamp: &Stamp| {
-            let known = known.get(name);
-            known.is_none_or(|known| known.stamp != *stamp)
-        };
         let mut new = Vec::new();
-        let mut compiled = Vec::new();
         for (name, (looked, script)) in found {
             let stamp = looked.candidate.stamp();
-            if is_new(name, &stamp) {
-                compiled.push(compile(&namespace, &stamp, looked, script));
-                let answer = looked.answer.clone();
-                new.push(((*name).to_owned(), Known { stamp, answer }));
+            if !known.get(*name).is_some_and(|known| is_of(known, &stamp)) {
+                new.push(compile(&namespace, &stamp, looked, script));
             }
         }
         if gone.is_empty() && new.is_empty() {
             return Ok(());
         }
-        self.database.remember(&namespace, &compiled, &gone)?;
+        self.database.remember(&namespace, &new, &gone)?;
         known.retain(|name, _| !gone.contains(name));
-        known.extend(new);
+        known.extend(
+            new.into_iter()
+                .map(|new| (new.definition.name, new.remembered)),
+        );
         Ok(())
     }
 
@@ -126,6 +107,11 @@ impl Memory {
         let file = self.database.file().display();
         tracing::warn!(%error, %file, "failed to use the database: every start asks all scripts");
     }
+}
+
+/// Whether it is of a file with this stamp. Numbers are read in less time than they are written.
+fn is_of(remembered: &Remembered, stamp: &Stamp) -> bool {
+    Stamp::read(&remembered.fingerprint).as_ref() == Some(stamp)
 }
 
 fn compile(namespace: &str, stamp: &Stamp, looked: &Looked, script: &ScannedScript) -> Compiled {

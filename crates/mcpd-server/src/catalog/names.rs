@@ -77,16 +77,14 @@ pub(super) fn assign<T: Named>(
 ) -> Vec<Arc<T>> {
     entries.sort_by(|a, b| a.path().cmp(b.path()));
     // A path that is portable already means its own entry in every request, so it is listed as itself.
+    let is_portable = |entry: &Arc<T>| entry.portable_name() == entry.path().as_str();
     let mut taken: BTreeMap<String, Arc<T>> = entries
         .iter()
-        .filter(|entry| entry.portable_name() == entry.path().as_str())
+        .filter(|entry| is_portable(entry))
         .map(|entry| (entry.portable_name().to_owned(), Arc::clone(entry)))
         .collect();
-    for entry in &mut entries {
-        if let Some(first) = taken
-            .get(entry.portable_name())
-            .filter(|first| first.path() != entry.path())
-        {
+    for entry in entries.iter_mut().filter(|entry| !is_portable(entry)) {
+        if let Some(first) = taken.get(entry.portable_name()) {
             let renamed = Arc::new(entry.with_distinct_name());
             conflicts.push(Conflict {
                 path: entry.path().clone(),
@@ -106,12 +104,12 @@ pub(super) fn assign<T: Named>(
 /// Every spelling of every entry. A path is never shadowed by another entry's alias, nor a listed name
 /// by a dotted one.
 pub(super) fn index<T: Named>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
-    let spellings: [fn(&T) -> Cow<'_, str>; 3] = [
-        |entry| entry.path().as_str().into(),
+    let paths = entries.iter().map(|entry| entry.path().as_str().to_owned());
+    let mut index: BTreeMap<_, _> = paths.zip(0..).collect();
+    let spellings: [fn(&T) -> Cow<'_, str>; 2] = [
         |entry| entry.portable_name().into(),
         |entry| entry.path().dotted(),
     ];
-    let mut index: BTreeMap<String, usize> = BTreeMap::new();
     for spelling in spellings {
         for (place, entry) in entries.iter().enumerate() {
             let name = spelling(entry);
