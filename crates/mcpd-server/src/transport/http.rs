@@ -37,6 +37,7 @@ mod oauth;
 #[path = "http/no_oauth.rs"]
 mod oauth;
 mod peer;
+mod pieces;
 mod post;
 mod reply;
 mod router;

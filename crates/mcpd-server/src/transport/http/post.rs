@@ -31,7 +31,7 @@ use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::conversation::Conversation;
-use crate::dispatch::{self, Answer, Handled, MethodResult, encode};
+use crate::dispatch::{self, Answer, Handled, MethodResult};
 use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
 use crate::principal::Principal;
@@ -181,7 +181,7 @@ impl Router {
             Ok(initialized) => initialized,
             Err(error) => return reply::error(StatusCode::OK, Some(&request.id), &error),
         };
-        let mut response = reply::json(StatusCode::OK, encode(&request.id, Ok(result)));
+        let mut response = Response::from(Whole::result(&request.id, result));
         let session = Session::new(introduction, self.server.subscribers());
         let id = self.sessions.insert(
             session,
@@ -436,10 +436,10 @@ async fn respond(
     let (first, answer): (_, events::Answer) = tokio::select! {
         biased;
         // A stream has its status before its answer.
-        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.message) })),
+        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.message.joined()) })),
         answer = &mut answer => match notifications.try_recv() {
             // It came in the same breath as the answer, and goes before it all the same.
-            Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message)))),
+            Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message.joined())))),
             Err(_) => return answer.map_or_else(reply::accepted, Response::from),
         },
     };
@@ -483,7 +483,7 @@ fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
 /// The response to a request, with the status that an error has on its wire.
 fn whole(id: &RequestId, result: MethodResult, status: fn(&ErrorObject) -> StatusCode) -> Whole {
     match result {
-        Ok(result) => Whole::ok(encode(id, Ok(result))),
+        Ok(result) => Whole::result(id, result),
         Err(error) => Whole::error(status(&error), Some(id), &error),
     }
 }

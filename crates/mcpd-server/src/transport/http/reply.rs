@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{Either, Full};
+use http_body_util::Either;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
@@ -12,27 +12,33 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 
 use super::events::Events;
 use super::guard::Refusal;
+use super::pieces::Pieces;
 use crate::quota;
 
 /// The body of every response.
-pub(super) type Body = Either<Full<Bytes>, Events>;
+pub(super) type Body = Either<Pieces, Events>;
 
 /// A JSON-RPC response, and what HTTP says of it where it is all of the response there.
 #[derive(Debug)]
 pub(super) struct Whole {
-    pub(super) message: Bytes,
+    pub(super) message: Pieces,
     status: StatusCode,
     /// When to try again.
     wait: Option<Duration>,
 }
 
 impl Whole {
-    pub(super) fn ok(message: Bytes) -> Self {
+    pub(super) fn ok(message: impl Into<Pieces>) -> Self {
         Self {
-            message,
+            message: message.into(),
             status: StatusCode::OK,
             wait: None,
         }
+    }
+
+    /// The response with this result.
+    pub(super) fn result(id: &RequestId, result: Bytes) -> Self {
+        Self::ok(Pieces::response(id, result))
     }
 
     /// An error. One that says when to try again says so in HTTP, too.
@@ -57,8 +63,8 @@ impl From<Whole> for Response<Body> {
 }
 
 /// One JSON value.
-pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
-    let mut response = Response::new(Either::Left(Full::new(body.into())));
+pub(super) fn json(status: StatusCode, body: impl Into<Pieces>) -> Response<Body> {
+    let mut response = Response::new(Either::Left(body.into()));
     *response.status_mut() = status;
     response
         .headers_mut()
@@ -93,9 +99,9 @@ pub(super) fn events(events: Events) -> Response<Body> {
 
 /// A status and, for people, why.
 pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {
-    let reason = reason.into();
+    let reason = Pieces::from(reason);
     let is_empty = reason.is_empty();
-    let mut response = Response::new(Either::Left(Full::new(reason)));
+    let mut response = Response::new(Either::Left(reason));
     *response.status_mut() = status;
     if !is_empty {
         response.headers_mut().insert(

@@ -1,0 +1,103 @@
+//! A body that is there as a whole.
+
+use std::convert::Infallible;
+use std::mem;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use mcpd_protocol::jsonrpc::{self, RequestId};
+
+/// A result from here on is sent from where it is kept. It might be the list of a thousand tools, which everybody gets.
+const LARGE: usize = 16 * 1024;
+
+/// A body in at most three pieces, empty ones among them.
+#[derive(Debug)]
+pub(super) struct Pieces([Bytes; 3]);
+
+impl Pieces {
+    /// The response to a request with this result, which is not copied if it is large.
+    pub(super) fn response(id: &RequestId, result: Bytes) -> Self {
+        if result.len() < LARGE {
+            return Bytes::from(jsonrpc::response_raw(id, &result)).into();
+        }
+        let [before, after] = jsonrpc::response_around(id);
+        Self([before.into(), result, after.into()])
+    }
+
+    /// All of it in one piece.
+    pub(super) fn joined(self) -> Bytes {
+        match self.0 {
+            [whole, rest, _] if rest.is_empty() => whole,
+            pieces => pieces.concat().into(),
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().map(Bytes::len).sum()
+    }
+}
+
+impl<T: Into<Bytes>> From<T> for Pieces {
+    fn from(whole: T) -> Self {
+        Self([whole.into(), Bytes::new(), Bytes::new()])
+    }
+}
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let next = self.0.iter_mut().find(|piece| !piece.is_empty());
+        Poll::Ready(next.map(|piece| Ok(Frame::data(mem::take(piece)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.len() as u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(size: usize, pieces: usize) {
+        let id = RequestId::from(7);
+        let result = format!(r#"{{"text":"{}"}}"#, "x".repeat(size - 11));
+        let whole = jsonrpc::response_raw(&id, result.as_bytes());
+        let response = || Pieces::response(&id, result.clone().into());
+        assert_eq!(response().joined(), whole);
+        assert_eq!(response().size_hint().exact(), Some(whole.len() as u64));
+        let parts = response().0.into_iter().filter(|piece| !piece.is_empty());
+        assert_eq!(parts.count(), pieces);
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let sent = runtime.unwrap().block_on(response().collect()).unwrap();
+        assert_eq!(sent.to_bytes(), whole);
+    }
+
+    #[test]
+    fn a_small_result_is_sent_in_one_piece() {
+        check(LARGE - 1, 1);
+    }
+
+    #[test]
+    fn a_large_result_is_sent_from_where_it_is_kept() {
+        check(LARGE, 3);
+    }
+}
