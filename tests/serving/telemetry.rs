@@ -5,7 +5,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::time::{Duration, Instant};
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, eventually};
+use mcpd_tests::{Daemon, Pipes, Sandbox, binary, eventually};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -247,6 +247,42 @@ prefix = "far"
     let run = collector.span("run far/one");
     assert_eq!(text(&told), format!("00-{}-{}-01", run.trace, run.id));
     assert_eq!(run.parent, collector.span("tools/call far/one").id);
+}
+
+#[test]
+fn a_call_of_an_upstream_server_goes_on_in_its_spans() {
+    let collector = Collector::start();
+    let sandbox = observed(&collector);
+    let command = json!([binary(), "stdio", sandbox.path().join("scripts")]);
+    let config = format!("[[upstream]]\nname = \"far\"\ncommand = {command}\n");
+    fs::write(sandbox.path().join("mcpd.toml"), config).unwrap();
+    let mut pipes = Pipes::start(&sandbox, &["--config", "mcpd.toml"]);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    eventually("the upstream server is listed", || {
+        let listed = pipes.exchange(&list).to_string();
+        listed.contains("far_math_add").then_some(())
+    });
+    let result = pipes.call("far/math_add", json!({"with": "failure-hunter2"}));
+    assert_eq!(result["isError"], true);
+
+    let in_front = collector.span("tools/call far/math_add");
+    let outgoing = collector.span("tools/call math_add");
+    let behind = collector.span("tools/call math/add");
+    let run = collector.span("run math/add");
+    assert!(outgoing.is_of_client && in_front.is_of_server && behind.is_of_server);
+    assert_eq!(outgoing.parent, in_front.id);
+    assert_eq!(behind.parent, outgoing.id);
+    assert_eq!(run.trace, in_front.trace);
+    check(
+        &outgoing,
+        &[
+            ("error.type", "tool_error"),
+            ("gen_ai.operation.name", "execute_tool"),
+            ("gen_ai.tool.name", "math_add"),
+            ("mcp.method.name", "tools/call"),
+        ],
+    );
+    assert!(!collector.text().contains(SECRET));
 }
 
 /// Whether the exporter has a thread in this process.

@@ -122,7 +122,7 @@ pub use database::{Database, DatabaseError, Definition};
 pub use environment::Environment;
 pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
-pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json};
+pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, Outgoing};
 pub use policy::{PatternError, Policy, Profile, Rule, Terms};
 pub use principal::Principal;
 pub use quota::{Quota, Rate};

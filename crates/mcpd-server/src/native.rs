@@ -19,6 +19,7 @@ use crate::Server;
 use crate::call::invalid_arguments;
 use crate::context::Context;
 use crate::schema::Schema;
+use crate::spans::ChildSpan;
 use crate::tool::Run;
 use crate::trace::TraceContext;
 
@@ -61,6 +62,14 @@ impl CallContext {
         &self.request.trace
     }
 
+    /// A request to another server begins, for the tool or prompt that is called `name` there.
+    #[must_use]
+    pub fn outgoing(&self, method: &str, name: Option<&str>) -> Outgoing {
+        let span = self.request.trail.span().outgoing(method, name);
+        let trace = span.trace(self.trace().clone());
+        Outgoing { span, trace }
+    }
+
     /// The least level the caller wants to see, if it wants to see any messages.
     #[must_use]
     pub fn log_level(&self) -> Option<LoggingLevel> {
@@ -76,6 +85,28 @@ impl CallContext {
     /// last one is not sent.
     pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.request.side.progress(progress, total, message);
+    }
+}
+
+/// A request to another server, made for a call: a span below that of the call, where anybody wants spans. Dropped before
+/// its end, it was cancelled.
+#[derive(Debug)]
+pub struct Outgoing {
+    span: ChildSpan,
+    trace: TraceContext,
+}
+
+impl Outgoing {
+    /// The trace that the request is part of, to be sent along with it.
+    #[must_use]
+    pub fn trace(&self) -> &TraceContext {
+        &self.trace
+    }
+
+    /// The request is answered, or never will be: `error` is the kind of failure if it is one, such as the code of an
+    /// error, and never its text.
+    pub fn ended(self, error: Option<&str>) {
+        self.span.answered(error);
     }
 }
 

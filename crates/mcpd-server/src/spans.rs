@@ -1,4 +1,5 @@
-//! Spans of OpenTelemetry: one for each request, and below it one for each run. They say what was asked for, how long it
+//! Spans of OpenTelemetry: one for each request, and below it one for each run and for each request to another server
+//! that is made for it. They say what was asked for, how long it
 //! took and how it ended, under the names that the conventions for MCP have for it; never what was given or printed.
 
 use std::fmt;
@@ -41,9 +42,9 @@ struct Recorded {
     span: Mutex<BoxedSpan>,
 }
 
-/// The span of one run. It was cancelled if it is dropped before its end.
+/// The span of one run, or of one request to another server. It was cancelled if it is dropped before its end.
 #[derive(Debug)]
-pub(crate) struct RunSpan(Option<BoxedSpan>);
+pub(crate) struct ChildSpan(Option<BoxedSpan>);
 
 impl Spans {
     /// Those that the program sends to where it wants them.
@@ -87,10 +88,8 @@ impl RequestSpan {
     /// What it names is at this path in the catalog.
     pub(crate) fn names(&self, path: &ScriptPath) {
         self.note(|recorded, span| {
-            let attribute = match recorded.method {
-                CallToolRequest::NAME => "gen_ai.tool.name",
-                GetPromptRequest::NAME => "gen_ai.prompt.name",
-                _ => return,
+            let Some(attribute) = attribute_of_name(recorded.method) else {
+                return;
             };
             span.update_name(format!("{} {path}", recorded.method));
             span.set_attribute(KeyValue::new(attribute, path.to_string()));
@@ -124,19 +123,41 @@ impl RequestSpan {
     }
 
     /// A run of what is at `path`, which may have to wait for its turn.
-    pub(crate) fn run(&self, path: &ScriptPath) -> RunSpan {
-        RunSpan(self.0.as_ref().map(|recorded| {
+    pub(crate) fn run(&self, path: &ScriptPath) -> ChildSpan {
+        self.child(|| SpanBuilder::from_name(format!("run {path}")))
+    }
+
+    /// A request to another server, for the tool or prompt that is called `name` there.
+    pub(crate) fn outgoing(&self, method: &str, name: Option<&str>) -> ChildSpan {
+        self.child(|| {
+            let mut attributes = vec![KeyValue::new("mcp.method.name", method.to_owned())];
+            if method == CallToolRequest::NAME {
+                attributes.push(KeyValue::new("gen_ai.operation.name", "execute_tool"));
+            }
+            let names = name.zip(attribute_of_name(method));
+            let title = match names {
+                Some((name, _)) => format!("{method} {name}"),
+                None => method.to_owned(),
+            };
+            attributes.extend(names.map(|(name, key)| KeyValue::new(key, name.to_owned())));
+            SpanBuilder::from_name(title)
+                .with_kind(SpanKind::Client)
+                .with_attributes(attributes)
+        })
+    }
+
+    fn child(&self, span: impl FnOnce() -> SpanBuilder) -> ChildSpan {
+        ChildSpan(self.0.as_ref().map(|recorded| {
             let parent = lock(&recorded.span).span_context().clone();
-            let span = SpanBuilder::from_name(format!("run {path}"));
             recorded
                 .tracer
-                .build_with_context(span, &below(Some(parent)))
+                .build_with_context(span(), &below(Some(parent)))
         }))
     }
 }
 
-impl RunSpan {
-    /// The trace that the run is part of, which came to it as `trace`.
+impl ChildSpan {
+    /// The trace that it is part of, which came to it as `trace`.
     pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
         match &self.0 {
             Some(span) => continued(span.span_context(), trace),
@@ -144,7 +165,7 @@ impl RunSpan {
         }
     }
 
-    /// It ended so.
+    /// The run ended so.
     pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
         let Some(mut span) = self.0.take() else {
             return;
@@ -165,6 +186,16 @@ impl RunSpan {
             Err(error) => fail(&mut span, error.name()),
         }
         span.end();
+    }
+
+    /// The other server has answered, or never will; `error` is the kind of failure if it is one.
+    pub(crate) fn answered(mut self, error: Option<&str>) {
+        if let Some(mut span) = self.0.take() {
+            if let Some(error) = error {
+                fail(&mut span, error.to_owned());
+            }
+            span.end();
+        }
     }
 }
 
@@ -194,6 +225,15 @@ fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<Ke
         }
     }
     attributes
+}
+
+/// What says the name that a request of this method is about.
+fn attribute_of_name(method: &str) -> Option<&'static str> {
+    match method {
+        CallToolRequest::NAME => Some("gen_ai.tool.name"),
+        GetPromptRequest::NAME => Some("gen_ai.prompt.name"),
+        _ => None,
+    }
 }
 
 fn fail(span: &mut BoxedSpan, kind: impl Into<StringValue>) {
@@ -251,7 +291,7 @@ impl Drop for Recorded {
     }
 }
 
-impl Drop for RunSpan {
+impl Drop for ChildSpan {
     fn drop(&mut self) {
         if let Some(span) = &mut self.0 {
             cancel(span);

@@ -1,11 +1,12 @@
 //! What tools, resources and prompts of a server hold on to: the connection there is at the moment, and the way of one
 //! request over it.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_server::CallContext;
+use mcpd_server::{CallContext, TraceContext};
 use rmcp::model::{ClientRequest, ErrorData, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use tokio::sync::{Semaphore, watch};
@@ -75,23 +76,28 @@ impl Link {
         request: ClientRequest,
         context: &mut CallContext,
     ) -> Result<ServerResult, Failure> {
-        let answered = tokio::time::timeout(self.timeout, self.ask(request, context)).await;
-        answered.unwrap_or_else(|_| {
+        let outgoing = context.outgoing(request.method(), name(&request));
+        let asked = self.ask(request, outgoing.trace(), context);
+        let answered = tokio::time::timeout(self.timeout, asked).await;
+        let answered = answered.unwrap_or_else(|_| {
             let timeout = self.timeout;
             Err(self.unanswered(&format!("has not answered within {timeout:?}")))
-        })
+        });
+        outgoing.ended(error_type(&answered).as_deref());
+        answered
     }
 
     async fn ask(
         &self,
         request: ClientRequest,
+        trace: &TraceContext,
         context: &mut CallContext,
     ) -> Result<ServerResult, Failure> {
         let turn = self.turns.acquire().await;
         let open = self.open().await?;
         let sent = open
             .peer
-            .send_request_with_option(request, options(context))
+            .send_request_with_option(request, options(trace, context))
             .await;
         let handle = sent.map_err(|error| self.failure(error, &open))?;
         let mut words = open.listener.listen(handle.progress_token.clone());
@@ -155,17 +161,38 @@ impl Link {
     }
 }
 
+/// What a request is about, by its name there.
+fn name(request: &ClientRequest) -> Option<&str> {
+    match request {
+        ClientRequest::CallToolRequest(request) => Some(&request.params.name),
+        ClientRequest::GetPromptRequest(request) => Some(&request.params.name),
+        _ => None,
+    }
+}
+
+/// The kind of failure, under the names that spans have for it.
+fn error_type(answered: &Result<ServerResult, Failure>) -> Option<Cow<'static, str>> {
+    match answered {
+        Ok(ServerResult::CallToolResult(result)) if result.is_error == Some(true) => {
+            Some("tool_error".into())
+        }
+        Ok(_) => None,
+        Err(Failure::Refused(error)) => Some(error.code.0.to_string().into()),
+        Err(Failure::Unanswered(_)) => Some("_OTHER".into()),
+    }
+}
+
 /// What is wanted beside the answer, and which trace the request is part of. Baggage stays here: it may say who calls.
-fn options(context: &CallContext) -> PeerRequestOptions {
+fn options(trace: &TraceContext, context: &CallContext) -> PeerRequestOptions {
     let mut meta = RequestMetaObject::new();
     let level = context.log_level();
     if let Some(level) = level.and_then(|level| words::translated(&level).ok()) {
         meta.set_log_level(level);
     }
-    if let Some(parent) = &context.trace().parent {
+    if let Some(parent) = &trace.parent {
         meta.set_traceparent(parent);
     }
-    if let Some(state) = &context.trace().state {
+    if let Some(state) = &trace.state {
         meta.set_tracestate(state);
     }
     PeerRequestOptions::no_options().with_meta(meta)

@@ -23,6 +23,7 @@ pub(super) type Attributes = BTreeMap<String, String>;
 pub(super) struct Span {
     pub(super) name: String,
     pub(super) is_of_server: bool,
+    pub(super) is_of_client: bool,
     /// Both in hexadecimal, as `traceparent` has them.
     pub(super) trace: String,
     pub(super) id: String,
@@ -124,6 +125,7 @@ fn read(span: Sent, resource: &Attributes) -> Span {
     Span {
         name: span.name,
         is_of_server: span.kind == SpanKind::Server as i32,
+        is_of_client: span.kind == SpanKind::Client as i32,
         trace: hex(&span.trace_id),
         id: hex(&span.span_id),
         parent: hex(&span.parent_span_id),

@@ -16,7 +16,7 @@ pub(crate) struct Spans;
 pub(crate) struct RequestSpan;
 
 #[derive(Debug)]
-pub(crate) struct RunSpan;
+pub(crate) struct ChildSpan;
 
 impl Spans {
     pub(crate) fn request(
@@ -40,15 +40,21 @@ impl RequestSpan {
         trace
     }
 
-    pub(crate) fn run(&self, _path: &ScriptPath) -> RunSpan {
-        RunSpan
+    pub(crate) fn run(&self, _path: &ScriptPath) -> ChildSpan {
+        ChildSpan
+    }
+
+    pub(crate) fn outgoing(&self, _method: &str, _name: Option<&str>) -> ChildSpan {
+        ChildSpan
     }
 }
 
-impl RunSpan {
+impl ChildSpan {
     pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
         trace
     }
 
     pub(crate) fn ended(self, _ended: &Result<Outcome, RunError>) {}
+
+    pub(crate) fn answered(self, _error: Option<&str>) {}
 }
