@@ -3,7 +3,7 @@
 
 use std::convert::Infallible;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use hyper::Request;
@@ -78,6 +78,9 @@ const MAX_STREAMS: u32 = 256;
 const DRAIN: Duration = Duration::from_secs(3);
 /// How long to wait when the system has no descriptor for another connection.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// HTTP/1 and HTTP/2, whichever a client begins with: one for all, as connections would have a copy each.
+static PROTOCOLS: LazyLock<Builder<TokioExecutor>> = LazyLock::new(protocols);
 
 /// How clients are served over HTTP.
 #[derive(Debug, Clone)]
@@ -203,18 +206,31 @@ async fn connection(client: Accepted, router: Arc<Router>) {
     let stream = Box::pin(stream);
     #[cfg(feature = "tls")]
     if let Some(tls) = client.tls {
-        let address = peer.address();
-        match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
-            Ok(Ok(stream)) => {
-                let peer = peer.certified(tls::certificate(&stream));
-                requests(stream, peer, router, activity).await;
-            }
-            Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
-            Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
-        }
-        return;
+        // The room that encryption takes is not kept for connections without.
+        return Box::pin(encrypted(&tls, stream, begin, peer, router, activity)).await;
     }
     requests(stream, peer, router, activity).await;
+}
+
+/// The requests that come on `stream` once both sides agree on how it is encrypted.
+#[cfg(feature = "tls")]
+async fn encrypted(
+    tls: &Tls,
+    stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    begin: Instant,
+    peer: Peer,
+    router: Arc<Router>,
+    activity: Activity,
+) {
+    let address = peer.address();
+    match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
+        Ok(Ok(stream)) => {
+            let peer = peer.certified(tls::certificate(&stream));
+            requests(stream, peer, router, activity).await;
+        }
+        Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
+        Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
+    }
 }
 
 /// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.
@@ -236,8 +252,7 @@ async fn requests(
             Ok::<_, Infallible>(response.map(|body| Answering::new(body, open)))
         })
     });
-    let builder = protocols();
-    let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(PROTOCOLS.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = async { tokio::select! { () = activity.ceased() => {}, () = stopping.cancelled() => {} } } => {
@@ -255,7 +270,6 @@ async fn requests(
     }
 }
 
-/// HTTP/1 and HTTP/2, whichever the client begins with.
 fn protocols() -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     // How long a request may take to come, the activity of the connection says for both.
