@@ -134,6 +134,7 @@ impl Interpreters {
     }
 
     /// The program for the files of an extension. Where its version counts it is asked for that, with `executor`.
+    /// Looking through the `PATH` blocks for a moment.
     ///
     /// # Errors
     ///
@@ -201,9 +202,8 @@ impl Choice {
     }
 
     async fn find(&self, executor: &Executor) -> Option<PathBuf> {
-        let program = self.program.clone();
-        let search = tokio::task::spawn_blocking(move || which::which(program));
-        let program = search.await.ok()?.ok()?;
+        // Files are read where this is waited for, and no other thread that may block need be left.
+        let program = which::which(&self.program).ok()?;
         if let Some(wanted) = self.at_least
             && version(&program, executor).await? < wanted
         {

@@ -1,6 +1,7 @@
 //! What a scan finds wrong beyond what the words of a script's help say.
 
 use std::path::Path;
+use std::time::Duration;
 
 use mcpd_exec::{Config, Executor};
 use mcpd_server::catalog::scan::Scanner;
@@ -40,4 +41,30 @@ async fn a_schema_that_needs_another_document_is_pointed_at() {
     );
     let schema = &script.help.stdout[fault.location.span.clone()];
     assert!(schema.starts_with(br#"{"type": "object""#) && schema.ends_with(br#".json"}}}"#));
+}
+
+#[test]
+fn a_scan_needs_only_one_thread_that_may_block() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("a.sh"), "echo").unwrap();
+    let sidecar = root.path().join("a.sh.mcpd.toml");
+    std::fs::write(sidecar, "description = 'run by an interpreter'").unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    let executor = Executor::new(Config::default()).unwrap();
+    let mut scanner = Scanner::new(
+        executor,
+        Policy::default(),
+        Interpreters::default(),
+        vec![root.path().to_owned()],
+    );
+    let scan = async { tokio::time::timeout(Duration::from_secs(20), scanner.scan()).await };
+    let scan = runtime.block_on(scan);
+    // A thread that waits for ever must not be waited for.
+    runtime.shutdown_background();
+    let scan = scan.expect("it ends");
+    assert_eq!((scan.scripts.len(), scan.faulty().count()), (1, 0));
 }
