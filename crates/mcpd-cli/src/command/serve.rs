@@ -61,6 +61,10 @@ async fn run_observed(
         }
         let token_file = config.token_file.as_ref();
         announce(&server, &addresses, token_file, metrics_url, logging);
+        if let Some(shortage) = config.shortage {
+            // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
+            tracing::debug!("there can be {shortage}");
+        }
         service::tell(State::Ready);
         reloading.follow(reload, &server, &auth).await
     };

@@ -28,6 +28,8 @@ pub(crate) struct Http {
     pub(crate) token_file: Option<PathBuf>,
     /// What everything is encrypted with, if it is.
     pub(crate) certificates: Option<Certificates>,
+    /// Why there can't be as many connections as there would be, if so.
+    pub(crate) shortage: Option<Shortage>,
     pub(crate) options: Options,
 }
 
@@ -48,14 +50,15 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     options.http_sse = args.http_sse;
     options.metrics = args.metrics_to_clients;
     options.max_message = args.serving.max_message;
-    if let Some(shortage) = Shortage::of(options.max_connections) {
-        tracing::info!("there can be {shortage}");
+    let shortage = Shortage::of(options.max_connections);
+    if let Some(shortage) = shortage {
         options.max_connections = shortage.connections;
     }
     let http = Http {
         places,
         token_file,
         certificates: certificates(args)?,
+        shortage,
         options,
     };
     let mut addresses = http.places.iter().flat_map(Place::addresses);
