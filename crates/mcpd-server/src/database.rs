@@ -6,7 +6,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 
@@ -127,10 +128,10 @@ fn connect(file: &Path) -> Result<Connection, Kind> {
     create(file)?;
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    let version = version(&connection)?;
+    // In one transaction: meanwhile somebody else may make the tables.
+    let version = version(&*connection.unchecked_transaction()?)?;
     if version < MIGRATIONS.len() {
-        // Readers go on while somebody writes. The mode stays with the file.
-        connection.pragma_update(None, "journal_mode", "WAL")?;
+        write_ahead(&connection)?;
         migrate(&mut connection)?;
     }
     // What the system loses in a crash can be made again, or else says so itself; the file stays whole.
@@ -141,10 +142,31 @@ fn connect(file: &Path) -> Result<Connection, Kind> {
 /// Makes the file for this user alone, unless it is there.
 fn create(file: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    options.append(true).create(true);
+    // One that is there is not even opened: closing it would give up all locks that this process has on it.
+    options.append(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(file).map(drop::<File>)
+    match options.open(file) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made.map(drop::<File>),
+    }
+}
+
+/// Lets readers go on while somebody writes. The mode stays with the file.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    const PAUSE: Duration = Duration::from_millis(5);
+    let until = Instant::now() + BUSY_TIMEOUT;
+    loop {
+        match connection.pragma_update(None, "journal_mode", "WAL") {
+            // For this SQLite does not wait for others, as it does everywhere else.
+            Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(PAUSE),
+            changed => return changed,
+        }
+    }
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// The version of the tables; 0 if there are none yet.
