@@ -151,6 +151,8 @@ impl Sandbox {
             ("XDG_CACHE_HOME", "cache"),
             ("XDG_CONFIG_HOME", "config"),
             ("XDG_STATE_HOME", "state"),
+            // What a server has there when it is killed, nobody else would remove.
+            ("TMPDIR", "tmp"),
         ] {
             command.env(name, self.path.join(directory));
         }

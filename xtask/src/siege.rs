@@ -39,6 +39,9 @@ const PATIENCE: Duration = Duration::from_secs(45);
 /// How long the server may take to be as before, once an attack has ended.
 const RECOVERY: Duration = Duration::from_secs(60);
 
+/// How long a slow client waits from one byte to the next.
+const SLOW: Duration = Duration::from_secs(10);
+
 /// How an attacker behaves.
 #[derive(Debug, Clone, Copy)]
 enum Attack {
@@ -126,10 +129,11 @@ impl Attack {
     ) -> anyhow::Result<bool> {
         let tally = Arc::new(Tally::default());
         let mut attackers = JoinSet::new();
-        for _ in 0..connections {
+        for index in 0..connections {
             let (address, token) = (server.address().to_owned(), server.token().to_owned());
             let tally = Arc::clone(&tally);
-            attackers.spawn(async move { self.run(&address, &token, &tally).await });
+            let phase = SLOW * index as u32 / connections as u32;
+            attackers.spawn(async move { self.run(phase, &address, &token, &tally).await });
             // More at once than the system's queue holds seem open to them, and are known to no server.
             sleep(Duration::from_millis(1)).await;
         }
@@ -158,7 +162,14 @@ impl Attack {
         Ok(kept)
     }
 
-    async fn run(self, address: &str, token: &str, tally: &Tally) -> anyhow::Result<()> {
+    /// Its first byte comes after `phase`: clients that have nothing to do with each other don't send at the same moment.
+    async fn run(
+        self,
+        phase: Duration,
+        address: &str,
+        token: &str,
+        tally: &Tally,
+    ) -> anyhow::Result<()> {
         let start = match self {
             Self::Silence => String::new(),
             Self::SlowHead => format!("POST /mcp HTTP/1.1\r\nHost: {address}\r\nX-Slow: "),
@@ -183,14 +194,16 @@ impl Attack {
         tally.opened.fetch_add(1, Ordering::Relaxed);
         stream.write_all(start.as_bytes()).await?;
         let mut answer = [0; 1024];
+        let mut pause = phase;
         loop {
-            match timeout(Duration::from_secs(10), stream.read(&mut answer)).await {
+            match timeout(pause, stream.read(&mut answer)).await {
                 Ok(Ok(1..)) => {}
                 Ok(_) => break,
                 Err(_) if matches!(self, Self::Silence) => {}
                 Err(_) if stream.write_all(b"x").await.is_ok() => {}
                 Err(_) => break,
             }
+            pause = SLOW;
         }
         tally.closed.fetch_add(1, Ordering::Relaxed);
         Ok(())
