@@ -44,7 +44,9 @@ impl Sandbox {
     pub fn new() -> Self {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().canonicalize().expect("it exists");
-        fs::create_dir(path.join("scripts")).expect("it is writable");
+        for directory in ["scripts", "tmp"] {
+            fs::create_dir(path.join(directory)).expect("it is writable");
+        }
         Self {
             directory,
             path,
