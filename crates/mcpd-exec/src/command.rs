@@ -5,6 +5,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
@@ -35,7 +36,7 @@ pub struct Command {
     pub(crate) current_dir: Option<PathBuf>,
     pub(crate) stdin: Option<Bytes>,
     pub(crate) limits: Limits,
-    pub(crate) sandbox: Sandbox,
+    pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) visible: Vec<PathBuf>,
 }
 
@@ -50,7 +51,7 @@ impl Command {
             current_dir: None,
             stdin: None,
             limits: Limits::default(),
-            sandbox: Sandbox::none(),
+            sandbox: Arc::default(),
             visible: Vec::new(),
         }
     }
@@ -125,10 +126,11 @@ impl Command {
         self
     }
 
-    /// Sets how the process is confined; not at all without it.
+    /// Sets how the process is confined; not at all without it. What many commands share is best given as an [`Arc`]: it
+    /// is long, and what is made of it is kept.
     #[must_use]
-    pub fn sandbox(mut self, sandbox: Sandbox) -> Self {
-        self.sandbox = sandbox;
+    pub fn sandbox(mut self, sandbox: impl Into<Arc<Sandbox>>) -> Self {
+        self.sandbox = sandbox.into();
         self
     }
 

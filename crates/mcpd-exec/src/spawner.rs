@@ -114,9 +114,8 @@ impl Spawners {
         let index = Lane::of(&job.command.sandbox);
         let queue = &self.lanes[index].0;
         let mut state = queue.state();
-        if state.jobs.len() < state.idle {
-            queue.changed.notify_one();
-        } else if state.threads < self.count {
+        let is_awaited = state.jobs.len() < state.idle;
+        if !is_awaited && state.threads < self.count {
             match self.start(index, state.threads) {
                 Ok(()) => state.threads += 1,
                 Err(error) if state.threads == 0 => return Err(error),
@@ -125,6 +124,11 @@ impl Spawners {
             }
         }
         state.jobs.push_back(job);
+        // Whoever is woken would wait for us otherwise.
+        drop(state);
+        if is_awaited {
+            queue.changed.notify_one();
+        }
         Ok(())
     }
 

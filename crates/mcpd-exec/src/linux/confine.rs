@@ -185,7 +185,7 @@ impl Confinement {
         self.ruleset = Some(ruleset);
     }
 
-    fn rule(&mut self, sandbox: &Sandbox, system: &System) -> io::Result<()> {
+    fn rule(&mut self, sandbox: &Arc<Sandbox>, system: &System) -> io::Result<()> {
         let mut temporary = system.directories.lease(sandbox.run_as)?;
         let make = |directory: &Path| {
             let mut write = sandbox.write.clone();

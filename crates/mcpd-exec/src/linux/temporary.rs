@@ -38,7 +38,7 @@ struct Directory {
     /// As it was when it was empty.
     empty: Seen,
     /// For the sandboxes that were used with it last.
-    rulesets: Vec<(Sandbox, Arc<Ruleset>)>,
+    rulesets: Vec<(Arc<Sandbox>, Arc<Ruleset>)>,
 }
 
 /// Which directory it is, and when it or its entries changed last, which nobody can forge.
@@ -329,7 +329,7 @@ impl Lease {
     /// Those of `make`.
     pub(crate) fn ruleset<E>(
         &mut self,
-        sandbox: &Sandbox,
+        sandbox: &Arc<Sandbox>,
         make: impl FnOnce(&Path) -> Result<Ruleset, E>,
     ) -> Result<Option<Arc<Ruleset>>, E> {
         /// Each holds a descriptor.
@@ -346,7 +346,7 @@ impl Lease {
         }
         let ruleset = Arc::new(make(&directory.path)?);
         directory.rulesets.truncate(KEPT - 1);
-        let kept = (sandbox.clone(), Arc::clone(&ruleset));
+        let kept = (Arc::clone(sandbox), Arc::clone(&ruleset));
         directory.rulesets.insert(0, kept);
         Ok(Some(ruleset))
     }

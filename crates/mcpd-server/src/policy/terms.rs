@@ -20,7 +20,7 @@ const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero")
 /// What one script may do, and what it is given.
 #[derive(Debug)]
 pub struct Terms {
-    sandbox: Sandbox,
+    sandbox: Arc<Sandbox>,
     limits: Limits,
     environment: Inherited,
     variables: Vec<(String, Secret)>,
@@ -75,7 +75,7 @@ impl Terms {
         };
         Self {
             environment: policy.environment.at(sandbox.level),
-            sandbox,
+            sandbox: Arc::new(sandbox),
             limits,
             redactor,
             variables,
@@ -113,7 +113,7 @@ impl Terms {
             .environment
             .prepare(command)
             .limits(self.limits.clone())
-            .sandbox(self.sandbox.clone());
+            .sandbox(Arc::clone(&self.sandbox));
         self.variables
             .iter()
             .fold(command, |command, (name, secret)| {
