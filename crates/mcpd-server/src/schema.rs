@@ -9,6 +9,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use effort::Outline;
+
+mod effort;
+
 /// Bounds on a schema, so that no script makes every call slow.
 const MAX_BYTES: usize = 64 * 1024;
 /// A schema inside another takes two: `properties` and the name.
@@ -24,9 +28,15 @@ const MAX_TOLD: usize = 20;
 const MAX_VALUE: usize = 80;
 const MAX_MESSAGE: usize = 400;
 
+/// What is said of a value that would take too long.
+const TOO_MUCH: &str = "too large or too deep to be checked against the schema";
+
 /// One schema, ready to be used.
 #[derive(Debug)]
-pub(crate) struct Schema(Validator);
+pub(crate) struct Schema {
+    validator: Validator,
+    outline: Option<Outline>,
+}
 
 /// The schemas that a script declares.
 #[derive(Debug, Default)]
@@ -74,12 +84,13 @@ impl Schema {
         check_size(schema)?;
         // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a network URI"
         // -- 2026-07-28/basic/index#json-schema-usage. Nor do the files of this machine concern a schema.
-        jsonschema::options()
+        let validator = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
             .build(schema)
-            .map(Self)
-            .map_err(|error| message(&error))
+            .map_err(|error| message(&error))?;
+        let outline = Outline::of(schema)?;
+        Ok(Self { validator, outline })
     }
 
     /// Checks the arguments of a call, and gives them as a value; without any it is an empty object.
@@ -102,8 +113,15 @@ impl Schema {
     ///
     /// What is wrong, one fault on each line.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        if self
+            .outline
+            .as_ref()
+            .is_some_and(|outline| !outline.admits(value))
+        {
+            return Err(TOO_MUCH.to_owned());
+        }
         let faults: Vec<_> = self
-            .0
+            .validator
             .iter_errors(value)
             .take(MAX_TOLD)
             .map(|error| located(&error))

@@ -110,3 +110,78 @@ fn absent_arguments_are_an_empty_object() {
         assert_eq!(told, r#""a" is a required property"#);
     }
 }
+
+/// So many schemas, of which each is what `link` makes of a reference to the next.
+fn chain(links: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
+    let definitions = (0..links).map(|number| {
+        let next = json!({"$ref": format!("#/$defs/{}", number + 1)});
+        (number.to_string(), link(next))
+    });
+    let last = [(links.to_string(), last)];
+    let definitions: serde_json::Map<_, _> = definitions.chain(last).collect();
+    json!({"$defs": definitions, "$ref": "#/$defs/0"})
+}
+
+fn nested(depth: usize, innermost: Value) -> Value {
+    (0..depth).fold(innermost, |value, _| json!([value]))
+}
+
+#[test]
+fn references_that_multiply_a_schema_are_refused() {
+    let twice = |next: Value| json!({"allOf": [next, next]});
+    check_unusable(
+        &chain(30, twice, json!({})),
+        "more than 10000 schemas of one",
+    );
+    check(&chain(8, twice, json!({"type": "array"})), &json!([]), &[]);
+}
+
+#[test]
+fn a_check_takes_a_bounded_number_of_steps() {
+    let tree = json!({"anyOf": [
+        {"type": "array", "items": {"$ref": "#"}, "minItems": 0},
+        {"type": "array", "items": {"$ref": "#"}, "maxItems": 99},
+    ]});
+    check(&tree, &nested(8, json!([])), &[]);
+    check(&tree, &nested(100, json!(1)), &[TOO_MUCH]);
+    let wide = json!({"items": {"allOf": vec![json!({"minLength": 1}); 100]}});
+    check(&wide, &json!(vec!["a"; 1000]), &[]);
+    check(&wide, &json!(vec!["a"; 10_000]), &[TOO_MUCH]);
+    let twice = json!({"items": {"anyOf": [{"type": "string"}, {"type": "integer"}]}});
+    check(&twice, &json!(vec![1; 300_000]), &[]);
+}
+
+#[test]
+fn a_check_takes_a_bounded_part_of_the_stack() {
+    let same = |next: Value| next;
+    let again = json!({"items": {"$ref": "#"}});
+    check(&chain(5, same, again.clone()), &nested(60, json!([])), &[]);
+    check(
+        &chain(100, same, again),
+        &nested(120, json!([])),
+        &[TOO_MUCH],
+    );
+}
+
+#[test]
+fn references_are_followed_wherever_they_lead() {
+    let twice = |name: &str| json!({"allOf": [{"$ref": name}, {"$ref": name}]});
+    let named: serde_json::Map<_, _> = (0..20)
+        .map(|number: usize| {
+            let mut schema = twice(&format!("#a{}", number + 1));
+            schema["$anchor"] = json!(format!("a{number}"));
+            (number.to_string(), schema)
+        })
+        .chain([("last".to_owned(), json!({"$anchor": "a20"}))])
+        .collect();
+    check_unusable(
+        &json!({"$id": "https://example.com/tool", "$ref": "#a0", "$defs": named}),
+        "more than 10000 schemas of one",
+    );
+    let metaschema = json!({"$ref": "https://json-schema.org/draft/2020-12/schema"});
+    check(
+        &metaschema,
+        &json!({"properties": {"a": {"type": "string"}}}),
+        &[],
+    );
+}
