@@ -3,13 +3,14 @@
 use std::fs;
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
+use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
 
-use mcpd_tests::{Daemon, Sandbox};
+use mcpd_tests::{Daemon, Sandbox, eventually};
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, prlimit};
 use serde_json::json;
 
-use crate::call;
+use crate::{Server as _, call};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long the server waits when there is no descriptor for a connection.
@@ -38,6 +39,32 @@ fn open_files(daemon: &Daemon) -> io::Result<Vec<u64>> {
         .flatten()
         .map(|entry| entry.file_name().to_string_lossy().parse());
     numbers.collect::<Result<_, _>>().map_err(io::Error::other)
+}
+
+/// Leaves the server no descriptor until it is dropped.
+struct Shortage {
+    process: Pid,
+    before: Rlimit,
+}
+
+impl Shortage {
+    fn of(daemon: &Daemon) -> Self {
+        let process = Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
+        let open = open_files(daemon).unwrap();
+        let first_free = (0..).find(|number| !open.contains(number));
+        let none_left = Rlimit {
+            current: first_free,
+            ..getrlimit(Resource::Nofile)
+        };
+        let before = prlimit(Some(process), Resource::Nofile, none_left).unwrap();
+        Self { process, before }
+    }
+}
+
+impl Drop for Shortage {
+    fn drop(&mut self) {
+        prlimit(Some(self.process), Resource::Nofile, self.before).unwrap();
+    }
 }
 
 #[test]
@@ -76,23 +103,14 @@ fn connections_leave_files_to_scripts() {
 #[test]
 fn a_server_without_descriptors_waits_for_one() {
     let daemon = Daemon::start(&Sandbox::new(), &["--log", "mcpd_server=debug"]);
-    let process = Pid::from_raw(i32::try_from(daemon.id()).unwrap());
-    let before = getrlimit(Resource::Nofile);
-    let open = open_files(&daemon).unwrap();
-    let first_free = (0..).find(|number| !open.contains(number));
-    let none_left = Rlimit {
-        current: first_free,
-        ..before
-    };
-    let limit = |limit: Rlimit| prlimit(process, Resource::Nofile, limit).unwrap();
-    limit(none_left);
+    let shortage = Shortage::of(&daemon);
     let begin = Instant::now();
     let waiting = connect(&daemon, HEALTH);
     daemon.hear("WARN failed to accept a connection");
     for _ in 0..3 {
         daemon.hear("failed again to accept a connection");
     }
-    limit(before);
+    drop(shortage);
     assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
     let attempts = begin.elapsed().as_millis() / PAUSE.as_millis();
     daemon.signal(Signal::TERM);
@@ -102,4 +120,29 @@ fn a_server_without_descriptors_waits_for_one() {
         4 + further <= attempts + 1,
         "{further} in {attempts} pauses: {said}"
     );
+}
+
+#[test]
+fn roots_are_watched_again_once_there_are_descriptors() {
+    let sandbox = Sandbox::new();
+    let at = |name: &str| sandbox.path().join(name);
+    fs::rename(at("scripts"), at("one")).unwrap();
+    fs::create_dir(at("two")).unwrap();
+    symlink("one", at("scripts")).unwrap();
+    symlink("two", at("next")).unwrap();
+    let mut daemon = Daemon::start(&sandbox, &["--log", "mcpd_server=info"]);
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    daemon.exchange(&list);
+
+    let shortage = Shortage::of(&daemon);
+    fs::rename(at("next"), at("scripts")).unwrap();
+    daemon.hear("watching the roots anew");
+    daemon.hear("WARN failed to watch the roots");
+    drop(shortage);
+    daemon.hear("watching the roots anew");
+    sandbox.write_script("late", "#!/bin/sh\necho '{}'\n");
+    eventually("the script is served", || {
+        let answer = daemon.exchange(&list);
+        (answer["result"]["tools"][0]["name"] == "late").then_some(())
+    });
 }

@@ -4,7 +4,7 @@ use mcpd_tests::{Pipes, Sandbox};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::{call, nothing_left};
+use crate::{Server as _, call, nothing_left};
 
 /// Ignores SIGTERM, with a child that does too, and says when it is there.
 const STUBBORN: &str = r#"#!/bin/sh
@@ -52,4 +52,32 @@ fn when_mcpd_is_killed_scripts_end() {
     let client = calling(&sandbox);
     client.signal(Signal::KILL);
     nothing_left(&sandbox, &[]);
+}
+
+#[test]
+fn a_directory_that_a_killed_mcpd_has_left_behind_goes_with_the_next_start() {
+    let sandbox = Sandbox::new();
+    let directories = || -> Vec<_> {
+        let entries = sandbox.path().join("tmp").read_dir().unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        names
+            .filter(|name| name.starts_with("mcpd-commands-"))
+            .collect()
+    };
+    let start = || {
+        let mut client = Pipes::start(&sandbox, &["--enable", "run_command"]);
+        client.exchange(&json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}));
+        client
+    };
+    let killed = start();
+    let left = directories();
+    assert_eq!(left.len(), 1);
+    killed.signal(Signal::KILL);
+    nothing_left(&sandbox, &[]);
+    assert_eq!(directories(), left);
+
+    let _running = start();
+    let _another = start();
+    let now = directories();
+    assert!(now.len() == 2 && !now.contains(&left[0]), "{now:?}");
 }

@@ -8,11 +8,10 @@ use std::sync::{Arc, OnceLock};
 
 use mcpd_exec::{Command, RunAs};
 use sha2::{Digest as _, Sha256};
-use tempfile::TempDir;
 
 use crate::id;
 use crate::interpreter::Interpreter;
-use crate::private;
+use crate::private::Lasting;
 
 /// What is executed when a script runs, whatever for.
 #[derive(Debug, Clone)]
@@ -74,7 +73,7 @@ impl Launch {
 /// Parts of files that are programs of their own, each in a file that is written once. Nobody else can list them;
 /// they are gone with the last script that runs one.
 #[derive(Debug, Default)]
-pub(crate) struct Excerpts(OnceLock<TempDir>);
+pub(crate) struct Excerpts(OnceLock<Lasting>);
 
 impl Excerpts {
     /// The file with this text, in a directory that only this user can enter, or whoever a script is to run as. Blocks.
@@ -111,7 +110,7 @@ impl Excerpts {
         if let Some(directory) = self.0.get() {
             return Ok(directory.path());
         }
-        let directory = private::directory("mcpd-scripts-")?;
+        let directory = Lasting::new("mcpd-scripts-")?;
         Ok(self.0.get_or_init(|| directory).path())
     }
 }

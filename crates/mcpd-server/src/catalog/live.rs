@@ -24,7 +24,7 @@ use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
-/// How often the roots are checked for being the directories they were.
+/// How often it is checked whether the watch is still that of the roots.
 const ROOTS_INTERVAL: Duration = Duration::from_secs(2);
 /// How long to wait before what could not be asked is asked again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -166,7 +166,7 @@ impl Follower {
                         continue;
                     }
                     // A watch stays with the directory it began with, not with its name.
-                    tracing::info!("a root is another directory now");
+                    tracing::info!("watching the roots anew");
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }

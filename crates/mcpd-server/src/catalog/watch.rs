@@ -18,6 +18,9 @@ pub(super) struct Watch {
     roots: Vec<PathBuf>,
     /// What the roots were when the watch began.
     identities: Vec<Option<Identity>>,
+    /// The system could not tell of any changes when the watch began, which may be another time: descriptors are short
+    /// for a moment only.
+    is_makeshift: bool,
     _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
 
@@ -32,9 +35,11 @@ impl Watch {
         let start = move || {
             // Before the watch, for a root that is replaced meanwhile must be found to be another.
             let identities = identities(&roots);
+            let mut is_makeshift = false;
             let watcher = native(&roots, &changed)
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
+                    is_makeshift = !can_watch();
                     polling(&roots, &changed)
                 })
                 .inspect_err(|error| {
@@ -44,6 +49,7 @@ impl Watch {
             Self {
                 identities,
                 roots,
+                is_makeshift,
                 _watcher: watcher,
             }
         };
@@ -52,15 +58,17 @@ impl Watch {
             .unwrap_or_else(|_| Self {
                 roots: Vec::new(),
                 identities: Vec::new(),
+                is_makeshift: false,
                 _watcher: None,
             })
     }
 
-    /// Whether the roots are still the directories that are watched.
+    /// Whether the roots are still the directories that are watched, and can't be watched any better.
     pub(super) async fn is_current(&self) -> bool {
-        let roots = self.roots.clone();
-        let now = tokio::task::spawn_blocking(move || identities(&roots)).await;
-        now.is_ok_and(|now| now == self.identities)
+        let (roots, is_makeshift) = (self.roots.clone(), self.is_makeshift);
+        let look = move || (identities(&roots), is_makeshift && can_watch());
+        let seen = tokio::task::spawn_blocking(look).await;
+        seen.is_ok_and(|(now, is_better)| now == self.identities && !is_better)
     }
 }
 
@@ -80,6 +88,11 @@ fn identity(root: &Path) -> Option<Identity> {
 #[cfg(not(unix))]
 fn identity(root: &Path) -> Option<Identity> {
     root.metadata().ok().map(|_| (0, 0))
+}
+
+/// Whether the system tells of changes at all.
+fn can_watch() -> bool {
+    RecommendedWatcher::new(|_| (), config()).is_ok()
 }
 
 fn native(

@@ -12,7 +12,6 @@ use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 use super::rules::Rules;
 use super::{NAME, RunCommand};
@@ -23,10 +22,11 @@ use crate::context::Context;
 use crate::interaction::Failure;
 use crate::output::Exit;
 use crate::policy::{Policy, Terms};
+use crate::private::Lasting;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
 use crate::tool::{Run, raw};
-use crate::{Server, id, output, private};
+use crate::{Server, id, output};
 
 /// Shells whose commands the rules can read.
 const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
@@ -44,7 +44,7 @@ pub(crate) struct CommandTool {
     rules: Rules,
     directory: PathBuf,
     /// The directory, if it is to be deleted.
-    _temporary: Option<TempDir>,
+    _temporary: Option<Lasting>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -250,7 +250,7 @@ fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
 }
 
 /// Where commands run: the directory that is wanted, or a new one.
-fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>), String> {
+fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>), String> {
     let failed = |path: &Path, error: io::Error| format!("use `{}`: {error}", path.display());
     if let Some(wanted) = wanted {
         let directory = wanted
@@ -260,7 +260,7 @@ fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<TempDir>),
         return Ok((directory, None));
     }
     let parent = std::env::temp_dir();
-    let temporary = private::directory("mcpd-commands-").map_err(|error| failed(&parent, error))?;
+    let temporary = Lasting::new("mcpd-commands-").map_err(|error| failed(&parent, error))?;
     let directory = temporary
         .path()
         .canonicalize()
