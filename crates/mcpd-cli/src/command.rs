@@ -37,6 +37,10 @@ mod token;
 /// How long the runtime may take to drop what is left; with it, it kills what still runs.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
+/// How long a thread for blocking work waits for more of it: less than the seconds between two looks at the roots, of
+/// which each would keep another of them alive otherwise.
+const IDLE: Duration = Duration::from_millis(500);
+
 /// Carries a command out.
 pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     let file = match line.is_configured().then(|| File::find(line)) {
@@ -98,6 +102,7 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
         _ => Builder::new_current_thread(),
     }
     .enable_all()
+    .thread_keep_alive(IDLE)
     .build()
 }
 

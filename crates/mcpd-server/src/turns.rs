@@ -32,6 +32,8 @@ pub(crate) struct Lane {
     waiting: AtomicUsize,
     /// How long a turn took of late, in microseconds.
     turn: AtomicU64,
+    /// How many were asked to come back.
+    deferred: AtomicU64,
 }
 
 /// Those who run and those who wait for it. All clones are one.
@@ -110,6 +112,7 @@ impl Lane {
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             turn: AtomicU64::new(micros(UNKNOWN_TURN)),
+            deferred: AtomicU64::new(0),
         }
     }
 
@@ -124,12 +127,15 @@ impl Lane {
             .store(before - before / 8 + micros(time) / 8, Relaxed);
     }
 
-    /// About how long it takes until all have run that wait now.
+    /// How long to stay away: about as long as it takes until all have run that wait now, and up to twice as long, each a
+    /// little longer than the one before. All who are told the same come back at the same moment.
     fn wait(&self) -> Duration {
         let [waiting, running] =
             [&self.waiting, &self.running].map(|number| number.load(Relaxed).max(1) as u64);
         let turns = self.turn.load(Relaxed).saturating_mul(waiting);
-        Duration::from_micros(turns / running).clamp(SHORTEST_WAIT, LONGEST_WAIT)
+        let wait = Duration::from_micros(turns / running).clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        let place = self.deferred.fetch_add(1, Relaxed) % waiting;
+        (wait + wait.mul_f64(place as f64 / waiting as f64)).min(LONGEST_WAIT)
     }
 }
 

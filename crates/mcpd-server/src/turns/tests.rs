@@ -86,14 +86,15 @@ async fn of_too_many_the_last_of_whoever_has_most_is_refused() {
     for _ in 0..LANE_QUEUE {
         hers.push(queue(&turns, &alice, &any).await);
     }
-    let busy = Busy::Lane {
+    let wait = UNKNOWN_TURN * LANE_QUEUE as u32;
+    let busy = |wait| Busy::Lane {
         waiting: LANE_QUEUE,
-        wait: UNKNOWN_TURN * LANE_QUEUE as u32,
+        wait,
     };
-    assert_eq!(turns.take(&alice, &any).await.unwrap_err(), busy);
+    assert_eq!(turns.take(&alice, &any).await.unwrap_err(), busy(wait));
     let his = queue(&turns, &bob, &any).await;
     let refused = hers.pop().unwrap().await.unwrap();
-    assert_eq!(refused.unwrap_err(), busy);
+    assert_eq!(refused.unwrap_err(), busy(wait + UNKNOWN_TURN));
     assert_eq!(lock(&turns.0).all.waiting.load(Relaxed), LANE_QUEUE);
     drop(running);
     drop(given(hers.remove(0)).await);
@@ -158,4 +159,14 @@ fn who_is_refused_is_told_how_long_the_others_will_take() {
     check(60_000, 1, 256, 30_000);
     // Somebody else has all the places.
     check(50, 0, 256, 12_800);
+}
+
+#[test]
+fn those_who_are_refused_at_once_come_back_one_after_the_other() {
+    let lane = Lane::new(NonZeroUsize::MAX);
+    lane.took(UNKNOWN_TURN);
+    lane.running.store(1, Relaxed);
+    lane.waiting.store(4, Relaxed);
+    let waits: Vec<_> = (0..6).map(|_| lane.wait().as_millis()).collect();
+    assert_eq!(waits, [400, 500, 600, 700, 400, 500]);
 }
