@@ -32,8 +32,6 @@ pub(crate) struct Client {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head {
     pub(crate) status: u16,
-    /// When to try again.
-    wait: Option<Duration>,
     is_stream: bool,
     /// How long the body is, if it doesn't come in chunks.
     body: Option<usize>,
@@ -45,13 +43,17 @@ pub(crate) struct Head {
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
-    /// When to try again, if it says so.
-    pub(crate) wait: Option<Duration>,
     pub(crate) message: Value,
     pub(crate) took: Duration,
 }
 
 impl Answer {
+    /// When to try again, if it says so. The header has it in whole seconds, after which all would come back at once.
+    pub(crate) fn wait(&self) -> Option<Duration> {
+        let milliseconds = &self.message["error"]["data"]["retryAfterMs"];
+        milliseconds.as_u64().map(Duration::from_millis)
+    }
+
     /// The text of a result that is no error.
     pub(crate) fn text(&self) -> Option<&str> {
         let result = &self.message["result"];
@@ -114,7 +116,6 @@ impl Client {
         let body = self.body(head).await?;
         Ok(Answer {
             status: head.status,
-            wait: head.wait,
             message: serde_json::from_slice(&body).unwrap_or_default(),
             took: start.elapsed(),
         })
@@ -225,7 +226,6 @@ impl Head {
         };
         let mut head = Self {
             status: response.code.context("no status")?,
-            wait: None,
             is_stream: false,
             body: Some(0),
             length,
@@ -237,9 +237,6 @@ impl Head {
                 head.body = None;
             } else if header.name.eq_ignore_ascii_case("content-type") {
                 head.is_stream = header.value.starts_with(b"text/event-stream");
-            } else if header.name.eq_ignore_ascii_case("retry-after") {
-                let seconds = std::str::from_utf8(header.value)?.parse()?;
-                head.wait = Some(Duration::from_secs(seconds));
             }
         }
         Ok(Some(head))

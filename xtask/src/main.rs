@@ -14,6 +14,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 mod bench;
 mod client;
+mod cores;
 mod instructions;
 mod latency;
 mod process;
@@ -66,10 +67,10 @@ fn main() -> ExitCode {
             block_on(&mut Builder::new_current_thread(), bench::run(options))
         }
         Command::Instructions { record } => instructions::run(record),
-        Command::Siege { seconds } => {
+        Command::Siege { seconds } => cores::share().map_err(Into::into).and_then(|()| {
             let siege = siege::run(Duration::from_secs(seconds));
             block_on(&mut Builder::new_multi_thread(), siege)
-        }
+        }),
         Command::Soak { minutes, rate } => {
             let soak = soak::run(Duration::from_secs(60 * minutes), rate);
             block_on(&mut Builder::new_multi_thread(), soak)

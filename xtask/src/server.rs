@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
+use crate::cores::ForServer;
 use crate::process;
 
 /// How long it may take to start and to end.
@@ -207,8 +208,11 @@ impl Server {
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(fs::File::create(home.path().join("log"))?);
+        let for_server = ForServer::new()?;
+        let child = command.spawn().context("mcpd doesn't start")?;
+        drop(for_server);
         let mut server = Self {
-            child: command.spawn().context("mcpd doesn't start")?,
+            child,
             home,
             address: String::new(),
             token: String::new(),

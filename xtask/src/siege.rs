@@ -42,6 +42,9 @@ const RECOVERY: Duration = Duration::from_secs(60);
 /// How long a slow client waits from one byte to the next.
 const SLOW: Duration = Duration::from_secs(10);
 
+/// How long one client of a crowd comes after the other: those who have nothing to do with each other don't come at once.
+const ARRIVAL: Duration = Duration::from_millis(2);
+
 /// How an attacker behaves.
 #[derive(Debug, Clone, Copy)]
 enum Attack {
@@ -355,17 +358,21 @@ async fn crowd(
     manners: Manners,
     time: Duration,
 ) -> anyhow::Result<(Seen, Crowd)> {
-    let end = Instant::now() + time;
+    let begin = Instant::now() + ARRIVAL * clients as u32;
+    let end = begin + time;
     let mut calling = JoinSet::new();
     for _ in 0..clients {
         let mut client = Client::connect(server.address(), server.token()).await?;
         calling.spawn(async move {
             let mut crowd = Crowd::default();
             while Instant::now() < end {
+                let all_are_there = Instant::now() >= begin;
                 let answer = client.call("greet", &json!({"name": "you"})).await?;
                 if answer.text() == Some("Hello, you!") {
-                    crowd.answered.record(answer.took);
-                } else if let Some(wait) = answer.wait {
+                    if all_are_there {
+                        crowd.answered.record(answer.took);
+                    }
+                } else if let Some(wait) = answer.wait() {
                     crowd.refused.record(answer.took);
                     sleep(match manners {
                         Manners::Patient => wait,
@@ -378,6 +385,7 @@ async fn crowd(
             }
             anyhow::Ok(crowd)
         });
+        sleep(ARRIVAL).await;
     }
     let seen = visit(server.address(), time).await?;
     let mut sum = Crowd::default();
