@@ -197,6 +197,16 @@ fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<
         .collect())
 }
 
+/// An answer that overtakes its request has the stream reset, and the client may never see it: more often than not.
+#[test]
+fn a_refusal_over_http_2_arrives() {
+    let (sandbox, _) = setting();
+    let daemon = Daemon::start(&sandbox, TLS);
+    for _ in 0..20 {
+        assert_eq!(listed(&sandbox, &daemon, &["--http2"]), Err(401));
+    }
+}
+
 #[test]
 fn a_certificate_says_who_calls_where_no_token_does() {
     let (sandbox, authority) = setting();

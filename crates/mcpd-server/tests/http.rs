@@ -569,6 +569,48 @@ async fn a_client_that_leaves_everything_unread_is_given_up() {
     check_deaf(&server, port).await;
 }
 
+/// A client that listens and reads nothing loses its connection once it has been told more than buffers hold.
+async fn check_deaf_listener(server: &Server, uri: &str, listener: &TcpStream) {
+    let is_given_up = || {
+        server.resource_updated(uri);
+        // The other side of a connection that is no more refuses what comes.
+        let written = listener.try_write(b"\n");
+        written.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
+    };
+    assert!(until(is_given_up).await, "it goes on listening");
+}
+
+#[tokio::test]
+async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
+    let server = Server::builder().start().expect("starts");
+    let mut options = options();
+    options.write_timeout = Duration::from_millis(100);
+    let port = listen_with(server.clone(), options).await;
+    // So long that a few hundred notifications are more than the buffers of a connection.
+    let uri = format!("file:///{}", "a".repeat(64 << 10));
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let session = header(&response, "mcp-session-id").expect("a session");
+    let subscribe = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
+    );
+    let post = format!("POST /mcp\nMcp-Session-Id: {session}\n\n{subscribe}");
+    exchange(port, &complete(&post)).await;
+    let get = complete(&format!("GET /mcp\nMcp-Session-Id: {session}"));
+    let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
+    let listen = stateless("subscriptions/listen", "-", &filter);
+    for request in [&get, &listen] {
+        let mut deaf = send(port, request).await;
+        read_until(&mut deaf, "text/event-stream").await;
+        check_deaf_listener(&server, &uri, &deaf).await;
+    }
+    // Who reads is told all the same, and by the session that was left behind as well.
+    let mut reader = send(port, &get).await;
+    read_until(&mut reader, "text/event-stream").await;
+    server.resource_updated(&uri);
+    read_until(&mut reader, "resources/updated").await;
+}
+
 #[tokio::test]
 async fn a_client_without_a_session_gets_its_answer_after_a_notification() {
     let (_server, port) = serve().await;

@@ -56,8 +56,19 @@ impl Stream {
         on!(self, socket => socket.poll_write_ready(cx))
     }
 
+    /// Reads what there is. When that is less than there is room for, nothing more is there, and the socket counts as
+    /// empty until the system says otherwise: that saves another look for each request.
     fn try_read_buf(&self, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
-        on!(self, socket => socket.try_read_buf(buffer))
+        let mut last = None;
+        let read = on!(self, socket => socket.try_io(Interest::READABLE, || {
+            let count = socket.try_read_buf(buffer)?;
+            if cfg!(windows) || count == 0 || buffer.remaining() == 0 {
+                return Ok(count);
+            }
+            last = Some(count);
+            Err(io::ErrorKind::WouldBlock.into())
+        }));
+        last.map_or(read, Ok)
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {

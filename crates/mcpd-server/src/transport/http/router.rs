@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use http_body_util::{BodyExt as _, Limited};
 use hyper::body::Incoming;
 use hyper::header::{CONNECTION, HeaderValue, ORIGIN, TRANSFER_ENCODING};
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
@@ -79,6 +80,7 @@ impl Router {
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(&request) {
             self.server.metrics().refused(Refused::Source);
+            take_in(request).await;
             return reply::refused(refusal);
         }
         let origin = request.headers().get(ORIGIN).cloned();
@@ -120,6 +122,7 @@ impl Router {
             Ok(principal) => principal,
             Err(refusal) => {
                 self.server.metrics().refused(Refused::Token);
+                take_in(request).await;
                 return reply::refused(refusal);
             }
         };
@@ -228,5 +231,17 @@ impl Router {
             body["audit"] = json!({"failing": audit.is_failing(), "lost": audit.lost()});
         }
         reply::json(StatusCode::OK, body.to_string())
+    }
+}
+
+/// Reads what comes of a request that is refused anyway. Over HTTP/2 an answer that overtakes its request has the stream
+/// reset, and there are clients that lose the answer then.
+async fn take_in(request: Request<Incoming>) {
+    const MOST: usize = 64 * 1024;
+    const PATIENCE: Duration = Duration::from_secs(1);
+    if request.version() == Version::HTTP_2 {
+        let body = Limited::new(request.into_body(), MOST).collect();
+        // Whatever comes of it, the answer is the same.
+        tokio::time::timeout(PATIENCE, body).await.ok();
     }
 }
