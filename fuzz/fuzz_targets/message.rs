@@ -3,8 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{self, Frame, Message};
-use mcpd_protocol::meta::RequestMeta;
 
 fuzz_target!(|bytes: &[u8]| {
     match Frame::decode(bytes) {
@@ -30,7 +30,7 @@ fn again(message: &Message<'_>) {
     let Message::Request(request) = message else {
         return;
     };
-    if let Ok(meta) = RequestMeta::of_params(request.params) {
+    if let Ok(Params { meta, .. }) = Params::read(request.params) {
         let _ = (
             meta.protocol_version(),
             meta.client_capabilities(),

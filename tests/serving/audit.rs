@@ -50,6 +50,27 @@ fn over_http_a_caller_has_the_name_of_its_token() {
 }
 
 #[test]
+fn with_another_configuration_the_log_goes_on_as_that_says() {
+    let sandbox = Sandbox::new();
+    let mut daemon = start(&sandbox);
+    daemon.call("echo", json!({"value": "the first"}));
+    fs::write(
+        sandbox.path().join("mcpd.toml"),
+        "[audit]\nmode = \"require\"\npath = \"other.jsonl\"\nargs = \"names\"\n",
+    )
+    .unwrap();
+    daemon.signal(Signal::HUP);
+    daemon.hear("the configuration was read again");
+    daemon.call("echo", json!({"value": "the second"}));
+    let text = |path| fs::read_to_string(sandbox.path().join(path)).unwrap();
+    let (before, after) = (text(LOG), text("other.jsonl"));
+    assert!(before.contains("the first"), "{before}");
+    assert!(after.contains(r#""event":"begin""#), "{after}");
+    assert!(!(before + &after).contains("the second"));
+    assert_eq!(verified(&sandbox)["faults"], json!([]));
+}
+
+#[test]
 fn a_call_that_was_answered_is_in_the_log_of_a_server_that_is_killed() {
     let sandbox = Sandbox::new();
     let answered = AtomicUsize::new(0);

@@ -91,12 +91,12 @@ fn what_can_not_be_another_is_named() {
     configure(
         &sandbox,
         "page_size = 3\nlisten = [\"127.0.0.1:1\"]\n[env]\nset = { PLAIN = \"new\" }\n\
-         [audit]\npath = \"elsewhere\"\nargs = \"none\"\n",
+         [audit]\nargs = \"none\"\nmode = \"require\"\n",
     );
     daemon.signal(Signal::HUP);
     let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
     // Where it listens is for `--port` to say, whatever stands in the file.
-    let keys = "again: `audit.args`, `audit.path`, `page_size`";
+    let keys = "again: `audit.mode`, `page_size`";
     assert!(said.ends_with(keys), "{said}");
     eventually("the new variable", || {
         (printed(&daemon.client()).as_deref() == Some("new")).then_some(())

@@ -100,6 +100,7 @@ pub(crate) struct Changes {
     pub(crate) settings: Settings,
     pub(crate) auth: Auth,
     pub(crate) logging: Logging,
+    pub(crate) audit: Option<(PathBuf, mcpd_server::audit::Options)>,
     /// Everything, to tell what can't be another.
     pub(crate) effective: Vec<Effective>,
 }
@@ -121,6 +122,7 @@ pub(crate) async fn changes(line: &CommandLine, executor: &Executor) -> anyhow::
         settings: changeable(&file, confinement, enabling, limits, executor).await?,
         auth: authentication(&file, &serve)?.0,
         logging: args.logging,
+        audit: audit::target(&file)?,
         effective: effective(line, &file)?,
     })
 }

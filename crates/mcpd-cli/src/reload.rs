@@ -15,7 +15,11 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 15] = [
+const CHANGEABLE: [&str; 19] = [
+    "audit.args",
+    "audit.keep",
+    "audit.max_size",
+    "audit.path",
     "certificate",
     "endpoint",
     "env",
@@ -69,12 +73,16 @@ impl Reloading<'_> {
         let fixed = fixed(
             &config::effective(self.line, self.file)?,
             &changes.effective,
+            server.audit().is_some(),
         );
         server
             .reload(changes.settings)
             .context("use the configuration")?;
         auth.replace(&changes.auth);
         self.filter.set(filter);
+        if let (Some(audit), Some((path, options))) = (server.audit(), changes.audit) {
+            audit.continue_in(path, options);
+        }
         if !fixed.is_empty() {
             let keys = fixed.join("`, `");
             tracing::warn!("this was changed, and counts when mcpd is started again: `{keys}`");
@@ -83,10 +91,11 @@ impl Reloading<'_> {
     }
 }
 
-/// The keys whose values are others than at the start and can't be while the server runs.
-fn fixed(before: &[Effective], after: &[Effective]) -> Vec<String> {
+/// The keys whose values are others than at the start and can't be while the server runs, with an audit log or without.
+fn fixed(before: &[Effective], after: &[Effective], is_audited: bool) -> Vec<String> {
+    let is_fixed = |key: &str| !is_changeable(key) || !is_audited && key.starts_with("audit.");
     let values = |effective: &[Effective]| -> BTreeMap<String, Value> {
-        let fixed = effective.iter().filter(|entry| !is_changeable(&entry.key));
+        let fixed = effective.iter().filter(|entry| is_fixed(&entry.key));
         fixed
             .map(|entry| (entry.key.clone(), entry.value.clone()))
             .collect()

@@ -1,9 +1,15 @@
 //! Small readers for raw JSON text that serde's derive has no attribute for. Nothing here is public.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
+
+use crate::jsonrpc::ErrorObject;
 
 /// Keeps an explicit `null` apart from an absent member, which `Option` alone would merge.
 pub(crate) fn present<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
@@ -12,6 +18,29 @@ where
     T: Deserialize<'de>,
 {
     T::deserialize(deserializer).map(Some)
+}
+
+/// What an object says; derived readers would take an array as well.
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = Object<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
 }
 
 /// Writes whole numbers without a fraction: `50`, as anybody would, and not `50.0`.
@@ -64,6 +93,11 @@ pub(crate) fn kind(raw: &RawValue) -> &'static str {
         Some(b'n') => "null",
         _ => "a number",
     }
+}
+
+/// The error for parameters that can't be read.
+pub(crate) fn invalid_params(error: &serde_json::Error) -> ErrorObject {
+    ErrorObject::invalid_params(format!("invalid params: {}", fault(error)))
 }
 
 /// What is wrong, without the position: that would be one in a part of the message the sender cannot

@@ -27,7 +27,7 @@
 //! |---|---|
 //! | [`jsonrpc`] | the envelope: ids, requests, notifications, responses, error objects |
 //! | [`ProtocolVersion`], [`Wire`] | which revisions there are and what each can say |
-//! | [`meta`] | `_meta`: its reserved keys, and reading a request's before its method is known |
+//! | [`meta`], [`Params`] | `_meta`: its reserved keys, and reading a request's before its method is known |
 //! | [`ContentBlock`], [`ClientCapabilities`] … | the values methods share, under the schema's own names |
 //! | [`Method`], [`NotificationMethod`] | each method: its name, its parameters, its result |
 //! | [`Stamp`] | what a result must carry on one wire and must not on the other |
@@ -67,6 +67,7 @@ mod json;
 pub mod jsonrpc;
 pub mod meta;
 mod method;
+mod params;
 mod stamp;
 mod version;
 
@@ -100,6 +101,7 @@ pub use method::{
     TaskRequestParams, TaskStatus, TaskStatusNotification, Tool, ToolAnnotations,
     ToolListChangedNotification, UnsubscribeRequest, UpdateTaskRequest, UpdateTaskRequestParams,
 };
+pub use params::Params;
 pub use stamp::{CacheHint, CacheScope, ResultObject, ResultType, Stamp};
 pub use version::{ProtocolVersion, UnknownVersion, Wire};
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 
 pub use key::is_valid_key;
 pub use request::RequestMeta;
+pub(crate) use request::fault;
 
 use crate::JsonObject;
 use crate::capabilities::Implementation;

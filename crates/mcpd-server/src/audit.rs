@@ -4,12 +4,15 @@
 use std::fmt;
 use std::io;
 use std::num::NonZeroU32;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc as std_mpsc};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
+
+use crate::sync::lock;
 
 mod arguments;
 mod chain;
@@ -27,7 +30,7 @@ use writer::{Entry, State};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What is written to an audit log, and what if it can't be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
     /// How much is recorded of arguments.
@@ -85,12 +88,18 @@ pub struct Audit {
 }
 
 struct Inner {
-    file: PathBuf,
-    options: Options,
+    target: ArcSwap<Target>,
     state: Arc<State>,
     // Dropped before what waits for the end: without a sender the thread ends.
     queue: mpsc::Sender<Entry>,
     _ending: Ending,
+}
+
+/// Where a log is, and what is written to it.
+#[derive(Debug, PartialEq, Eq)]
+struct Target {
+    file: PathBuf,
+    options: Options,
 }
 
 /// Waits for the end of the thread when dropped.
@@ -105,17 +114,11 @@ impl Audit {
     /// The system refuses a thread.
     pub fn new(file: impl Into<PathBuf>, options: Options) -> io::Result<Self> {
         let file = file.into();
-        let files = Files {
-            path: file.clone(),
-            max_size: options.max_size,
-            keep: options.keep,
-            durable: options.mode == Mode::Require,
-        };
+        let target = Target { file, options };
         let state = Arc::new(State::default());
-        let (queue, ended) = writer::start(files, Arc::clone(&state))?;
+        let (queue, ended) = writer::start(target.files(), Arc::clone(&state))?;
         let inner = Inner {
-            file,
-            options,
+            target: ArcSwap::from_pointee(target),
             state,
             queue,
             _ending: Ending(Mutex::new(ended)),
@@ -125,16 +128,32 @@ impl Audit {
         })
     }
 
+    /// Goes on in `file` as `options` say, with what has not been written yet; requests that have begun are recorded as
+    /// they began. Only the mode stays: whether calls must be recorded is for good.
+    pub fn continue_in(&self, file: impl Into<PathBuf>, options: Options) {
+        let mut next = lock(&self.inner.state.next);
+        let before = self.inner.target.load();
+        let mode = before.options.mode;
+        let target = Target {
+            file: file.into(),
+            options: Options { mode, ..options },
+        };
+        if target != **before {
+            *next = Some(target.files());
+            self.inner.target.store(Arc::new(target));
+        }
+    }
+
     /// The newest file.
     #[must_use]
-    pub fn file(&self) -> &Path {
-        &self.inner.file
+    pub fn file(&self) -> PathBuf {
+        self.inner.target.load().file.clone()
     }
 
     /// What is written, and what if it can't be.
     #[must_use]
-    pub fn options(&self) -> &Options {
-        &self.inner.options
+    pub fn options(&self) -> Options {
+        self.inner.target.load().options.clone()
     }
 
     /// How many records could not be written.
@@ -166,11 +185,21 @@ impl Audit {
     }
 }
 
+impl Target {
+    fn files(&self) -> Files {
+        Files {
+            path: self.file.clone(),
+            max_size: self.options.max_size,
+            keep: self.options.keep,
+            durable: self.options.mode == Mode::Require,
+        }
+    }
+}
+
 impl fmt::Debug for Audit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Audit")
-            .field("file", &self.inner.file)
-            .field("options", &self.inner.options)
+            .field("target", &self.inner.target)
             .finish_non_exhaustive()
     }
 }

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use futures_util::future;
-use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::jsonrpc::{self, DecodeError, ErrorObject, Frame, Message, Request, RequestId};
-use mcpd_protocol::meta::RequestMeta;
+use mcpd_protocol::{Params, ProtocolVersion};
 use serde_json::value::RawValue;
 use tokio::sync::{Semaphore, mpsc};
 use tokio_util::sync::DropGuard;
@@ -198,22 +197,23 @@ impl Connection {
     ///
     /// What is wrong with it, where it can't even be begun.
     pub(crate) fn request(&self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
-        let meta = RequestMeta::of_params(request.params)?;
-        if meta.is_stateless() {
-            let context = StatelessEnvelope::new(meta)?.context(&self.server, self.face.clone())?;
-            dispatch::answer(&self.server, &self.inflight, request, context)
+        let params = Params::read(request.params)?;
+        if params.meta.is_stateless() {
+            let envelope = StatelessEnvelope::new(&params.meta)?;
+            let context = envelope.context(&self.server, self.face.clone())?;
+            dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
-            self.initialize(request)
+            self.initialize(&params)
                 .map(|result| Answer::Now(Ok(result)))
         } else {
             let face = self.face.clone();
             self.conversation()
-                .request(&self.server, request, &meta, face)
+                .request(&self.server, request, &params, face)
         }
     }
 
-    fn initialize(&self, request: &Request<'_>) -> Result<Bytes, ErrorObject> {
-        let (introduction, result) = lifecycle::initialize(&self.server, request)?;
+    fn initialize(&self, params: &Params<'_>) -> Result<Bytes, ErrorObject> {
+        let (introduction, result) = lifecycle::initialize(&self.server, params)?;
         self.begin(introduction);
         Ok(result)
     }

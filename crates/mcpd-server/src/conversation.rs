@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::{ErrorObject, Message, Request};
-use mcpd_protocol::meta::RequestMeta;
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -41,11 +41,12 @@ impl Conversation {
         &self,
         server: &Server,
         request: &Request<'_>,
-        meta: &RequestMeta<'_>,
+        params: &Params<'_>,
         face: Face,
     ) -> Result<Answer, ErrorObject> {
-        let context = wire::stateful_context(server, meta, Arc::clone(&self.session), face)?;
-        dispatch::answer(server, &self.inflight, request, context)
+        let context =
+            wire::stateful_context(server, &params.meta, Arc::clone(&self.session), face)?;
+        dispatch::answer(server, &self.inflight, request, params, context)
     }
 
     /// Takes a batch; its answers are one array. "Implementations MUST support receiving JSON-RPC
@@ -83,8 +84,8 @@ impl Conversation {
     fn element(&self, server: &Server, message: Message<'_>, face: Face) -> Reply {
         match message {
             Message::Request(request) => {
-                let answer = RequestMeta::of_params(request.params)
-                    .and_then(|meta| self.request(server, &request, &meta, face));
+                let answer = Params::read(request.params)
+                    .and_then(|params| self.request(server, &request, &params, face));
                 Reply::to(&request.id, answer)
             }
             Message::Notification(notification) => {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::{self, ErrorObject, Request, RequestId};
-use mcpd_protocol::{CallToolRequest, GetPromptRequest, Method as _, ReadResourceRequest, Wire};
+use mcpd_protocol::{
+    CallToolRequest, GetPromptRequest, Method as _, Params, ReadResourceRequest, Wire,
+};
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -77,8 +79,14 @@ impl Handled {
     }
 }
 
-/// Answers `request`, except for `initialize`, which opens a session and is its transport's business.
-pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context) -> Handled {
+/// Answers `request`, whose parameters are `params`, except for `initialize`, which opens a session and is its
+/// transport's business.
+pub(crate) fn dispatch(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    context: Context,
+) -> Handled {
     // Before it is recorded: who calls too fast must not push the calls of others out of the audit log.
     if CALLS.contains(&&*request.method)
         && let Err(error) = server.admission().pace.admit(&context.principal)
@@ -89,18 +97,25 @@ pub(crate) fn dispatch(server: &Server, request: &Request<'_>, context: Context)
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
         return wait_for_catalog(server.clone(), request, context);
     }
-    recorded(server, request, context)
+    recorded(server, request, params, context)
 }
 
 /// Answers `request`, and has the audit log and the metrics told of it.
-fn recorded(server: &Server, request: &Request<'_>, mut context: Context) -> Handled {
+fn recorded(
+    server: &Server,
+    request: &Request<'_>,
+    params: &Params<'_>,
+    mut context: Context,
+) -> Handled {
     let known = METHODS.into_iter().find(|known| *known == request.method);
     let trail = Trail::new(server, known.unwrap_or(OTHER), &request.id, &context);
     context.trace = trail.span().trace(context.trace);
     context.trail = trail.clone();
-    let handled = catch_unwind(AssertUnwindSafe(|| handle(server, request, context)));
+    let handled = catch_unwind(AssertUnwindSafe(|| {
+        handle(server, request, params, context)
+    }));
     let handled = unless_panicked(handled).unwrap_or_else(|error| Handled::Now(Err(error)));
-    trail.asks(request.params);
+    trail.asks(params);
     match handled {
         Handled::Now(result) => {
             trail.answered(&result);
@@ -139,9 +154,10 @@ pub(crate) fn answer(
     server: &Server,
     inflight: &Arc<Inflight>,
     request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Answer, ErrorObject> {
-    let mut result = match dispatch(server, request, context) {
+    let mut result = match dispatch(server, request, params, context) {
         Handled::Now(result) => return Ok(Answer::Now(result)),
         Handled::Later(result) => result,
     };
@@ -168,37 +184,38 @@ pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
 fn handle(
     server: &Server,
     request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let now = |result: MethodResult| Ok(Handled::Now(result));
     match (context.version.wire(), &*request.method) {
         (Wire::Stateless, "server/discover") => now(lifecycle::discover(server, &context)),
         (Wire::Stateless, "subscriptions/listen") => {
-            subscriptions::listen(server, request, context)
+            subscriptions::listen(server, &request.id, params, context)
         }
-        (Wire::Stateless, "tasks/get") => tasks::get(server, request, context),
-        (Wire::Stateless, "tasks/update") => tasks::update(server, request, context),
-        (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, request, context),
+        (Wire::Stateless, "tasks/get") => tasks::get(server, params, context),
+        (Wire::Stateless, "tasks/update") => tasks::update(server, params, context),
+        (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, params, context),
         // Alone it opens a session, and does not come here.
         (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
             "`initialize` must not be part of a batch",
         )),
         (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
-        (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(request, &context)),
-        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(request, &context)),
+        (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(params, &context)),
+        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(params, &context)),
         (Wire::Stateful, "resources/unsubscribe") => {
-            now(subscriptions::unsubscribe(request, &context))
+            now(subscriptions::unsubscribe(params, &context))
         }
-        (_, "tools/list") => now(list(server, request, &context, Catalog::tools_page)),
-        (_, "tools/call") => tools::call(server, request, context),
-        (_, "prompts/list") => now(list(server, request, &context, Catalog::prompts_page)),
-        (_, "prompts/get") => prompts::get(server, request, context),
-        (_, "resources/list") => now(list(server, request, &context, Catalog::resources_page)),
+        (_, "tools/list") => now(list(server, params, &context, Catalog::tools_page)),
+        (_, "tools/call") => tools::call(server, params, context),
+        (_, "prompts/list") => now(list(server, params, &context, Catalog::prompts_page)),
+        (_, "prompts/get") => prompts::get(server, params, context),
+        (_, "resources/list") => now(list(server, params, &context, Catalog::resources_page)),
         (_, "resources/templates/list") => {
-            now(list(server, request, &context, Catalog::templates_page))
+            now(list(server, params, &context, Catalog::templates_page))
         }
-        (_, "resources/read") => resources::read(server, request, context),
-        (_, "completion/complete") => now(completion::complete(server, request, &context)),
+        (_, "resources/read") => resources::read(server, params, context),
+        (_, "completion/complete") => now(completion::complete(server, params, &context)),
         (_, method) => Err(ErrorObject::method_not_found(method)),
     }
 }
@@ -218,7 +235,8 @@ fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> 
         server.catalog_ready().await;
         // The request outlives its bytes here, so it is put together again from owned parts.
         let request = Request::new(id, method, params.as_deref());
-        match recorded(&server, &request, context) {
+        let params = Params::read(request.params)?;
+        match recorded(&server, &request, &params, context) {
             Handled::Now(result) => result,
             Handled::Later(result) => result.await,
         }

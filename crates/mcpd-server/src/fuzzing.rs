@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use mcpd_protocol::Params;
 use mcpd_protocol::jsonrpc::Message;
 
 use crate::catalog::cursor;
@@ -45,6 +46,9 @@ pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
     let Ok(Message::Request(request)) = Message::decode(body) else {
         return;
     };
+    let Ok(params) = Params::read(request.params) else {
+        return;
+    };
     let mut headers = HeaderMap::new();
     let given = [
         ("mcp-protocol-version", version),
@@ -57,7 +61,7 @@ pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
         }
     }
     let accepted = http::check_version(&headers, version.trim())
-        .and_then(|()| http::check_headers(&headers, &request))
+        .and_then(|()| http::check_headers(&headers, &request.method, &params))
         .is_ok();
     assert!(
         !accepted || method.trim() == request.method,

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_scriptspec::ScriptOption;
 use serde_json::value::RawValue;
 use serde_json::{Number, Value};
 
@@ -68,6 +69,13 @@ pub(crate) fn check(
 }
 
 impl Mirrored {
+    /// The argument of an option, if that names a header.
+    pub(crate) fn of(option: &ScriptOption) -> Option<Self> {
+        let header = option.header.as_ref()?.to_ascii_lowercase();
+        let path = vec![option.name.clone()];
+        Some(Self { header, path })
+    }
+
     fn check(&self, headers: &ParameterHeaders, arguments: &Value) -> Result<(), ErrorObject> {
         let argument = self
             .path

@@ -4,7 +4,9 @@
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, ClientCapabilities, DetailedTask, JsonObject, TaskStatus};
+use mcpd_protocol::{
+    CallToolResult, ClientCapabilities, DetailedTask, JsonObject, Params, TaskStatus,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -123,7 +125,8 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
     // It is this call that matters to whoever reads of it, and only its tool knows what of its arguments is secret.
     let trail = &context.request().trail;
     trail.names(tool.path(), tool.script().map(|script| &script.spec));
-    trail.asks(to_raw_value(&start).ok().as_deref());
+    let asked = to_raw_value(&start).ok();
+    trail.asks(&Params::read(asked.as_deref()).unwrap_or_default());
     let call = tasks::Call {
         tool: Arc::clone(tool),
         arguments: to_raw_value(&start.arguments).ok(),

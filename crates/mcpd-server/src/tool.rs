@@ -315,14 +315,11 @@ impl Tool {
     }
 }
 
-/// The arguments that a script wants repeated. Most want none, and their schemas are made as texts only.
+/// The arguments that a script wants repeated.
 fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
-    let may_be =
-        spec.declared_schema.is_some() || spec.options.iter().any(|option| option.header.is_some());
-    if may_be {
-        mirror::mirrored(&spec.input_schema())
-    } else {
-        Vec::new()
+    match &spec.declared_schema {
+        Some(schema) => mirror::mirrored(schema),
+        None => spec.options.iter().filter_map(Mirrored::of).collect(),
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct StatelessEnvelope<'a> {
     /// The revision the request says it is in.
     pub(crate) version: Cow<'a, str>,
     capabilities: Arc<ClientCapabilities>,
-    meta: RequestMeta<'a>,
+    meta: &'a RequestMeta<'a>,
 }
 
 /// What carries the messages of a client.
@@ -77,7 +77,7 @@ impl<'a> StatelessEnvelope<'a> {
     /// # Errors
     ///
     /// `-32602`, naming the member that is missing or wrong.
-    pub(crate) fn new(meta: RequestMeta<'a>) -> Result<Self, ErrorObject> {
+    pub(crate) fn new(meta: &'a RequestMeta<'a>) -> Result<Self, ErrorObject> {
         let version = meta
             .protocol_version()?
             .ok_or_else(|| missing(meta::PROTOCOL_VERSION))?;
@@ -113,7 +113,7 @@ impl<'a> StatelessEnvelope<'a> {
             session: None,
             capabilities: Arc::clone(&self.capabilities),
             client: self.meta.client_info()?.map(Arc::new),
-            trace: TraceContext::of_message(&self.meta).or(face.trace),
+            trace: TraceContext::of_message(self.meta).or(face.trace),
             side,
             stamp: Arc::clone(server.stamp(version.wire())),
             parameters: face.parameters,
@@ -126,15 +126,13 @@ impl<'a> StatelessEnvelope<'a> {
 /// "If the server does not support the requested version, it MUST respond with an error"
 /// -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not with `_meta`.
 fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
-    let stateless: Vec<ProtocolVersion> = ProtocolVersion::ALL
-        .into_iter()
-        .filter(|version| version.wire() == Wire::Stateless)
-        .collect();
-    requested
-        .parse()
-        .ok()
-        .filter(|version| stateless.contains(version))
-        .ok_or_else(|| ErrorObject::unsupported_protocol_version(requested, &stateless))
+    let is_stateless = |version: &ProtocolVersion| version.wire() == Wire::Stateless;
+    let version = requested.parse().ok().filter(is_stateless);
+    version.ok_or_else(|| {
+        let mut supported = ProtocolVersion::ALL.to_vec();
+        supported.retain(is_stateless);
+        ErrorObject::unsupported_protocol_version(requested, &supported)
+    })
 }
 
 fn missing(key: &str) -> ErrorObject {

@@ -16,6 +16,20 @@ use crate::directories;
 ///
 /// There is no place for it, but there must be, or the system refuses a thread.
 pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
+    let Some((path, options)) = target(file)? else {
+        return Ok(None);
+    };
+    Audit::new(path, options)
+        .map(Some)
+        .context("start the thread of the audit log")
+}
+
+/// Where the log is and what is written to it, if there is to be one.
+///
+/// # Errors
+///
+/// There is no place for it, but there must be.
+pub(super) fn target(file: &File) -> anyhow::Result<Option<(PathBuf, Options)>> {
     let table = &file.tables.audit;
     let mut options = Options::default();
     options.arguments = match table.args {
@@ -38,9 +52,7 @@ pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
         }
         path => path?,
     };
-    Audit::new(path, options)
-        .map(Some)
-        .context("start the thread of the audit log")
+    Ok(Some((path, options)))
 }
 
 /// Where the log is.

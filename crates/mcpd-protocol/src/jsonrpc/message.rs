@@ -153,7 +153,7 @@ impl<'a> Notification<'a> {
 
 fn parse_params<'a, P: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<P, ErrorObject> {
     serde_json::from_str(params.map_or("{}", RawValue::get))
-        .map_err(|e| ErrorObject::invalid_params(format!("invalid params: {}", json::fault(&e))))
+        .map_err(|error| json::invalid_params(&error))
 }
 
 /// The members JSON-RPC defines, each as it came: nothing is judged before all of them, the id above

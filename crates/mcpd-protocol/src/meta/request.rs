@@ -66,36 +66,7 @@ pub struct RequestMeta<'a> {
     baggage: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
-struct Params<'a> {
-    #[serde(borrow, default, rename = "_meta", deserialize_with = "json::present")]
-    meta: Option<&'a RawValue>,
-}
-
 impl<'a> RequestMeta<'a> {
-    /// Reads `_meta` out of a request's `params`. Absent is the same as empty.
-    ///
-    /// # Errors
-    /// `-32602` when `_meta` is not an object, or repeats itself or a reserved member.
-    pub fn of_params(params: Option<&'a RawValue>) -> Result<Self, ErrorObject> {
-        let invalid = |e: serde_json::Error| {
-            ErrorObject::invalid_params(format!("invalid params: {}", json::fault(&e)))
-        };
-        let Some(params) = params else {
-            return Ok(Self::default());
-        };
-        match serde_json::from_str::<Params<'a>>(params.get())
-            .map_err(invalid)?
-            .meta
-        {
-            None => Ok(Self::default()),
-            Some(meta) if json::is_object(meta) => {
-                serde_json::from_str(meta.get()).map_err(invalid)
-            }
-            Some(meta) => Err(wrong_type("_meta", "an object", meta)),
-        }
-    }
-
     /// Whether the request is written for the stateless wire: it names its revision, rightly or not.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
@@ -169,6 +140,21 @@ impl<'a> RequestMeta<'a> {
     }
 }
 
+/// What is wrong with the `_meta` of `params` as a whole, or with its place there.
+pub(crate) fn fault(params: &RawValue) -> Option<ErrorObject> {
+    #[derive(Deserialize)]
+    struct Params<'a> {
+        #[serde(borrow, default, rename = "_meta", deserialize_with = "json::present")]
+        meta: Option<&'a RawValue>,
+    }
+    match serde_json::from_str::<Params<'_>>(params.get()) {
+        Ok(Params { meta }) => meta
+            .filter(|meta| !json::is_object(meta))
+            .map(|meta| wrong_type("_meta", "an object", meta)),
+        Err(error) => Some(json::invalid_params(&error)),
+    }
+}
+
 fn read<T: DeserializeOwned>(
     key: &str,
     expected: &str,
@@ -202,6 +188,7 @@ fn wrong_type(key: &str, expected: &str, raw: &RawValue) -> ErrorObject {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Params;
 
     #[track_caller]
     fn check<T: std::fmt::Debug>(
@@ -210,7 +197,7 @@ mod tests {
         expected: &str,
     ) {
         let params: &RawValue = serde_json::from_str(params).unwrap();
-        let shown = match RequestMeta::of_params(Some(params)).and_then(member) {
+        let shown = match Params::read(Some(params)).and_then(|params| member(params.meta)) {
             Ok(value) => format!("{value:?}"),
             Err(error) => error.to_string(),
         };

@@ -26,7 +26,7 @@ pub struct CompleteRequestParams {
     /// The other arguments; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

@@ -32,7 +32,7 @@ pub struct InitializeRequestParams {
     pub capabilities: ClientCapabilities,
     /// Who the client is.
     pub client_info: Implementation,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

@@ -46,7 +46,7 @@ pub enum LoggingLevel {
 pub struct SetLevelRequestParams {
     /// The least severe level to send.
     pub level: LoggingLevel,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

@@ -47,7 +47,7 @@ pub struct SubscriptionFilter {
 pub struct SubscriptionsListenRequestParams {
     /// What to be told of.
     pub notifications: SubscriptionFilter,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

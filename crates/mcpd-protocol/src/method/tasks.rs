@@ -139,7 +139,7 @@ stamped!(CreateTaskResult, DetailedTask);
 pub struct TaskRequestParams {
     /// Which one.
     pub task_id: String,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
@@ -153,7 +153,7 @@ pub struct UpdateTaskRequestParams {
     pub task_id: String,
     /// By the name of the question.
     pub input_responses: InputResponses,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

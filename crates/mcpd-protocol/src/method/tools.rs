@@ -125,7 +125,7 @@ pub struct CallToolRequestParams {
     /// The state that came with the questions. Whoever sends it may have changed it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }

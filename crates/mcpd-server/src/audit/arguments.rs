@@ -1,6 +1,9 @@
 //! What a record says of the parameters of a request: as much as the operator wants, and no secrets.
 
+use std::borrow::Cow;
+
 use indexmap::IndexMap;
+use mcpd_protocol::Params;
 use mcpd_scriptspec::{Role, ScriptSpec};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -27,7 +30,7 @@ pub(super) struct Recorder<'a> {
 
 /// What there is to record in those of the three methods.
 #[derive(Default, Deserialize)]
-struct Params<'a> {
+struct Asked<'a> {
     name: Option<String>,
     uri: Option<String>,
     #[serde(borrow)]
@@ -91,20 +94,14 @@ impl Recorded {
 
 impl Recorder<'_> {
     /// The parameters of a request. `spec` knows what the script has declared to be a secret.
-    pub(super) fn params(
-        self,
-        params: Option<&RawValue>,
-        spec: Option<&ScriptSpec>,
-    ) -> Box<RawValue> {
-        let params: Params<'_> = params
-            .and_then(|params| serde_json::from_str(params.get()).ok())
-            .unwrap_or_default();
+    pub(super) fn params(self, params: &Params<'_>, spec: Option<&ScriptSpec>) -> Box<RawValue> {
+        let asked: Asked<'_> = params.parse().unwrap_or_default();
         let recorded = RecordedParams {
-            name: params
+            name: asked
                 .name
                 .map(|name| Recorded::text(self.redacted_text(&name))),
-            uri: params.uri.and_then(|uri| self.uri(&uri, spec)),
-            arguments: params.arguments.and_then(|all| self.arguments(all, spec)),
+            uri: asked.uri.and_then(|uri| self.uri(&uri, spec)),
+            arguments: asked.arguments.and_then(|all| self.arguments(all, spec)),
         };
         to_raw_value(&recorded).expect("its keys are strings")
     }
@@ -154,11 +151,11 @@ impl Recorder<'_> {
                     .collect(),
             ),
         };
-        let length = serde_json::to_vec(&recorded).map_or(usize::MAX, |json| json.len());
-        Some(if length > MAX_ARGUMENTS {
+        let recorded = to_raw_value(&recorded).expect("its keys are strings");
+        Some(if recorded.get().len() > MAX_ARGUMENTS {
             Recorded::digest(&json)
         } else {
-            recorded
+            Recorded::Json(recorded)
         })
     }
 
@@ -183,14 +180,14 @@ impl Recorder<'_> {
         )
     }
 
-    fn redacted_json(self, json: &str) -> String {
+    fn redacted_json(self, json: &str) -> Cow<'_, str> {
         let redacted = self
             .redactor
             .map(|redactor| redactor.json_text(json.as_bytes()));
-        redacted.map_or_else(
-            || json.to_owned(),
-            |json| String::from_utf8_lossy(&json).into_owned(),
-        )
+        match redacted {
+            Some(Cow::Owned(json)) => String::from_utf8_lossy(&json).into_owned().into(),
+            _ => json.into(),
+        }
     }
 }
 
@@ -243,7 +240,10 @@ mod tests {
             redactor: Some(&redactor),
         };
         let params = to_raw_value(params).unwrap();
-        recorder.params(Some(&params), spec).get().to_owned()
+        recorder
+            .params(&Params::read(Some(&params)).unwrap_or_default(), spec)
+            .get()
+            .to_owned()
     }
 
     #[track_caller]
@@ -283,7 +283,9 @@ mod tests {
         };
         let params = RawValue::from_string(params.to_owned()).unwrap();
         assert_eq!(
-            recorder.params(Some(&params), None).get(),
+            recorder
+                .params(&Params::read(Some(&params)).unwrap(), None)
+                .get(),
             r#"{"name":"x","arguments":{"b":1.50,"a":12345678901234567890123,"c":[ 1, {} ]}}"#
         );
     }

@@ -1,6 +1,8 @@
 //! The chain that the records of an audit log are: each has the hash of the one before it, so that a record that is
 //! changed, removed or moved later shows.
 
+use std::fmt::Write as _;
+
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 
@@ -8,6 +10,9 @@ use crate::id;
 
 /// The hash that stands before the first record of all.
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// How much longer a record is with its place in the chain, in bytes and at most.
+const PLACE: usize = 192;
 
 /// What the next record of a chain follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,13 +34,17 @@ impl Default for Link {
 }
 
 impl Link {
-    /// The line for `record`, a JSON object, which the next one then follows.
-    pub(super) fn append(&mut self, record: &str) -> String {
-        let open = record.strip_suffix('}').unwrap_or(record);
+    /// Adds the line for `record`, a JSON object, to `lines`. The next one then follows it.
+    pub(super) fn append(&mut self, record: &str, lines: &mut String) {
+        lines.reserve(record.len() + PLACE);
+        let start = lines.len();
         self.seq += 1;
-        let body = format!(r#"{open},"seq":{},"prev":"{}""#, self.seq, self.hash);
-        self.hash = hash(&body);
-        body + &end(&self.hash) + "\n"
+        lines.push_str(record.strip_suffix('}').unwrap_or(record));
+        write!(lines, r#","seq":{},"prev":"{}""#, self.seq, self.hash)
+            .expect("a string takes everything");
+        self.hash = hash(&lines[start..]);
+        lines.push_str(&end(&self.hash));
+        lines.push('\n');
     }
 }
 
@@ -87,10 +96,17 @@ fn hash(body: &str) -> String {
 mod tests {
     use super::*;
 
+    /// The line for `record` after `link`.
+    fn line(link: &mut Link, record: &str) -> String {
+        let mut lines = String::new();
+        link.append(record, &mut lines);
+        lines
+    }
+
     /// What becomes of a line when `damage` is done to it.
     #[track_caller]
     fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
-        let line = Link::default().append(r#"{"a":1}"#);
+        let line = line(&mut Link::default(), r#"{"a":1}"#);
         let place = Place::read(damage(line.trim_end()).as_bytes());
         assert_eq!(place.map(|place| place.is_intact), is_intact);
     }
@@ -116,9 +132,9 @@ mod tests {
     #[test]
     fn a_record_follows_one_other() {
         let mut link = Link::default();
-        let first = link.append("{\"a\":1}");
+        let first = line(&mut link, "{\"a\":1}");
         let after_first = link.clone();
-        let second = link.append("{\"a\":2}");
+        let second = line(&mut link, "{\"a\":2}");
         let read = |line: &str| Place::read(line.trim_end().as_bytes()).unwrap();
         assert!(read(&first).follows(&Link::default()));
         assert!(read(&second).follows(&after_first));
@@ -130,7 +146,7 @@ mod tests {
     #[test]
     fn anybody_can_compute_a_hash() {
         // printf '{"a":1,"seq":1,"prev":"000…"' | sha256sum
-        let line = Link::default().append(r#"{"a":1}"#);
+        let line = line(&mut Link::default(), r#"{"a":1}"#);
         let expected = "26137300d696d0ede40738c59a9e2053849aa8efc2e5322008d42d4148dd48a4";
         assert!(
             line.ends_with(&format!("\"hash\":\"{expected}\"}}\n")),

@@ -71,11 +71,10 @@ impl Files {
             Some(unchanged) => unchanged,
             None => self.open(&mut notes)?,
         };
-        let lines: String = notes
-            .iter()
-            .chain(records)
-            .map(|record| link.append(record))
-            .collect();
+        let mut lines = String::new();
+        for record in notes.iter().chain(records) {
+            link.append(record, &mut lines);
+        }
         let mut result = file.write_all(lines.as_bytes());
         if self.durable {
             result = result.and_then(|()| file.sync_data());

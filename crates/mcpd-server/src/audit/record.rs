@@ -84,7 +84,9 @@ impl Record<'_> {
     /// The record as text. Nothing in it does anything to a terminal, or hides from a reader.
     pub(super) fn encode(&self) -> String {
         let json = serde_json::to_string(self).expect("a record has string keys only");
-        if !json.contains(is_hidden) {
+        // Written without a way out, the loop is vectorised; nearly all records are so.
+        let is_plain = |plain, byte| plain & matches!(byte, b' '..=b'~');
+        if json.bytes().fold(true, is_plain) || !json.contains(is_hidden) {
             return json;
         }
         let mut shown = String::with_capacity(json.len() + 16);

@@ -1,6 +1,7 @@
 //! Tests of the handle: what becomes of records when the file is out of reach.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::thread;
 use std::time::Instant;
 
@@ -38,7 +39,7 @@ fn the_last_handle_waits_until_everything_is_written() {
     let directory = tempfile::tempdir().unwrap();
     let audit = audit(directory.path(), Mode::BestEffort);
     (0..1000).for_each(|_| send(&audit));
-    let file = audit.file().to_owned();
+    let file = audit.file();
     drop(audit);
     assert_eq!(verify(&file).unwrap().records, 1000);
 }
@@ -54,7 +55,7 @@ fn what_is_lost_is_counted_and_the_log_says_so_later() {
     assert!(audit.is_failing());
     fs::remove_dir(audit.file()).unwrap();
     eventually(|| !audit.is_failing());
-    let file = audit.file().to_owned();
+    let file = audit.file();
     drop(audit);
     let text = fs::read_to_string(&file).unwrap();
     assert!(
@@ -75,11 +76,44 @@ fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
     let lost = audit.lost();
     assert!(lost > 1000, "{lost}");
     file.unlock().unwrap();
-    let path = audit.file().to_owned();
+    let path = audit.file();
     drop(audit);
     let written = verify(&path).unwrap();
     assert_eq!(written.faults, []);
     let text = fs::read_to_string(&path).unwrap();
     let notes = text.matches("audit/lost").count() as u64;
     assert_eq!(written.records - notes + lost, 6000);
+}
+
+#[test]
+fn a_log_goes_on_in_another_file_and_loses_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::BestEffort);
+    let (first, second) = (audit.file(), directory.path().join("other.jsonl"));
+    (0..10).for_each(|_| send(&audit));
+    eventually(|| first.exists());
+    audit.continue_in(&second, audit.options());
+    (0..10).for_each(|_| send(&audit));
+    eventually(|| second.exists());
+    // What another has appended meanwhile is followed.
+    audit.continue_in(&first, audit.options());
+    (0..10).for_each(|_| send(&audit));
+    drop(audit);
+    let logs = [first, second].map(|log| verify(&log).unwrap());
+    assert!(logs.iter().all(|log| log.faults.is_empty()));
+    assert_eq!(logs[0].records + logs[1].records, 30);
+}
+
+#[test]
+fn a_log_goes_on_in_a_file_that_can_be_written() {
+    let directory = tempfile::tempdir().unwrap();
+    let audit = audit(directory.path(), Mode::Require);
+    fs::create_dir(audit.file()).unwrap();
+    send(&audit);
+    eventually(|| audit.is_refusing());
+    let mut options = audit.options();
+    options.mode = Mode::BestEffort;
+    audit.continue_in(directory.path().join("other.jsonl"), options);
+    eventually(|| !audit.is_failing());
+    assert_eq!(audit.options().mode, Mode::Require);
 }

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use mcpd_exec::Outcome;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::{
-    CallToolResult, ContentBlock, Implementation, Interactive, Method as _, ProtocolVersion,
-    ReadResourceRequest,
+    CallToolResult, ContentBlock, Implementation, Interactive, Method as _, Params,
+    ProtocolVersion, ReadResourceRequest,
 };
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::arguments::Recorder;
 use super::record::{Caller, Details, Event, Record, RunDetails};
 use super::writer::Entry;
-use super::{Arguments, Audit, Mode, PATIENCE};
+use super::{Arguments, Audit, Mode, Options, PATIENCE};
 use crate::Server;
 use crate::call::INVALID_ARGUMENTS;
 use crate::context::Context;
@@ -66,7 +66,9 @@ pub(crate) struct Trail {
 
 struct Request {
     auditor: Arc<Auditor>,
-    /// Finds the secrets that there were when it began.
+    /// What was to be recorded when it began.
+    options: Options,
+    /// Finds the secrets that there were then.
     redactor: Option<Arc<Redactor>>,
     method: &'static str,
     began: Timestamp,
@@ -117,6 +119,7 @@ impl Trail {
         let auditor = auditor.filter(|_| CALLS.contains(&method))?;
         Some(Arc::new(Request {
             place: auditor.audit.reserve(),
+            options: auditor.audit.options(),
             redactor: auditor.redactor.load_full(),
             auditor: Arc::clone(auditor),
             method,
@@ -152,7 +155,7 @@ impl Trail {
     }
 
     /// Its parameters. What they name has been noted, if it is known.
-    pub(crate) fn asks(&self, params: Option<&RawValue>) {
+    pub(crate) fn asks(&self, params: &Params<'_>) {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
             notes.params = request.recorder().params(params, notes.spec.as_deref());
@@ -256,7 +259,7 @@ impl Trail {
 impl Request {
     fn recorder(&self) -> Recorder<'_> {
         Recorder {
-            arguments: self.auditor.audit.options().arguments,
+            arguments: self.options.arguments,
             redactor: self.redactor.as_deref(),
         }
     }
@@ -267,11 +270,11 @@ impl Request {
         let notes = lock(&self.notes);
         let was_refused = notes.outcome == Some(Busy::NAME) && notes.run.is_none();
         (self.method != ReadResourceRequest::NAME || notes.tool.is_some())
-            && (!was_refused || self.auditor.audit.options().mode == Mode::Require)
+            && (!was_refused || self.options.mode == Mode::Require)
     }
 
     fn is_required(&self) -> bool {
-        self.auditor.audit.options().mode == Mode::Require && self.is_wanted()
+        self.options.mode == Mode::Require && self.is_wanted()
     }
 
     fn record(&self, event: Event) -> String {
@@ -325,9 +328,7 @@ impl Request {
         let exit_code = notes.run.as_ref().and_then(|run| run.exit_code);
         Some(match exit_code {
             Some(code) => format!("exit code {code} ({outcome})"),
-            None if self.auditor.audit.options().arguments == Arguments::Full => {
-                self.recorder().message(told)
-            }
+            None if self.options.arguments == Arguments::Full => self.recorder().message(told),
             // It may repeat an argument.
             None => outcome.to_owned(),
         })

@@ -2,9 +2,9 @@
 //! arrives together is written together.
 
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc as std_mpsc;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::files::{Files, Written};
 use super::record;
+use crate::sync::lock;
 
 /// How many records may wait, those of open requests counted in.
 const QUEUE: usize = 4096;
@@ -41,6 +42,8 @@ pub(super) struct State {
     pub(super) lost: AtomicU64,
     /// The last attempt to write has failed.
     pub(super) is_failing: AtomicBool,
+    /// Where the writing goes on.
+    pub(super) next: Mutex<Option<Files>>,
 }
 
 struct Writer {
@@ -99,6 +102,9 @@ impl Writer {
     }
 
     fn write(&mut self, batch: impl Iterator<Item = Entry>) {
+        if let Some(files) = lock(&self.state.next).take() {
+            (self.files, self.written) = (files, None);
+        }
         let lost = self.state.lost.load(Ordering::Relaxed);
         let untold = lost - self.told;
         let note = (untold > 0).then(|| record::note("audit/lost", &json!({"records": untold})));

@@ -1,7 +1,7 @@
 //! `completion/complete`: what the options of a script allow, while a person types.
 
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference, Params};
 use mcpd_scriptspec::{ScriptSpec, ValueType};
 
 use crate::Server;
@@ -11,8 +11,8 @@ use crate::dispatch::MethodResult;
 
 /// The values an argument can have that begin with what was typed. Only enums and booleans of scripts are known;
 /// nothing is run, and nobody else is asked.
-pub(crate) fn complete(server: &Server, request: &Request<'_>, context: &Context) -> MethodResult {
-    let params: CompleteRequestParams = request.parse_params()?;
+pub(crate) fn complete(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
+    let params: CompleteRequestParams = params.parse()?;
     let catalog = server.catalog_for(&context.principal);
     let Some(spec) = spec(&catalog, &params.reference)? else {
         return context.encode(CompleteResult::new(Vec::new()));

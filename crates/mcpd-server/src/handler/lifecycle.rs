@@ -5,10 +5,11 @@ use bytes::Bytes;
 use mcpd_protocol::ClientCapabilities;
 use mcpd_protocol::DiscoverResult;
 use mcpd_protocol::JsonObject;
+use mcpd_protocol::Params;
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::SetLevelRequestParams;
 use mcpd_protocol::Stamp;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{InitializeRequestParams, InitializeResult};
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 use mcpd_protocol::{TASKS_EXTENSION, Wire};
@@ -34,9 +35,9 @@ pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
 /// When the parameters are not those of `initialize`.
 pub(crate) fn initialize(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
 ) -> Result<(Introduction, Bytes), ErrorObject> {
-    let params: InitializeRequestParams = request.parse_params()?;
+    let params: InitializeRequestParams = params.parse()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
     let mut result = InitializeResult::new(
@@ -73,8 +74,8 @@ pub(crate) fn empty() -> Bytes {
 }
 
 /// Sets how much of the log the session wants to see.
-pub(crate) fn set_level(request: &Request<'_>, context: &Context) -> MethodResult {
-    let params: SetLevelRequestParams = request.parse_params()?;
+pub(crate) fn set_level(params: &Params<'_>, context: &Context) -> MethodResult {
+    let params: SetLevelRequestParams = params.parse()?;
     if let Some(session) = &context.session {
         session.set_log_level(params.level);
     }

@@ -1,7 +1,6 @@
 //! The four lists, page by page.
 
-use mcpd_protocol::PaginatedRequestParams;
-use mcpd_protocol::jsonrpc::Request;
+use mcpd_protocol::{PaginatedRequestParams, Params};
 
 use crate::Server;
 use crate::catalog::{Catalog, Wanted};
@@ -11,11 +10,11 @@ use crate::dispatch::MethodResult;
 /// One page, in the naming of the face that asks.
 pub(crate) fn list(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: &Context,
     page: fn(&Catalog, Wanted<'_>) -> MethodResult,
 ) -> MethodResult {
-    let params: PaginatedRequestParams = request.parse_params()?;
+    let params: PaginatedRequestParams = params.parse()?;
     let wanted = Wanted {
         cursor: params.cursor.as_deref(),
         version: context.version,

@@ -1,7 +1,7 @@
 //! `prompts/get`.
 
-use mcpd_protocol::GetPromptRequestParams;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{GetPromptRequestParams, Params};
 
 use crate::Server;
 use crate::call::{self, Call};
@@ -16,10 +16,10 @@ use crate::source::Behind;
 /// wrong with them is an error, for a person is there to read it.
 pub(crate) fn get(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: GetPromptRequestParams = request.parse_params()?;
+    let params: GetPromptRequestParams = params.parse()?;
     let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         let whole = server.catalog();

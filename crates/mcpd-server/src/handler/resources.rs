@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject, Request};
-use mcpd_protocol::{Interactive, ReadResourceRequestParams, ReadResourceResult};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResourceResult};
 use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
@@ -31,10 +31,10 @@ const MAX_STATE: usize = 16 << 20;
 /// Reads a resource, listed or made from a template.
 pub(crate) fn read(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: ReadResourceRequestParams = request.parse_params()?;
+    let params: ReadResourceRequestParams = params.parse()?;
     if let Some(output) = server
         .archive()
         .find(&params.uri, context.introduced_session())

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
 use mcpd_protocol::meta::Meta;
-use mcpd_protocol::{EmptyResult, NotificationParams, TaskStatusNotification};
+use mcpd_protocol::{EmptyResult, NotificationParams, Params, TaskStatusNotification};
 use mcpd_protocol::{PromptListChangedNotification, ToolListChangedNotification};
 use mcpd_protocol::{
     ResourceListChangedNotification, ResourceRequestParams, ResourceUpdatedNotification,
@@ -35,13 +35,14 @@ const MAX_URIS: usize = 256;
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
 pub(crate) fn listen(
     server: &Server,
-    request: &Request<'_>,
+    id: &RequestId,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: SubscriptionsListenRequestParams = request.parse_params()?;
+    let params: SubscriptionsListenRequestParams = params.parse()?;
     let mut filter = filter(&params.notifications, server.is_watching())?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
-    let meta = Meta::new().with_subscription_id(&request.id);
+    let meta = Meta::new().with_subscription_id(id);
     let server = server.clone();
     Ok(Handled::later(async move {
         let watch = TaskWatch {
@@ -99,8 +100,8 @@ pub(crate) fn forward(
 }
 
 /// Adds a resource to what the session hears of.
-pub(crate) fn subscribe(request: &Request<'_>, context: &Context) -> MethodResult {
-    let params: ResourceRequestParams = request.parse_params()?;
+pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult {
+    let params: ResourceRequestParams = params.parse()?;
     let Some(session) = &context.session else {
         return Ok(lifecycle::empty());
     };
@@ -118,8 +119,8 @@ pub(crate) fn subscribe(request: &Request<'_>, context: &Context) -> MethodResul
 }
 
 /// Takes it away again.
-pub(crate) fn unsubscribe(request: &Request<'_>, context: &Context) -> MethodResult {
-    let params: ResourceRequestParams = request.parse_params()?;
+pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
+    let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
         session
             .subscription

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mcpd_protocol::EmptyResult;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::{TaskRequestParams, UpdateTaskRequestParams};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CancelTaskRequest, GetTaskRequest, Method as _, UpdateTaskRequest};
+use mcpd_protocol::{EmptyResult, Params, TaskRequestParams, UpdateTaskRequestParams};
 
 use crate::Server;
 use crate::context::Context;
@@ -15,11 +15,11 @@ use crate::tasks::{self, Tasks};
 /// Tells how a task is doing, and what it has come to.
 pub(crate) fn get(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, request, &context)?;
-    let params: TaskRequestParams = request.parse_params()?;
+    let tasks = served(server, GetTaskRequest::NAME, &context)?;
+    let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let task = tasks.get(&params.task_id, &context.principal).await?;
         context.encode(task.ok_or_else(tasks::unknown)?)
@@ -29,11 +29,11 @@ pub(crate) fn get(
 /// Takes answers to the questions of a task.
 pub(crate) fn update(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, request, &context)?;
-    let params: UpdateTaskRequestParams = request.parse_params()?;
+    let tasks = served(server, UpdateTaskRequest::NAME, &context)?;
+    let params: UpdateTaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         let (id, responses) = (params.task_id, params.input_responses);
         tasks.answer(&id, &context.principal, responses).await?;
@@ -44,11 +44,11 @@ pub(crate) fn update(
 /// Wishes a task to end.
 pub(crate) fn cancel(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let tasks = served(server, request, &context)?;
-    let params: TaskRequestParams = request.parse_params()?;
+    let tasks = served(server, CancelTaskRequest::NAME, &context)?;
+    let params: TaskRequestParams = params.parse()?;
     Ok(Handled::later(async move {
         tasks.cancel(&params.task_id, &context.principal).await?;
         context.encode(EmptyResult::default())
@@ -60,13 +60,9 @@ pub(crate) fn cancel(
 /// # Errors
 ///
 /// `-32601` or `-32021`.
-fn served(
-    server: &Server,
-    request: &Request<'_>,
-    context: &Context,
-) -> Result<Arc<Tasks>, ErrorObject> {
+fn served(server: &Server, method: &str, context: &Context) -> Result<Arc<Tasks>, ErrorObject> {
     let tasks = server.tasks().cloned();
-    let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(&request.method))?;
+    let tasks = tasks.ok_or_else(|| ErrorObject::method_not_found(method))?;
     interaction::require(&context.capabilities, &tasks::capability())?;
     Ok(tasks)
 }

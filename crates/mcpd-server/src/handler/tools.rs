@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
-use mcpd_protocol::{CallToolRequestParams, CallToolResult, Wire};
+use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::{CallToolRequestParams, CallToolResult, Params, Wire};
 use mcpd_scriptspec::TaskSupport;
 
 use crate::Server;
@@ -17,10 +17,10 @@ use crate::{runs, tasks};
 /// result object" -- 2026-07-28/server/tools#error-handling
 pub(crate) fn call(
     server: &Server,
-    request: &Request<'_>,
+    params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: CallToolRequestParams = request.parse_params()?;
+    let params: CallToolRequestParams = params.parse()?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();

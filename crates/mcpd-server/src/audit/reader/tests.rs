@@ -73,7 +73,8 @@ fn a_record_that_was_written_anew_is_found() {
     check(
         |lines| {
             let mut link = Place::read(lines[1].trim_end().as_bytes()).unwrap().link();
-            lines[2] = link.append(r#"{"method":"x"}"#);
+            lines[2].clear();
+            link.append(r#"{"method":"x"}"#, &mut lines[2]);
         },
         &[(4, "the record before this one was replaced")],
     );

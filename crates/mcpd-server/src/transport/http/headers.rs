@@ -5,19 +5,23 @@ use std::borrow::Cow;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hyper::header::HeaderMap;
-use mcpd_protocol::jsonrpc::{ErrorObject, Request};
+use hyper::header::{HeaderMap, HeaderName};
+use mcpd_protocol::Params;
+use mcpd_protocol::jsonrpc::ErrorObject;
 use serde::Deserialize;
 
 use crate::mirror::ParameterHeaders;
 use crate::trace::TraceContext;
 
 /// The revision the request is in.
-pub(super) const PROTOCOL_VERSION: &str = "mcp-protocol-version";
+pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 /// The session of the stateful wire.
-pub(super) const SESSION_ID: &str = "mcp-session-id";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+static METHOD: HeaderName = HeaderName::from_static("mcp-method");
+static NAME: HeaderName = HeaderName::from_static("mcp-name");
+static TRACE_PARENT: HeaderName = HeaderName::from_static("traceparent");
+static TRACE_STATE: HeaderName = HeaderName::from_static("tracestate");
+static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 
 /// Checks that the headers of a stateless request name the revision of its body.
 ///
@@ -25,7 +29,7 @@ const NAME: &str = "mcp-name";
 ///
 /// `-32020` if they don't.
 pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), ErrorObject> {
-    let header = required(headers, PROTOCOL_VERSION)?;
+    let header = required(headers, &PROTOCOL_VERSION)?;
     agree("MCP-Protocol-Version", header, version)
 }
 
@@ -35,12 +39,16 @@ pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), Er
 /// # Errors
 ///
 /// `-32020`, saying which header is missing, malformed or different.
-pub(crate) fn check(headers: &HeaderMap, request: &Request<'_>) -> Result<(), ErrorObject> {
-    agree("Mcp-Method", required(headers, METHOD)?, &request.method)?;
-    if let Some(name) = name(request) {
+pub(crate) fn check(
+    headers: &HeaderMap,
+    method: &str,
+    params: &Params<'_>,
+) -> Result<(), ErrorObject> {
+    agree("Mcp-Method", required(headers, &METHOD)?, method)?;
+    if let Some(name) = name(method, params) {
         agree(
             "Mcp-Name",
-            &decode("Mcp-Name", required(headers, NAME)?)?,
+            &decode("Mcp-Name", required(headers, &NAME)?)?,
             &name,
         )?;
     }
@@ -54,7 +62,7 @@ pub(crate) fn check(headers: &HeaderMap, request: &Request<'_>) -> Result<(), Er
 /// `-32020` if there are several, or it has characters that no MCP header has.
 pub(super) fn single<'a>(
     headers: &'a HeaderMap,
-    name: &str,
+    name: &HeaderName,
 ) -> Result<Option<&'a str>, ErrorObject> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
@@ -76,13 +84,13 @@ pub(super) fn single<'a>(
 /// The trace that the headers name. One that is given more than once is none.
 pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     let header = |name| single(headers, name).ok().flatten();
-    match header("traceparent") {
+    match header(&TRACE_PARENT) {
         None => TraceContext::default(),
-        parent => TraceContext::new(parent, header("tracestate"), header("baggage")),
+        parent => TraceContext::new(parent, header(&TRACE_STATE), header(&BAGGAGE)),
     }
 }
 
-fn required<'a>(headers: &'a HeaderMap, name: &'static str) -> Result<&'a str, ErrorObject> {
+fn required<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<&'a str, ErrorObject> {
     single(headers, name)?
         .ok_or_else(|| ErrorObject::header_mismatch(format!("the header `{name}` is missing")))
 }
@@ -98,9 +106,9 @@ fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
 
 /// What `Mcp-Name` repeats, for the methods that have it. A body without it fails as that method's
 /// parameters, later.
-fn name<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
+fn name<'a>(method: &str, params: &Params<'a>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
-    struct Params<'a> {
+    struct Names<'a> {
         #[serde(borrow)]
         name: Option<Cow<'a, str>>,
         #[serde(borrow)]
@@ -108,12 +116,12 @@ fn name<'a>(request: &Request<'a>) -> Option<Cow<'a, str>> {
         #[serde(borrow, rename = "taskId")]
         task_id: Option<Cow<'a, str>>,
     }
-    let params = || serde_json::from_str::<Params<'a>>(request.params?.get()).ok();
-    match &*request.method {
-        "tools/call" | "prompts/get" => params()?.name,
-        "resources/read" => params()?.uri,
+    let names = || params.parse::<Names<'a>>().ok();
+    match method {
+        "tools/call" | "prompts/get" => names()?.name,
+        "resources/read" => names()?.uri,
         // "the client MUST set the `Mcp-Name` header to the value of `params.taskId`" -- SEP-2663
-        "tasks/get" | "tasks/update" | "tasks/cancel" => params()?.task_id,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => names()?.task_id,
         _ => None,
     }
 }
@@ -123,7 +131,7 @@ pub(super) fn parameters(headers: &HeaderMap) -> ParameterHeaders {
     let mut parameters = ParameterHeaders::default();
     for name in headers.keys() {
         if let Some(parameter) = name.as_str().strip_prefix("mcp-param-") {
-            let value = single(headers, name.as_str()).and_then(|value| {
+            let value = single(headers, name).and_then(|value| {
                 decode(name.as_str(), value.unwrap_or_default()).map(Cow::into_owned)
             });
             parameters.0.insert(parameter.to_owned(), value);
@@ -150,22 +158,17 @@ fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
 
 #[cfg(test)]
 mod tests {
-    use mcpd_protocol::jsonrpc::Message;
-
     use super::*;
 
     #[track_caller]
     fn check_name(header: &str, body: &str, agrees: bool) {
-        let message = format!(
-            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":{body:?}}}}}"#
-        );
-        let Ok(Message::Request(request)) = Message::decode(message.as_bytes()) else {
-            panic!("{message}")
-        };
+        let params = format!(r#"{{"name":{body:?}}}"#);
+        let params = Params::read(Some(serde_json::from_str(&params).unwrap())).unwrap();
         let mut headers = HeaderMap::new();
-        headers.insert(METHOD, "tools/call".parse().unwrap());
-        headers.insert(NAME, header.parse().unwrap());
-        assert_eq!(check(&headers, &request).is_ok(), agrees, "{header} {body}");
+        headers.insert(&METHOD, "tools/call".parse().unwrap());
+        headers.insert(&NAME, header.parse().unwrap());
+        let checked = check(&headers, "tools/call", &params);
+        assert_eq!(checked.is_ok(), agrees, "{header} {body}");
     }
 
     #[test]
@@ -185,10 +188,10 @@ mod tests {
     #[test]
     fn repeated_headers_must_be_equal() {
         let mut headers = HeaderMap::new();
-        headers.append(METHOD, "a".parse().unwrap());
-        headers.append(METHOD, "a".parse().unwrap());
-        assert_eq!(single(&headers, METHOD).unwrap(), Some("a"));
-        headers.append(METHOD, "b".parse().unwrap());
-        assert!(single(&headers, METHOD).is_err());
+        headers.append(&METHOD, "a".parse().unwrap());
+        headers.append(&METHOD, "a".parse().unwrap());
+        assert_eq!(single(&headers, &METHOD).unwrap(), Some("a"));
+        headers.append(&METHOD, "b".parse().unwrap());
+        assert!(single(&headers, &METHOD).is_err());
     }
 }

@@ -17,7 +17,7 @@ use mcpd_protocol::jsonrpc::{
     Response as RpcResponse,
 };
 use mcpd_protocol::meta::RequestMeta;
-use mcpd_protocol::{ProtocolVersion, Wire};
+use mcpd_protocol::{Params, ProtocolVersion, Wire};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
@@ -116,7 +116,7 @@ impl Router {
 
     /// Ends a session at its client's wish.
     pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        match headers.get(SESSION_ID).map(HeaderValue::to_str) {
+        match headers.get(&SESSION_ID).map(HeaderValue::to_str) {
             None => reply::not_allowed("POST"),
             Some(Ok(id)) if self.sessions.remove(id, caller) => {
                 reply::text(StatusCode::NO_CONTENT, "")
@@ -126,16 +126,16 @@ impl Router {
     }
 
     async fn request(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
-        let meta = match RequestMeta::of_params(request.params) {
-            Ok(meta) => meta,
+        let params = match Params::read(request.params) {
+            Ok(params) => params,
             Err(error) => return bad_request(request, &error),
         };
-        if is_stateless(head.headers, &meta) {
-            self.stateless(head, request, meta).await
+        if is_stateless(head.headers, &params.meta) {
+            self.stateless(head, request, &params).await
         } else if request.method == "initialize" {
-            self.initialize(head, request)
+            self.initialize(head, &request.id, &params)
         } else {
-            self.stateful(head, request, &meta).await
+            self.stateful(head, request, &params).await
         }
     }
 
@@ -144,13 +144,13 @@ impl Router {
         &self,
         head: &Head<'_>,
         request: &Request<'_>,
-        meta: RequestMeta<'_>,
+        params: &Params<'_>,
     ) -> Response<Body> {
         let (face, notifications) = self.face(head);
-        let context = StatelessEnvelope::new(meta).and_then(|envelope| {
+        let context = StatelessEnvelope::new(&params.meta).and_then(|envelope| {
             headers::check_version(head.headers, &envelope.version)?;
             let context = envelope.context(&self.server, face)?;
-            headers::check(head.headers, request)?;
+            headers::check(head.headers, &request.method, params)?;
             Ok(context)
         });
         let context = match context {
@@ -162,7 +162,7 @@ impl Router {
             return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
         }
         let id = request.id.clone();
-        let mut result = match dispatch::dispatch(&self.server, request, context) {
+        let mut result = match dispatch::dispatch(&self.server, request, params, context) {
             Handled::Now(result) => return whole(&id, result, status).into(),
             Handled::Later(result) => result,
         };
@@ -176,12 +176,12 @@ impl Router {
         respond(head, notifications, answer).await
     }
 
-    fn initialize(&self, head: &Head<'_>, request: &Request<'_>) -> Response<Body> {
-        let (introduction, result) = match lifecycle::initialize(&self.server, request) {
+    fn initialize(&self, head: &Head<'_>, id: &RequestId, params: &Params<'_>) -> Response<Body> {
+        let (introduction, result) = match lifecycle::initialize(&self.server, params) {
             Ok(initialized) => initialized,
-            Err(error) => return reply::error(StatusCode::OK, Some(&request.id), &error),
+            Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
-        let mut response = Response::from(Whole::result(&request.id, result));
+        let mut response = Response::from(Whole::result(id, result));
         let session = Session::new(introduction, self.server.subscribers());
         let id = self.sessions.insert(
             session,
@@ -189,7 +189,7 @@ impl Router {
             self.server.metrics(),
         );
         if let Ok(id) = HeaderValue::try_from(id) {
-            response.headers_mut().insert(SESSION_ID, id);
+            response.headers_mut().insert(&SESSION_ID, id);
         }
         response
     }
@@ -200,14 +200,14 @@ impl Router {
         &self,
         head: &Head<'_>,
         request: &Request<'_>,
-        meta: &RequestMeta<'_>,
+        params: &Params<'_>,
     ) -> Response<Body> {
         let conversation = match self.conversation(head) {
             Ok(conversation) => conversation,
             Err(response) => return *response,
         };
         let (face, notifications) = self.face(head);
-        let answer = conversation.request(&self.server, request, meta, face);
+        let answer = conversation.request(&self.server, request, params, face);
         let id = request.id.clone();
         let always_ok = |_: &ErrorObject| StatusCode::OK;
         let answer: WholeAnswer = match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
@@ -277,7 +277,7 @@ impl Router {
         caller: &Principal,
     ) -> Result<Option<Conversation>, Refused> {
         let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
-        let Some(id) = headers.get(SESSION_ID) else {
+        let Some(id) = headers.get(&SESSION_ID) else {
             return Ok(None);
         };
         let Some(conversation) = id
@@ -292,7 +292,7 @@ impl Router {
         };
         let version = conversation.session.version.as_str();
         if headers
-            .get(PROTOCOL_VERSION)
+            .get(&PROTOCOL_VERSION)
             .is_some_and(|header| header != version)
         {
             return refused(
@@ -310,7 +310,7 @@ impl Router {
         }
         let version = head
             .headers
-            .get(PROTOCOL_VERSION)
+            .get(&PROTOCOL_VERSION)
             .and_then(|version| version.to_str().ok()?.parse().ok());
         let session = Session::new(
             Introduction::none(version.unwrap_or(UNANNOUNCED)),
@@ -376,7 +376,7 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
             .is_ok_and(|v: ProtocolVersion| v.wire() == Wire::Stateful)
     };
     let header = headers
-        .get(PROTOCOL_VERSION)
+        .get(&PROTOCOL_VERSION)
         .map(|value| value.to_str().unwrap_or_default().trim());
     meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
 }

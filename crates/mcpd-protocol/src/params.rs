@@ -1,0 +1,157 @@
+//! The `params` of a request, gone through once: `_meta` is read at once, for it says how everything else is meant, and
+//! every other member stays as it came until the method is known.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::value::MapDeserializer;
+use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::json;
+use crate::jsonrpc::ErrorObject;
+use crate::meta::{self, RequestMeta};
+
+/// The `params` of a request, borrowed from its bytes.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Params<'a> {
+    /// What travels beside the payload.
+    pub meta: RequestMeta<'a>,
+    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+}
+
+impl<'a> Params<'a> {
+    /// Reads `params`. Absent is the same as empty.
+    ///
+    /// # Errors
+    /// `-32602` when `_meta` is not an object, or repeats itself or a reserved member.
+    pub fn read(params: Option<&'a RawValue>) -> Result<Self, ErrorObject> {
+        let Some(params) = params else {
+            return Ok(Self::default());
+        };
+        serde_json::from_str(params.get())
+            .map_err(|error| meta::fault(params).unwrap_or_else(|| json::invalid_params(&error)))
+    }
+
+    /// The parameters of a known method, without their `_meta`.
+    ///
+    /// # Errors
+    /// `-32602` saying which member is missing or of the wrong type.
+    pub fn parse<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
+        let members = self.members.iter().map(|(name, value)| (&**name, *value));
+        P::deserialize(MapDeserializer::new(members))
+            .map_err(|error: serde_json::Error| json::invalid_params(&error))
+    }
+}
+
+impl<'de> Deserialize<'de> for Params<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ParamsVisitor)
+    }
+}
+
+struct ParamsVisitor;
+
+impl<'de> Visitor<'de> for ParamsVisitor {
+    type Value = Params<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let (mut meta, mut members) = (None, Vec::new());
+        while let Some(Name(name)) = map.next_key()? {
+            if name != "_meta" {
+                members.push((name, map.next_value()?));
+                continue;
+            }
+            let json::Object(read) = map.next_value()?;
+            if meta.replace(read).is_some() {
+                return Err(A::Error::duplicate_field("_meta"));
+            }
+        }
+        let meta = meta.unwrap_or_default();
+        Ok(Params { meta, members })
+    }
+}
+
+/// The name of a member, borrowed unless it holds an escape.
+#[derive(serde::Deserialize)]
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
+
+#[cfg(test)]
+mod tests {
+    use serde::de::DeserializeOwned;
+
+    use super::*;
+    use crate::{CallToolRequestParams, LoggingLevel, SetLevelRequestParams};
+
+    fn read(params: &str) -> Result<Params<'_>, ErrorObject> {
+        Params::read(Some(serde_json::from_str(params).unwrap()))
+    }
+
+    #[track_caller]
+    fn check_refused<P: DeserializeOwned>(params: &str, expected: &str) {
+        let parsed = read(params).and_then(|params| params.parse::<P>().map(drop));
+        assert_eq!(parsed.unwrap_err().to_string(), expected, "{params}");
+    }
+
+    #[test]
+    fn members_stay_as_they_came() {
+        let text = r#"{"n\u0061me":"a\tb","arguments":{ "x": 1.50 },"_meta":{"progressToken":1}}"#;
+        let call: CallToolRequestParams = read(text).unwrap().parse().unwrap();
+        assert_eq!(call.name, "a\tb");
+        assert_eq!(call.arguments.unwrap().get(), r#"{ "x": 1.50 }"#);
+        assert!(read(text).unwrap().meta.progress_token().unwrap().is_some());
+        let level: SetLevelRequestParams = read(r#"{"level":"info"}"#).unwrap().parse().unwrap();
+        assert_eq!(level.level, LoggingLevel::Info);
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_as_of_the_whole_text() {
+        let text = r#"{"level":1,"level":"info"}"#;
+        let params: &RawValue = serde_json::from_str(text).unwrap();
+        let request = crate::jsonrpc::Request::new(1.into(), "logging/setLevel", Some(params));
+        let whole = request.parse_params::<SetLevelRequestParams>();
+        check_refused::<SetLevelRequestParams>(text, &whole.unwrap_err().to_string());
+        for (params, expected) in [
+            ("{}", "invalid params: missing field `name` (-32602)"),
+            (
+                r#"{"name":null}"#,
+                "invalid params: invalid type: null, expected a string (-32602)",
+            ),
+            (
+                r#"{"name":"a","n\u0061me":"b"}"#,
+                "invalid params: duplicate field `name` (-32602)",
+            ),
+            (
+                r#"{"name":"\ud800"}"#,
+                "invalid params: unexpected end of hex escape (-32602)",
+            ),
+        ] {
+            check_refused::<CallToolRequestParams>(params, expected);
+        }
+    }
+
+    #[test]
+    fn there_is_one_meta_and_it_is_an_object() {
+        for (meta, kind) in [
+            ("null", "null"),
+            ("1e999", "a number"),
+            ("[1,2,3,4,5,6,7,8]", "an array"),
+        ] {
+            check_refused::<CallToolRequestParams>(
+                &format!(r#"{{"_meta":{meta}}}"#),
+                &format!("`_meta` must be an object, not {kind} (-32602)"),
+            );
+        }
+        for meta in ["[]", "{}"] {
+            check_refused::<CallToolRequestParams>(
+                &format!(r#"{{"_meta":{meta},"\u005fmeta":{{}}}}"#),
+                "invalid params: duplicate field `_meta` (-32602)",
+            );
+        }
+    }
+}
