@@ -32,7 +32,7 @@ impl Router {
     /// Calls the tool that `request` names with the arguments that are its body.
     pub(super) async fn event_stream(
         &self,
-        request: Request<Incoming>,
+        request: Request<&mut Incoming>,
         client: &Client<'_>,
     ) -> Response<Body> {
         if *request.method() != Method::POST {

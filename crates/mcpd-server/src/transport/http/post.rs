@@ -1,7 +1,8 @@
 //! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
 //! or as an event stream from the first notification on.
 
-use std::future::ready;
+use std::future::{pending, ready};
+use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +21,7 @@ use mcpd_protocol::meta::RequestMeta;
 use mcpd_protocol::{Params, ProtocolVersion, Wire};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
+use tokio::task::JoinError;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::events::{self, Events};
@@ -64,7 +66,7 @@ impl Router {
     /// Answers a POST.
     pub(super) async fn post(
         &self,
-        request: HttpRequest<Incoming>,
+        request: HttpRequest<&mut Incoming>,
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
@@ -387,7 +389,7 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
 ///
 /// The response for a body that is not JSON, too large or too slow.
 pub(super) async fn body(
-    request: HttpRequest<Incoming>,
+    request: HttpRequest<&mut Incoming>,
     max_message: usize,
 ) -> Result<(Parts, Bytes), Refused> {
     let (parts, body) = request.into_parts();
@@ -401,7 +403,7 @@ pub(super) async fn body(
     Ok((parts, read(body, max_message).await?))
 }
 
-async fn read(body: Incoming, limit: usize) -> Result<Bytes, Refused> {
+async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
     let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
     let too_large = || {
         refused(
@@ -456,7 +458,7 @@ pub(super) fn attached<T: Send + 'static>(
     let peer = peer.clone();
     Box::pin(async move {
         tokio::select! {
-            answer = running => answer.ok().flatten(),
+            answer = outcome(running) => answer,
             () = peer.hung_up() => None,
         }
     })
@@ -472,7 +474,19 @@ fn detached(
         drop(conversation);
         answer
     });
-    Box::pin(async move { running.await.ok()? })
+    Box::pin(outcome(running))
+}
+
+/// What a task has come to. One that is gone has come to nothing, which is not to be mistaken for having no answer: it
+/// ends with the runtime, or has panicked, and its connection with it.
+async fn outcome<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
+    match task.await {
+        Ok(outcome) => outcome,
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => pending().await,
+        },
+    }
 }
 
 /// A fault in the envelope or the headers.
@@ -497,5 +511,21 @@ fn status(error: &ErrorObject) -> StatusCode {
             StatusCode::BAD_REQUEST
         }
         _ => StatusCode::OK,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::runtime::Runtime;
+
+    use super::*;
+
+    #[test]
+    fn what_goes_with_the_runtime_is_not_taken_for_answered() {
+        let runtime = Runtime::new().expect("a runtime");
+        let mut outcome = Box::pin(outcome(runtime.spawn(pending::<()>())));
+        drop(runtime);
+        assert_eq!((&mut outcome).now_or_never(), None);
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, ORIGIN, TRANSFER_ENCODING};
 use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
@@ -78,9 +78,19 @@ impl Router {
     }
 
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+        let version = request.version();
+        let (head, mut body) = request.into_parts();
+        let request = Request::from_parts(head, &mut body);
+        let response = self.answer(request, peer).await;
+        if version == Version::HTTP_2 {
+            take_in(body).await;
+        }
+        response
+    }
+
+    async fn answer(&self, request: Request<&mut Incoming>, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(&request) {
             self.server.metrics().refused(Refused::Source);
-            take_in(request).await;
             return reply::refused(refusal);
         }
         let origin = request.headers().get(ORIGIN).cloned();
@@ -101,7 +111,7 @@ impl Router {
         response
     }
 
-    async fn admitted(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+    async fn admitted(&self, request: Request<&mut Incoming>, peer: &Peer) -> Response<Body> {
         match request.uri().path() {
             #[cfg(feature = "metrics")]
             path if self.only_metrics => {
@@ -122,7 +132,6 @@ impl Router {
             Ok(principal) => principal,
             Err(refusal) => {
                 self.server.metrics().refused(Refused::Token);
-                take_in(request).await;
                 return reply::refused(refusal);
             }
         };
@@ -152,7 +161,7 @@ impl Router {
 
     async fn endpoint(
         &self,
-        request: Request<Incoming>,
+        request: Request<&mut Incoming>,
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
@@ -234,14 +243,14 @@ impl Router {
     }
 }
 
-/// Reads what comes of a request that is refused anyway. Over HTTP/2 an answer that overtakes its request has the stream
-/// reset, and there are clients that lose the answer then.
-async fn take_in(request: Request<Incoming>) {
+/// Reads what has not been read of a request that is answered already. Over HTTP/2 an answer that overtakes its request
+/// has the stream reset, and there are clients that lose the answer then.
+async fn take_in(body: Incoming) {
     const MOST: usize = 64 * 1024;
     const PATIENCE: Duration = Duration::from_secs(1);
-    if request.version() == Version::HTTP_2 {
-        let body = Limited::new(request.into_body(), MOST).collect();
+    if !body.is_end_stream() {
+        let rest = Limited::new(body, MOST).collect();
         // Whatever comes of it, the answer is the same.
-        tokio::time::timeout(PATIENCE, body).await.ok();
+        tokio::time::timeout(PATIENCE, rest).await.ok();
     }
 }

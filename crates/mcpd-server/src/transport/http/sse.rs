@@ -68,7 +68,7 @@ impl Streams {
     /// Takes a message for the stream that the address names; its answer goes there.
     pub(super) async fn post(
         &self,
-        request: Request<Incoming>,
+        request: Request<&mut Incoming>,
         principal: &Principal,
         max_message: usize,
     ) -> Response<Body> {
