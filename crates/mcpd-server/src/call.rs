@@ -125,7 +125,7 @@ impl Call {
     ///
     /// See [`Failure`].
     pub(crate) async fn result<R, F>(
-        self,
+        &self,
         brought: Brought,
         interpret: impl Fn(Arc<Script>, Outcome) -> F,
     ) -> Result<Interactive<R>, Failure>

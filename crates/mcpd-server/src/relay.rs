@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::mem;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex};
 use std::task::{Poll, ready};
 use std::time::Duration;
@@ -175,8 +175,7 @@ impl<'a> Relay<'a> {
     /// # Cancel safety
     ///
     /// Dropping the future drops the run.
-    pub(crate) async fn during<T>(&self, run: impl Future<Output = T>) -> T {
-        let mut run = pin!(run);
+    pub(crate) async fn during<T>(&self, mut run: Pin<&mut impl Future<Output = T>>) -> T {
         if !self.is_wanted {
             return run.await;
         }

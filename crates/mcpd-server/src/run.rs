@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -116,9 +117,12 @@ pub(crate) async fn run(
         _ => Speaker::Script,
     };
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
-    let run = execute((server, context), Job::of(script), command, |line| {
-        relay.line(line);
-    });
+    let run = pin!(execute(
+        (server, context),
+        Job::of(script),
+        command,
+        |line| relay.line(line)
+    ));
     let ended = relay.during(run).await;
     context.trail.ran(&ended, Exit::of);
     if script.spec.state {

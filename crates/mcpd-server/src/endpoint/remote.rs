@@ -1,5 +1,6 @@
 //! The tools of an action endpoint as tools of this server: descriptors become definitions, and calls requests.
 
+use std::pin::pin;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
@@ -159,9 +160,12 @@ impl EndpointTool {
             terms: &self.terms,
             format: OutputFormat::Json,
         };
-        let run = run::execute((context.server(), request), job, command, |line| {
-            relay.line(line);
-        });
+        let run = pin!(run::execute(
+            (context.server(), request),
+            job,
+            command,
+            |line| relay.line(line)
+        ));
         self.client.answer(&relay.during(run).await?)
     }
 }

@@ -67,7 +67,7 @@ async fn lines_of_a_command_are_told_while_it_runs() {
         assert_eq!(heard(&mut messages), ["info two", "2 two"]);
         out(&relay, "three");
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
     assert_eq!(heard(&mut messages), ["info three", "3 three"]);
 }
 
@@ -75,11 +75,11 @@ async fn lines_of_a_command_are_told_while_it_runs() {
 async fn a_run_that_is_over_soon_is_its_own_news() {
     let (relay, mut messages) = relay(Speaker::Command);
     relay
-        .during(async {
+        .during(pin!(async {
             sleep(Duration::from_secs(1)).await;
             out(&relay, "one");
             sleep(MILLIS_100).await;
-        })
+        }))
         .await;
     assert_eq!(heard(&mut messages), [""; 0]);
 }
@@ -106,7 +106,7 @@ async fn of_many_lines_the_last_are_told_and_the_others_counted() {
         assert_eq!(second.len(), 2 * LINES);
         assert_eq!(second[1], "21 [… 80 lines] 1081");
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -121,7 +121,7 @@ async fn a_script_that_counts_keeps_its_own_numbers() {
         sleep(MILLIS_100).await;
         err(&relay, "PROGRESS 2/3");
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
     let expected = [
         "info begin",
         "1e-6 begin",
@@ -141,7 +141,7 @@ async fn what_makes_sense_as_a_whole_only_is_not_told_line_by_line() {
         err(&relay, "reading");
         sleep(QUIET + MILLIS_100).await;
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
     assert_eq!(heard(&mut messages), ["info reading"]);
 }
 
@@ -160,7 +160,7 @@ async fn silence_is_broken_before_a_caller_gives_up() {
         assert_eq!(heard(&mut messages), ["3/10 third", "3.000001/10 third"]);
         err(&relay, "PROGRESS 4/10");
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
     assert_eq!(heard(&mut messages), ["4/10 "]);
 }
 
@@ -173,7 +173,7 @@ async fn a_long_line_is_cut() {
         out(&relay, "next");
         sleep(QUIET).await;
     };
-    relay.during(run).await;
+    relay.during(pin!(run)).await;
     let cut = "x".repeat(LENGTH) + "…";
     let expected = [
         format!("info {cut}"),

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -182,9 +183,9 @@ impl CommandTool {
             terms,
             format: OutputFormat::Text,
         };
-        let run = run::execute((server, context), job, command, |line| {
+        let run = pin!(run::execute((server, context), job, command, |line| {
             relay.line(line);
-        });
+        }));
         let ended = relay.during(run).await;
         context.trail.ran(&ended, Exit::of_any_program);
         let shelf = Shelf::new(server, context, terms, call_id);

@@ -6,7 +6,8 @@ use hyper::header::{
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
     ACCESS_CONTROL_REQUEST_METHOD, HeaderValue, ORIGIN, VARY,
 };
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
 
 use super::reply::{self, Body};
 
@@ -17,9 +18,9 @@ const READABLE: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Auth
 
 /// The answer to a browser that asks whether a page may send a request; it has no token yet. A page that is
 /// allowed may send what it likes, `Mcp-Param-*` included, which no list could name.
-pub(super) fn preflight<B>(request: &Request<B>) -> Option<Response<Body>> {
-    let headers = request.headers();
-    let is_preflight = request.method() == Method::OPTIONS
+pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
+    let headers = &parts.headers;
+    let is_preflight = parts.method == Method::OPTIONS
         && headers.contains_key(ORIGIN)
         && headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
     is_preflight.then(|| {

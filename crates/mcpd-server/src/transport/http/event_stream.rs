@@ -5,7 +5,8 @@ use std::future::ready;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Method, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{Message, Notification, Request as RpcRequest, RequestId};
 use mcpd_protocol::{LoggingLevel, ProtocolVersion, meta};
 use percent_encoding::percent_decode_str;
@@ -32,16 +33,17 @@ impl Router {
     /// Calls the tool that `request` names with the arguments that are its body.
     pub(super) async fn event_stream(
         &self,
-        request: Request<&mut Incoming>,
+        parts: &Parts,
+        body: &mut Incoming,
         client: &Client<'_>,
     ) -> Response<Body> {
-        if *request.method() != Method::POST {
+        if parts.method != Method::POST {
             return reply::not_allowed("POST");
         }
-        let path = request.uri().path();
+        let path = parts.uri.path();
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
-        let (parts, body) = match post::body(request, self.max_message).await {
+        let body = match post::body(&parts.headers, body, self.max_message).await {
             Ok(read) => read,
             Err(response) => return *response,
         };

@@ -21,12 +21,17 @@ use super::auth::Hash;
 /// How often a client that is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// The socket. All clones are one.
+/// The socket. All clones are one, and small: each connection has several.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
-    stream: Arc<Stream>,
+    socket: Arc<Socket>,
+    certificate: Option<Arc<Hash>>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    stream: Stream,
     address: IpAddr,
-    certificate: Option<Hash>,
 }
 
 #[derive(Debug)]
@@ -91,19 +96,18 @@ impl Peer {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
         }
-        Self {
-            stream: Arc::new(Stream::Tcp(stream)),
-            address: address.ip(),
-            certificate: None,
-        }
+        Self::new(Stream::Tcp(stream), address.ip())
     }
 
     /// The socket of a client that has found this server in the file system, so on this machine.
     #[cfg(unix)]
     pub(super) fn unix(stream: UnixStream) -> Self {
+        Self::new(Stream::Unix(stream), Ipv4Addr::LOCALHOST.into())
+    }
+
+    fn new(stream: Stream, address: IpAddr) -> Self {
         Self {
-            stream: Arc::new(Stream::Unix(stream)),
-            address: Ipv4Addr::LOCALHOST.into(),
+            socket: Arc::new(Socket { stream, address }),
             certificate: None,
         }
     }
@@ -111,18 +115,18 @@ impl Peer {
     /// The same that has shown a certificate with this hash, or none.
     #[cfg(feature = "tls")]
     pub(super) fn certified(mut self, certificate: Option<Hash>) -> Self {
-        self.certificate = certificate;
+        self.certificate = certificate.map(Arc::new);
         self
     }
 
     /// Where the client is.
     pub(super) fn address(&self) -> IpAddr {
-        self.address
+        self.socket.address
     }
 
     /// The hash of the certificate that the client has shown and that was found to be its own.
     pub(super) fn certificate(&self) -> Option<&Hash> {
-        self.certificate.as_ref()
+        self.certificate.as_deref()
     }
 
     /// Waits until the client has closed its side, whatever it sent before and nobody has read.
@@ -134,7 +138,7 @@ impl Peer {
         loop {
             tokio::time::sleep(LOOK).await;
             // Unread bytes would end a wait for this at once, again and again.
-            let ready = self.stream.ready(Interest::READABLE).now_or_never();
+            let ready = self.socket.stream.ready(Interest::READABLE).now_or_never();
             if ready.is_some_and(|ready| ready.map_or(true, |ready| ready.is_read_closed())) {
                 return;
             }
@@ -147,8 +151,8 @@ impl Peer {
         mut write: impl FnMut(&Stream) -> io::Result<usize>,
     ) -> Poll<io::Result<usize>> {
         loop {
-            ready!(self.stream.poll_write_ready(cx))?;
-            match write(&self.stream) {
+            ready!(self.socket.stream.poll_write_ready(cx))?;
+            match write(&self.socket.stream) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 written => return Poll::Ready(written),
             }
@@ -163,8 +167,8 @@ impl AsyncRead for Peer {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         loop {
-            ready!(self.stream.poll_read_ready(cx))?;
-            match self.stream.try_read_buf(buffer) {
+            ready!(self.socket.stream.poll_read_ready(cx))?;
+            match self.socket.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return Poll::Ready(read.map(drop)),
             }

@@ -12,7 +12,7 @@ use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use hyper::{Request as HttpRequest, Response, StatusCode};
+use hyper::{Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
     ErrorCode, ErrorObject, Frame, Message, Notification, Request, RequestId,
     Response as RpcResponse,
@@ -66,11 +66,12 @@ impl Router {
     /// Answers a POST.
     pub(super) async fn post(
         &self,
-        request: HttpRequest<&mut Incoming>,
+        parts: &Parts,
+        body: &mut Incoming,
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
-        let (parts, body) = match body(request, self.max_message).await {
+        let body = match self::body(&parts.headers, body, self.max_message).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
@@ -383,24 +384,24 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
     meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
 }
 
-/// The head and the whole body of a POST.
+/// The whole body of a POST with these headers.
 ///
 /// # Errors
 ///
 /// The response for a body that is not JSON, too large or too slow.
 pub(super) async fn body(
-    request: HttpRequest<&mut Incoming>,
+    headers: &HeaderMap,
+    body: &mut Incoming,
     max_message: usize,
-) -> Result<(Parts, Bytes), Refused> {
-    let (parts, body) = request.into_parts();
-    if !is_json(&parts.headers) {
+) -> Result<Bytes, Refused> {
+    if !is_json(headers) {
         let reason = "the body must be application/json";
         return Err(Box::new(reply::text(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             reason,
         )));
     }
-    Ok((parts, read(body, max_message).await?))
+    read(body, max_message).await
 }
 
 async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {

@@ -5,6 +5,7 @@ use std::time::Duration;
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
@@ -78,26 +79,24 @@ impl Router {
     }
 
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
-        let version = request.version();
-        let (head, mut body) = request.into_parts();
-        let request = Request::from_parts(head, &mut body);
-        let response = self.answer(request, peer).await;
-        if version == Version::HTTP_2 {
+        let (parts, mut body) = request.into_parts();
+        let response = self.answer(&parts, &mut body, peer).await;
+        if parts.version == Version::HTTP_2 {
             take_in(body).await;
         }
         response
     }
 
-    async fn answer(&self, request: Request<&mut Incoming>, peer: &Peer) -> Response<Body> {
-        if let Err(refusal) = self.guard.check_source(&request) {
+    async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
+        if let Err(refusal) = self.guard.check_source(parts) {
             self.server.metrics().refused(Refused::Source);
             return reply::refused(refusal);
         }
-        let origin = request.headers().get(ORIGIN).cloned();
-        let is_in_chunks = request.headers().contains_key(TRANSFER_ENCODING);
-        let mut response = match cors::preflight(&request) {
+        let origin = parts.headers.get(ORIGIN).cloned();
+        let is_in_chunks = parts.headers.contains_key(TRANSFER_ENCODING);
+        let mut response = match cors::preflight(parts) {
             Some(response) => response,
-            None => self.admitted(request, peer).await,
+            None => self.admitted(parts, body, peer).await,
         };
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
@@ -111,23 +110,23 @@ impl Router {
         response
     }
 
-    async fn admitted(&self, request: Request<&mut Incoming>, peer: &Peer) -> Response<Body> {
-        match request.uri().path() {
+    async fn admitted(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
+        match parts.uri.path() {
             #[cfg(feature = "metrics")]
             path if self.only_metrics => {
                 return match path {
-                    metrics::PATH => metrics::answer(&self.server, request.method()),
+                    metrics::PATH => metrics::answer(&self.server, &parts.method),
                     _ => reply::text(StatusCode::NOT_FOUND, "the metrics are at /metrics"),
                 };
             }
-            "/health" => return self.health(request.method()),
-            "/ready" => return self.ready(request.method()),
+            "/health" => return self.health(&parts.method),
+            "/ready" => return self.ready(&parts.method),
             path if path.starts_with("/.well-known/") => {
-                return self.metadata(request.method(), path);
+                return self.metadata(&parts.method, path);
             }
             _ => {}
         }
-        let shown = guard::shown(request.headers(), peer.certificate());
+        let shown = guard::shown(&parts.headers, peer.certificate());
         let principal = match self.guard.identify(shown, peer.address()).await {
             Ok(principal) => principal,
             Err(refusal) => {
@@ -136,22 +135,25 @@ impl Router {
             }
         };
         let client = Client { principal, peer };
-        match request.uri().path() {
-            "/mcp" => self.endpoint(request, ToolNames::Portable, &client).await,
+        match parts.uri.path() {
+            "/mcp" => {
+                self.endpoint(parts, body, ToolNames::Portable, &client)
+                    .await
+            }
             // The names these two list are promised to their users as paths.
-            "/rpc" | "/api/mcp" => self.endpoint(request, ToolNames::Path, &client).await,
+            "/rpc" | "/api/mcp" => self.endpoint(parts, body, ToolNames::Path, &client).await,
             #[cfg(feature = "metrics")]
-            metrics::PATH if self.metrics => metrics::answer(&self.server, request.method()),
+            metrics::PATH if self.metrics => metrics::answer(&self.server, &parts.method),
             path if path.starts_with(event_stream::PREFIX) => {
-                self.event_stream(request, &client).await
+                self.event_stream(parts, body, &client).await
             }
             path => match &self.streams {
                 Some(streams) if path == sse::STREAM => {
-                    self.open_stream(streams, request.method(), client.principal)
+                    self.open_stream(streams, &parts.method, client.principal)
                 }
                 Some(streams) if path == sse::MESSAGES => {
                     streams
-                        .post(request, &client.principal, self.max_message)
+                        .post(parts, body, &client.principal, self.max_message)
                         .await
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
@@ -161,15 +163,16 @@ impl Router {
 
     async fn endpoint(
         &self,
-        request: Request<&mut Incoming>,
+        parts: &Parts,
+        body: &mut Incoming,
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
         let names = self.names.unwrap_or(names);
-        match *request.method() {
-            Method::POST => self.post(request, names, client).await,
-            Method::GET => self.stream(request.headers(), &client.principal),
-            Method::DELETE => self.end_session(request.headers(), &client.principal),
+        match parts.method {
+            Method::POST => self.post(parts, body, names, client).await,
+            Method::GET => self.stream(&parts.headers, &client.principal),
+            Method::DELETE => self.end_session(&parts.headers, &client.principal),
             _ => reply::not_allowed("POST, GET, DELETE"),
         }
     }

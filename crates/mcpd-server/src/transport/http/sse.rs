@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 
 use hyper::body::Incoming;
-use hyper::{Request, Response, StatusCode};
+use hyper::http::request::Parts;
+use hyper::{Response, StatusCode};
 
 use super::events::Events;
 use super::post;
@@ -68,16 +69,17 @@ impl Streams {
     /// Takes a message for the stream that the address names; its answer goes there.
     pub(super) async fn post(
         &self,
-        request: Request<&mut Incoming>,
+        parts: &Parts,
+        body: &mut Incoming,
         principal: &Principal,
         max_message: usize,
     ) -> Response<Body> {
-        let connection = self.connection(request.uri().query().unwrap_or_default());
+        let connection = self.connection(parts.uri.query().unwrap_or_default());
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
-        let body = match post::body(request, max_message).await {
-            Ok((_, body)) => body,
+        let body = match post::body(&parts.headers, body, max_message).await {
+            Ok(body) => body,
             Err(response) => return *response,
         };
         match connection.deliver(&body).await {
