@@ -1,7 +1,7 @@
 //! Everything about a request but the request itself: in which revision it is answered, what else its
 //! sender wants to hear meanwhile, and where that goes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
@@ -23,6 +23,7 @@ use crate::outbox::Outbox;
 use crate::output::Downgrade;
 use crate::principal::Principal;
 use crate::session::Session;
+use crate::sync::lock;
 use crate::trace::TraceContext;
 use crate::wire::Transport;
 
@@ -130,9 +131,15 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
 pub(crate) struct SideStream {
     pub(crate) outbox: Outbox,
     log_level: Option<LoggingLevel>,
-    progress_token: Option<ProgressToken>,
+    progress: Option<Progress>,
     with_progress_message: bool,
-    last_progress: f64,
+}
+
+/// Where progress belongs, and how far it is: all runs of one request go on from there.
+#[derive(Debug, Clone)]
+struct Progress {
+    token: ProgressToken,
+    last: Arc<Mutex<f64>>,
 }
 
 impl SideStream {
@@ -142,18 +149,21 @@ impl SideStream {
         log_level: Option<LoggingLevel>,
         progress_token: Option<ProgressToken>,
     ) -> Self {
+        let progress = progress_token.map(|token| Progress {
+            token,
+            last: Arc::new(Mutex::new(f64::NEG_INFINITY)),
+        });
         Self {
             outbox,
             log_level,
-            progress_token,
+            progress,
             with_progress_message: version.has_progress_message(),
-            last_progress: f64::NEG_INFINITY,
         }
     }
 
     /// Whether the sender of the request wants to hear anything at all.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.log_level.is_some() || self.progress_token.is_some()
+        self.log_level.is_some() || self.progress.is_some()
     }
 
     /// The least level the sender wants to see.
@@ -163,7 +173,7 @@ impl SideStream {
 
     /// Whether the sender wants to hear of progress.
     pub(crate) fn wants_progress(&self) -> bool {
-        self.progress_token.is_some()
+        self.progress.is_some()
     }
 
     /// Sends a log message, if this request wants one of that level.
@@ -189,40 +199,55 @@ impl SideStream {
 
     /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
     /// notification" -- 2026-07-28/basic/patterns/progress
-    pub(crate) fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
+    pub(crate) fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.progress_with(progress, total, message, None);
     }
 
     /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
     /// that, with something beside it.
     pub(crate) fn advance(
-        &mut self,
+        &self,
         step: f64,
         total: Option<f64>,
         message: Option<&str>,
         meta: &Meta,
     ) {
-        let next = match self.last_progress {
+        let next = |last: f64| match last {
             f64::NEG_INFINITY => step,
             last => (last + step).max(last.next_up()),
         };
-        self.progress_with(next, total, message, Some(meta));
+        self.progress_to(next, total, message, Some(meta));
     }
 
-    fn progress_with(
-        &mut self,
+    /// Sends progress, with something beside it.
+    pub(crate) fn progress_with(
+        &self,
         progress: f64,
         total: Option<f64>,
         message: Option<&str>,
         meta: Option<&Meta>,
     ) {
-        let Some(token) = &self.progress_token else {
+        self.progress_to(|_| progress, total, message, meta);
+    }
+
+    /// Sends the progress that comes `next` after the last.
+    fn progress_to(
+        &self,
+        next: impl FnOnce(f64) -> f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        meta: Option<&Meta>,
+    ) {
+        let Some(Progress { token, last }) = &self.progress else {
             return;
         };
-        if !progress.is_finite() || progress <= self.last_progress {
+        // Held until it is sent, as another may be on its way.
+        let mut last = lock(last);
+        let progress = next(*last);
+        if !progress.is_finite() || progress <= *last {
             return;
         }
-        self.last_progress = progress;
+        *last = progress;
         let mut params = ProgressNotificationParams::new(token.clone(), progress);
         params.total = total;
         params.message = message

@@ -122,6 +122,7 @@ impl Tasks {
         if support != TaskSupport::Required
             && let Ok(ended) = tokio::time::timeout(PATIENCE, &mut started.run).await
         {
+            started.tell();
             return ended;
         }
         match self.begin(started).await? {
@@ -366,10 +367,20 @@ impl Started {
             tokio::select! {
                 biased;
                 Some(message) = self.messages.recv() => {
-                    heard::pass_on(&message, &mut self.call.context.side);
+                    heard::pass_on(&message, &self.call.context.side);
                 }
-                ended = &mut self.run => return ended,
+                ended = &mut self.run => {
+                    self.tell();
+                    return ended;
+                }
             }
+        }
+    }
+
+    /// Tells the caller what there is to tell by now.
+    fn tell(&mut self) {
+        while let Ok(message) = self.messages.try_recv() {
+            heard::pass_on(&message, &self.call.context.side);
         }
     }
 }

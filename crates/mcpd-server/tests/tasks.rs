@@ -153,6 +153,21 @@ fn knows_tasks() -> Value {
 }
 
 #[tokio::test]
+async fn what_a_call_says_is_heard_though_it_never_becomes_a_task() {
+    let place = Place::new();
+    let mut client = place.serve().await;
+    let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "quick", "_meta": {
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": knows_tasks(),
+    }}});
+    let result = Client::result(client.ask(call).await);
+    assert_eq!(result["content"][0]["text"], "Hello!");
+    let heard: Value = serde_json::from_slice(&client.messages.try_recv().unwrap()).unwrap();
+    assert_eq!(heard["params"]["message"], "greeting", "{heard}");
+}
+
+#[tokio::test]
 async fn a_call_goes_on_as_a_task_and_ends_with_its_result() {
     let place = Place::new();
     let client = place.serve().await;

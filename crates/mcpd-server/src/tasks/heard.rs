@@ -57,14 +57,15 @@ impl Said {
 }
 
 /// Tells somebody else.
-pub(super) fn pass_on(message: &[u8], side: &mut SideStream) {
+pub(super) fn pass_on(message: &[u8], side: &SideStream) {
     match Said::read(message) {
         Some(Said::Log(log)) => {
             let logger = log.logger.as_deref().unwrap_or_default();
             side.log_with(log.level, logger, &text(&log), log.meta.as_ref());
         }
         Some(Said::Progress(said)) => {
-            side.progress(said.progress, said.total, said.message.as_deref());
+            let message = said.message.as_deref();
+            side.progress_with(said.progress, said.total, message, said.meta.as_ref());
         }
         None => {}
     }
@@ -140,7 +141,7 @@ mod tests {
 
     #[test]
     fn progress_is_told_in_words_or_else_in_numbers() {
-        let (mut side, mut messages) = side();
+        let (side, mut messages) = side();
         let mut heard = Heard::default();
         let mut check = |total, message, expected| {
             side.advance(1.0, total, message, &mcpd_protocol::meta::Meta::new());

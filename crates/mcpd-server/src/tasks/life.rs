@@ -135,7 +135,12 @@ impl Life {
             tokio::select! {
                 biased;
                 Some(message) = self.started.messages.recv() => lock(&self.heard).remember(&message),
-                ended = &mut run => return unless_panicked(ended),
+                ended = &mut run => {
+                    while let Ok(message) = self.started.messages.try_recv() {
+                        lock(&self.heard).remember(&message);
+                    }
+                    return unless_panicked(ended);
+                }
             }
         }
     }
