@@ -1,6 +1,8 @@
 //! Scripts that ask before they answer. A script runs, gives a result or questions, and runs again with
 //! the answers: on the stateless wire the client brings them, on the stateful one it is asked at once.
 
+use std::fmt::Display;
+
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
     CallToolResult, ClientCapabilities, InputMethod, InputRequest, InputRequests,
@@ -12,6 +14,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::context::Context;
 use crate::id;
+use crate::questions::Unanswered;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
@@ -216,7 +219,8 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
         let request = request.with_elicitation_id(id::random());
         let response = match session.questions.ask(&context.side.outbox, &request).await {
             Ok(response) => response,
-            Err(error) => declined(&request, &error)?,
+            Err(Unanswered::Declined(error)) => declined(&request, &error)?,
+            Err(Unanswered::NotAsked(reason)) => return Err(failed(request.method, &reason)),
         };
         check_response(&key, &response)
             .map_err(|error| Failure::NoResult(error.message.into_owned()))?;
@@ -233,9 +237,10 @@ fn declined(request: &InputRequest, error: &ErrorObject) -> Result<Box<RawValue>
     let cancelled = RawValue::from_string(r#"{"action":"cancel"}"#.to_owned());
     match (request.method, cancelled) {
         (InputMethod::ElicitationCreate, Ok(cancelled)) => Ok(cancelled),
-        (method, _) => Err(Failure::NoResult(format!(
-            "`{}` failed: {error}",
-            method.name()
-        ))),
+        (method, _) => Err(failed(method, error)),
     }
+}
+
+fn failed(method: InputMethod, error: &dyn Display) -> Failure {
+    Failure::NoResult(format!("`{}` failed: {error}", method.name()))
 }

@@ -21,6 +21,15 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// What a client answered: a result, or that it won't.
 type Answer = Result<Box<RawValue>, ErrorObject>;
 
+/// Why a question has no answer.
+#[derive(Debug)]
+pub(crate) enum Unanswered {
+    /// The client won't, or nobody has answered it in time.
+    Declined(ErrorObject),
+    /// It has reached nobody.
+    NotAsked(&'static str),
+}
+
 /// The questions one client has not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
@@ -56,12 +65,16 @@ impl Questions {
     ///
     /// # Errors
     ///
-    /// The client's own error, or why there is no answer.
+    /// See [`Unanswered`].
     ///
     /// # Cancel safety
     ///
     /// Dropped, the question is called off; an answer that comes all the same is ignored.
-    pub(crate) async fn ask(&self, outbox: &Outbox, request: &InputRequest) -> Answer {
+    pub(crate) async fn ask(
+        &self,
+        outbox: &Outbox,
+        request: &InputRequest,
+    ) -> Result<Box<RawValue>, Unanswered> {
         let (answered, answer) = oneshot::channel();
         let id = {
             let mut open = lock(&self.open);
@@ -80,14 +93,14 @@ impl Questions {
             Some(params) => jsonrpc::request(&asked.id, method, params),
             None => jsonrpc::request(&asked.id, method, &JsonObject::new()),
         }
-        .map_err(|_| ErrorObject::internal_error("the question could not be encoded"))?;
-        let gone = || ErrorObject::internal_error("the client can't be asked: it is gone");
+        .map_err(|_| Unanswered::NotAsked("it could not be encoded"))?;
+        let gone = || Unanswered::NotAsked("the client does not listen");
         outbox.send(message.into()).await.map_err(|_| gone())?;
         match tokio::time::timeout(PATIENCE, answer).await {
-            Ok(answer) => answer.map_err(|_| gone())?,
-            Err(_) => Err(ErrorObject::internal_error(format!(
+            Ok(answer) => answer.map_err(|_| gone())?.map_err(Unanswered::Declined),
+            Err(_) => Err(Unanswered::Declined(ErrorObject::internal_error(format!(
                 "the client did not answer within {PATIENCE:?}"
-            ))),
+            )))),
         }
     }
 
