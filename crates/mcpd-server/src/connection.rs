@@ -229,7 +229,12 @@ impl Connection {
     fn begin(&self, introduction: Introduction) -> Conversation {
         let session = Session::new(introduction, self.server.subscribers());
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
-        let forward = subscriptions::forward(&conversation.session, self.face.outbox.clone());
+        let forward = subscriptions::forward(
+            Arc::clone(self.server.live_catalog()),
+            &conversation.session,
+            self.face.principal.clone(),
+            self.face.outbox.clone(),
+        );
         tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
         if let Some(replaced) = lock(&self.conversation).replace(conversation.clone()) {
             replaced.session.end();

@@ -79,6 +79,11 @@ impl Server {
         self.inner.catalog.current()
     }
 
+    /// The same for whoever must not keep the server from its end.
+    pub(crate) fn live_catalog(&self) -> &Arc<LiveCatalog> {
+        &self.inner.catalog
+    }
+
     /// What of that `principal` may use.
     pub(crate) fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
         let catalog = self.catalog();

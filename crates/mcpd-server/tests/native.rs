@@ -5,7 +5,7 @@ use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use mcpd_server::transport::stdio::{self, Options};
-use mcpd_server::{CallContext, Connection, Reply, Server, ToolNames};
+use mcpd_server::{Access, CallContext, Calls, Connection, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 
 /// Far longer than anything here takes; only a hang meets it.
@@ -134,4 +134,54 @@ async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
         .expect("both are answered")
         .expect("no panic");
     serving.await.expect("no panic").expect("no error");
+}
+
+/// A client that can read one of two resources asks to hear of both.
+async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value) {
+    let server = Server::builder()
+        .resource("lamp://hall", "lamp/hall", "A lamp.", async |_| "on")
+        .resource("lamp://vault", "lamp/vault", "A lamp.", async |_| "on")
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+    let hall = Calls::default().tool("lamp/hall").expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().only([hall]));
+    let (connection, mut messages) = Connection::open_for(principal, &server, ToolNames::Path);
+    let mut heard = async || {
+        let message = tokio::time::timeout(PATIENCE, messages.recv()).await;
+        String::from_utf8_lossy(&message.expect("a message").expect("a message")).into_owned()
+    };
+    // Nobody offers the last, which is no secret therefore.
+    for uri in ["lamp://hall", "lamp://vault", "lamp://yard"] {
+        let mut params = params(uri);
+        params["_meta"] = meta.clone();
+        let request = json!({"jsonrpc": "2.0", "id": uri, "method": method, "params": params});
+        match connection.receive(request.to_string().as_bytes()) {
+            Reply::Pending(listening) => {
+                tokio::spawn(listening);
+                assert!(heard().await.contains("acknowledged"));
+            }
+            Reply::Ready(_) | Reply::Nothing => {}
+        }
+    }
+    for uri in ["lamp://vault", "lamp://hall"] {
+        server.resource_updated(uri);
+    }
+    assert!(heard().await.contains("lamp://hall"));
+    for uri in ["lamp://vault", "lamp://yard"] {
+        server.resource_updated(uri);
+    }
+    assert!(heard().await.contains("lamp://yard"));
+}
+
+#[tokio::test]
+async fn a_client_hears_nothing_of_what_it_can_not_read() {
+    let stateless = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let listen = |uri: &str| json!({"notifications": {"resourceSubscriptions": [uri]}});
+    check_hidden(stateless, "subscriptions/listen", listen).await;
+    let subscribe = |uri: &str| json!({"uri": uri});
+    check_hidden(json!({}), "resources/subscribe", subscribe).await;
 }

@@ -19,6 +19,8 @@ use mcpd_protocol::{
 };
 
 use crate::Server;
+use crate::catalog::Catalog;
+use crate::catalog::live::LiveCatalog;
 use crate::context::{Context, notification};
 use crate::dispatch::{Handled, MethodResult};
 use crate::handler::lifecycle;
@@ -69,7 +71,10 @@ pub(crate) fn listen(
             loop {
                 let message = match subscription.next().await {
                     Event::TaskChanged(id) => watch.message(&id, &meta).await,
-                    event => message(event, Some(&meta)),
+                    event if may_hear(server.live_catalog(), &context.principal, &event) => {
+                        message(event, Some(&meta))
+                    }
+                    _ => None,
                 };
                 send(outbox, message).await;
             }
@@ -83,7 +88,9 @@ pub(crate) fn listen(
 
 /// Passes the events of a session on to its client, until one of the two is gone.
 pub(crate) fn forward(
+    catalog: Arc<LiveCatalog>,
     session: &Session,
+    principal: Principal,
     outbox: Outbox,
 ) -> impl Future<Output = ()> + Send + 'static {
     // Not the session itself: it ends when nobody else holds it, and this with it.
@@ -91,12 +98,25 @@ pub(crate) fn forward(
     let forward = async move {
         while !outbox.is_closed() {
             let event = subscription.next().await;
-            send(&outbox, message(event, None)).await;
+            if may_hear(&catalog, &principal, &event) {
+                send(&outbox, message(event, None)).await;
+            }
         }
     };
     async move {
         ended.run_until_cancelled(forward).await;
     }
+}
+
+/// Whether a client may know of an event: what it can't read is as unknown to it as what is not there.
+fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool {
+    let (Event::ResourceUpdated(uri), Some(access)) = (event, principal.access()) else {
+        return true;
+    };
+    let has =
+        |catalog: &Catalog| catalog.resource(uri).is_some() || catalog.template_of(uri).is_some();
+    let catalog = catalog.current();
+    !has(&catalog) || has(&catalog.view(access))
 }
 
 /// Adds a resource to what the session hears of.

@@ -109,7 +109,12 @@ impl Router {
         };
         let (outbox, notifications) = Outbox::new();
         let stopping = self.server.stopping().clone();
-        let forward = subscriptions::forward(&conversation.session, outbox);
+        let forward = subscriptions::forward(
+            Arc::clone(self.server.live_catalog()),
+            &conversation.session,
+            caller.clone(),
+            outbox,
+        );
         let forward = async move {
             stopping.run_until_cancelled(forward).await;
             None
