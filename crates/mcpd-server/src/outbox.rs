@@ -45,6 +45,11 @@ impl Outbox {
         (Self { queue, room }, messages)
     }
 
+    /// One that takes nothing.
+    pub(crate) fn nowhere() -> Self {
+        Self::new().0
+    }
+
     /// Puts a message in as soon as there is room.
     ///
     /// # Errors

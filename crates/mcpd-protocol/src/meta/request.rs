@@ -121,6 +121,12 @@ impl<'a> RequestMeta<'a> {
         )
     }
 
+    /// Whether there is something to tell its sender besides the answer, if it is right about what it names.
+    #[must_use]
+    pub fn wants_notifications(&self) -> bool {
+        self.log_level.is_some() || self.progress_token.is_some()
+    }
+
     /// W3C trace context. A bad one is no reason to refuse a request, so it counts as absent.
     #[must_use]
     pub fn traceparent(&self) -> Option<Cow<'a, str>> {

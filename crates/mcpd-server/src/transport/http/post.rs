@@ -154,7 +154,8 @@ impl Router {
         request: &Request<'_>,
         params: &Params<'_>,
     ) -> Response<Body> {
-        let (face, notifications) = self.face(head);
+        let hears = params.meta.wants_notifications() || request.method == "subscriptions/listen";
+        let (face, notifications) = self.face(head, hears);
         let context = StatelessEnvelope::new(&params.meta).and_then(|envelope| {
             headers::check_version(head.headers, &envelope.version)?;
             let context = envelope.context(&self.server, face)?;
@@ -181,7 +182,7 @@ impl Router {
                 head.client.peer,
             ),
         };
-        respond(head, notifications, answer).await
+        respond(notifications, answer).await
     }
 
     fn initialize(&self, head: &Head<'_>, id: &RequestId, params: &Params<'_>) -> Response<Body> {
@@ -214,7 +215,7 @@ impl Router {
             Ok(conversation) => conversation,
             Err(response) => return *response,
         };
-        let (face, notifications) = self.face(head);
+        let (face, notifications) = self.face(head, true);
         let answer = conversation.request(&self.server, request, params, face);
         let id = request.id.clone();
         let always_ok = |_: &ErrorObject| StatusCode::OK;
@@ -225,7 +226,7 @@ impl Router {
                 conversation,
             ),
         };
-        respond(head, notifications, answer).await
+        respond(notifications, answer).await
     }
 
     /// A batch of 2025-03-26.
@@ -234,11 +235,11 @@ impl Router {
             Ok(conversation) => conversation,
             Err(response) => return *response,
         };
-        let (face, notifications) = self.face(head);
+        let (face, notifications) = self.face(head, true);
         match conversation.batch(&self.server, elements, &face) {
             Ok(Reply::Pending(answers)) => {
                 let answer = async move { Some(Whole::ok(answers.await?)) };
-                respond(head, notifications, detached(answer, conversation)).await
+                respond(notifications, detached(answer, conversation)).await
             }
             Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
@@ -328,8 +329,13 @@ impl Router {
     }
 
     /// A queue for the notifications of one response.
-    fn face(&self, head: &Head<'_>) -> (Face, mpsc::Receiver<Bytes>) {
-        let (outbox, notifications) = Outbox::new();
+    fn face(&self, head: &Head<'_>, hears: bool) -> (Face, Option<mpsc::Receiver<Bytes>>) {
+        let (outbox, notifications) = if hears && head.wants_events {
+            let (outbox, notifications) = Outbox::new();
+            (outbox, Some(notifications))
+        } else {
+            (self.nowhere.clone(), None)
+        };
         let closing = self.server.stopping().clone();
         (
             Face {
@@ -433,14 +439,13 @@ async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
 
 /// The answer as one body; as an event stream if a notification comes before it.
 async fn respond(
-    head: &Head<'_>,
-    mut notifications: mpsc::Receiver<Bytes>,
+    notifications: Option<mpsc::Receiver<Bytes>>,
     mut answer: WholeAnswer,
 ) -> Response<Body> {
-    if !head.wants_events {
-        // Closed, so that nothing is collected for nobody.
-        notifications.close();
-    }
+    let whole = |answer: Option<Whole>| answer.map_or_else(reply::accepted, Response::from);
+    let Some(mut notifications) = notifications else {
+        return whole(answer.await);
+    };
     let (first, answer): (_, events::Answer) = tokio::select! {
         biased;
         // A stream has its status before its answer.
@@ -448,7 +453,7 @@ async fn respond(
         answer = &mut answer => match notifications.try_recv() {
             // It came in the same breath as the answer, and goes before it all the same.
             Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message.joined())))),
-            Err(_) => return answer.map_or_else(reply::accepted, Response::from),
+            Err(_) => return whole(answer),
         },
     };
     reply::events(Events::new(Some(first), notifications, answer))

@@ -23,6 +23,7 @@ use crate::Server;
 use crate::admission::Refused;
 use crate::audit::Audit;
 use crate::catalog::ToolNames;
+use crate::outbox::Outbox;
 use crate::principal::Principal;
 
 /// Who has sent a request, and over which connection.
@@ -40,6 +41,8 @@ pub(super) struct Router {
     pub(super) max_message: usize,
     pub(super) max_connections: usize,
     pub(super) write_timeout: Duration,
+    /// For requests whose senders want to hear nothing but the answer.
+    pub(super) nowhere: Outbox,
     /// The paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
     pub(super) guard: Guard,
@@ -59,6 +62,7 @@ impl Router {
             max_message: options.max_message,
             max_connections: options.max_connections,
             write_timeout: options.write_timeout,
+            nowhere: Outbox::nowhere(),
             streams: options.http_sse.then(Streams::default),
             guard: Guard::new(options, &local, listener.url()),
             names: options.names,
