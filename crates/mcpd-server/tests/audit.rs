@@ -141,7 +141,11 @@ impl Fixture {
 
     async fn ask(&self, method: &str, params: Value) -> Value {
         let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-        let answer = match self.connection.receive(message.to_string().as_bytes()) {
+        self.send(&message.to_string()).await
+    }
+
+    async fn send(&self, message: &str) -> Value {
+        let answer = match self.connection.receive(message.as_bytes()) {
             Reply::Ready(answer) => answer,
             Reply::Pending(answer) => {
                 let answer = tokio::time::timeout(PATIENCE, answer).await;
@@ -231,6 +235,21 @@ async fn what_becomes_of_requests_is_recorded() {
     }
     let records: Vec<_> = fixture.records().await.iter().map(stable).collect();
     insta::assert_snapshot!(records.join("\n"));
+}
+
+#[tokio::test]
+async fn a_message_on_several_lines_is_recorded_on_one() {
+    let fixture = Fixture::new(Options::default()).await;
+    let forged = r#"{"timestamp":"2026-11-22T10:00:00.000Z","method":"tools/call"}"#;
+    let message = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/call\",\n\"params\":{{\"name\":\"native\",\"arguments\":{{\"a\":[1,\r\n\t{forged}\n]}}}}}}"
+    );
+    fixture.send(&message).await;
+    fixture.call("native", json!({})).await;
+    let records = fixture.records().await;
+    assert_eq!(records.len(), 2);
+    let value = records[0]["params"]["arguments"]["a"].to_string();
+    assert_eq!(value, format!("[1,{forged}]"));
 }
 
 #[tokio::test]

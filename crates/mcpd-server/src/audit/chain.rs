@@ -39,7 +39,9 @@ impl Link {
         lines.reserve(record.len() + PLACE);
         let start = lines.len();
         self.seq += 1;
-        lines.push_str(record.strip_suffix('}').unwrap_or(record));
+        let record = record.strip_suffix('}').unwrap_or(record);
+        // A record is a line, whoever made it.
+        lines.push_str(&record.replace('\n', " "));
         write!(lines, r#","seq":{},"prev":"{}""#, self.seq, self.hash)
             .expect("a string takes everything");
         self.hash = hash(&lines[start..]);
@@ -141,6 +143,15 @@ mod tests {
         assert!(!read(&second).follows(&Link::default()));
         assert!(!read(&first).follows(&after_first));
         assert_eq!(read(&second).link(), link);
+    }
+
+    #[test]
+    fn a_record_is_one_line() {
+        let forged = "{\"a\":[1,\n{\"seq\":9}\n]}";
+        let line = line(&mut Link::default(), forged);
+        assert_eq!(line.lines().count(), 1);
+        let place = Place::read(line.trim_end().as_bytes()).unwrap();
+        assert!(place.is_intact && place.follows(&Link::default()));
     }
 
     #[test]

@@ -7,6 +7,9 @@ use mcpd_scriptspec::is_hidden;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 
+/// The white space of JSON that is no space.
+const BREAKS: [char; 3] = ['\n', '\r', '\t'];
+
 /// What a record tells, in the order of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
@@ -80,13 +83,36 @@ pub(super) struct RunDetails {
     pub(super) missing: Vec<&'static str>,
 }
 
-impl Record<'_> {
-    /// The record as text. Nothing in it does anything to a terminal, or hides from a reader.
+impl<'a> Record<'a> {
+    fn note(method: &'a str, params: &'a RawValue) -> Self {
+        Self {
+            timestamp: Timestamp::now(),
+            method,
+            params,
+            duration_ms: 0,
+            success: true,
+            error: None,
+            event: Event::Note,
+            caller: None,
+            details: Details::default(),
+            pid: std::process::id(),
+        }
+    }
+
+    /// The record as text on one line. Nothing in it does anything to a terminal, or hides from a reader.
     pub(super) fn encode(&self) -> String {
-        let json = serde_json::to_string(self).expect("a record has string keys only");
+        let mut json = serde_json::to_string(self).expect("a record has string keys only");
         // Written without a way out, the loop is vectorised; nearly all records are so.
         let is_plain = |plain, byte| plain & matches!(byte, b' '..=b'~');
-        if json.bytes().fold(true, is_plain) || !json.contains(is_hidden) {
+        if json.bytes().fold(true, is_plain) {
+            return json;
+        }
+        // What was sent over several lines must not look like several records. Such white space can only stand between
+        // tokens.
+        if json.contains(BREAKS) {
+            json = json.replace(BREAKS, " ");
+        }
+        if !json.contains(is_hidden) {
             return json;
         }
         let mut shown = String::with_capacity(json.len() + 16);
@@ -106,19 +132,8 @@ impl Record<'_> {
 
 /// A record of something that is no request, but worth knowing of the log.
 pub(super) fn note(method: &str, params: &serde_json::Value) -> String {
-    let record = Record {
-        timestamp: Timestamp::now(),
-        method,
-        params: &to_raw_value(params).expect("a JSON value has string keys only"),
-        duration_ms: 0,
-        success: true,
-        error: None,
-        event: Event::Note,
-        caller: None,
-        details: Details::default(),
-        pid: std::process::id(),
-    };
-    record.encode()
+    let params = to_raw_value(params).expect("a JSON value has string keys only");
+    Record::note(method, &params).encode()
 }
 
 fn milliseconds<S: serde::Serializer>(
@@ -142,6 +157,15 @@ mod tests {
         );
         let read: serde_json::Value = serde_json::from_str(&note).unwrap();
         assert_eq!(read["params"]["text"], text);
+    }
+
+    #[test]
+    fn a_record_is_one_line_whatever_was_sent() {
+        let params = "{\"a\": [1,\r\n\t\"é\u{200b}\\n\"\n]}".to_owned();
+        let params = RawValue::from_string(params).unwrap();
+        let encoded = Record::note("test", &params).encode();
+        let expected = r#""params":{"a": [1,   "é\u200b\n" ]},"#;
+        assert!(encoded.contains(expected), "{encoded}");
     }
 
     #[test]
