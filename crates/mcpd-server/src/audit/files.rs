@@ -14,8 +14,9 @@ use serde_json::json;
 use super::chain::{Link, Place};
 use super::record;
 
-/// How much of the end of a file is read to find its last record, in bytes; more if that is not enough.
-const END: u64 = 64 * 1024;
+/// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there. A record is
+/// far shorter than the latter.
+const ENDS: [u64; 2] = [64 * 1024, 1024 * 1024];
 
 /// How every record begins.
 const OPENING: &[u8] = br#"{"timestamp":""#;
@@ -46,12 +47,22 @@ pub(super) struct Written {
 /// How a file ends.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// With a record, perhaps followed by a part of another; up to it there are so many bytes.
-    Record(Link, u64),
+    /// With a record, perhaps followed by what is none.
+    Record(Last),
     /// It has at most a part of its first record.
     Beginning,
-    /// With a line that is no record.
+    /// With something else: it is no log.
     Unknown,
+}
+
+/// The last record of a file, and what is behind it.
+#[derive(Debug, PartialEq, Eq)]
+struct Last {
+    link: Link,
+    /// How many bytes of whole lines follow that are no records.
+    damaged: u64,
+    /// Where the last whole line ends. Behind it is at most a part of a record.
+    whole: u64,
 }
 
 impl Files {
@@ -111,15 +122,18 @@ impl Files {
         loop {
             let mut file = self.lock()?;
             let length = file.metadata()?.len();
-            let (whole, link) = match End::of(&mut file, length)? {
-                End::Record(link, whole) => (whole, Some(link)),
-                End::Beginning => (0, None),
+            let (whole, damaged, link) = match End::of(&mut file, length)? {
+                End::Record(last) => (last.whole, last.damaged, Some(last.link)),
+                End::Beginning => (0, 0, None),
                 End::Unknown => {
-                    tracing::warn!(file = %self.path.display(), "the audit log does not end with a record: it is put aside, and another one begun");
-                    self.rotate()?;
+                    notes.push(self.put_aside()?);
                     continue;
                 }
             };
+            if damaged > 0 {
+                tracing::warn!(file = %self.path.display(), bytes = damaged, "the audit log has lines at its end that are no records");
+                notes.push(record::note("audit/damaged", &json!({"bytes": damaged})));
+            }
             if whole < length {
                 tracing::warn!(file = %self.path.display(), bytes = length - whole, "the audit log ended within a record, which is removed");
                 file.set_len(whole)?;
@@ -166,9 +180,23 @@ impl Files {
         };
         let length = file.metadata()?.len();
         Ok(match End::of(&mut file, length)? {
-            End::Record(link, _) => link,
+            End::Record(last) => last.link,
             End::Beginning | End::Unknown => Link::default(),
         })
+    }
+
+    /// Moves what is no log out of the way, to where it neither counts as one of the files nor is ever overwritten. Gives
+    /// a note of it.
+    fn put_aside(&self) -> io::Result<String> {
+        let mut beside = self.path.clone().into_os_string();
+        beside.push(".aside");
+        let mut places = (1..=u32::MAX).map(|number| numbered(Path::new(&beside), number));
+        let aside = places.find(|place| !place.exists());
+        let aside = aside.ok_or(ErrorKind::AlreadyExists)?;
+        tracing::warn!(file = %self.path.display(), aside = %aside.display(), "what is there is no audit log: it is put aside, and a new file begun");
+        fs::rename(&self.path, &aside)?;
+        let name = aside.file_name().unwrap_or_default().to_string_lossy();
+        Ok(record::note("audit/put-aside", &json!({"file": name})))
     }
 
     /// Makes room for a new file: the newest becomes number 1, each other one gets the next number, and the last goes.
@@ -189,34 +217,41 @@ impl Files {
 
 impl End {
     fn of(file: &mut File, length: u64) -> io::Result<Self> {
-        let mut size = END;
-        loop {
+        for size in ENDS {
             let start = length.saturating_sub(size);
             let mut bytes = Vec::new();
             file.seek(SeekFrom::Start(start))?;
             (&*file).take(length - start).read_to_end(&mut bytes)?;
-            let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
-            let line = match memchr::memrchr(b'\n', &bytes[..whole.saturating_sub(1)]) {
-                Some(newline) => newline + 1,
-                None if start == 0 => 0,
-                None => {
-                    size = size.saturating_mul(2);
-                    continue;
-                }
+            // Only a part of the first line may be there.
+            let from = match memchr::memchr(b'\n', &bytes) {
+                Some(newline) if start > 0 => newline + 1,
+                _ => 0,
             };
-            if whole == 0 {
-                let is_ours = bytes.iter().zip(OPENING).all(|(byte, ours)| byte == ours);
-                return Ok(if is_ours {
+            let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |newline| newline + 1);
+            let mut end = whole;
+            for line in bytes[from.min(whole)..whole]
+                .split_inclusive(|byte| *byte == b'\n')
+                .rev()
+            {
+                if let Some(place) = Place::read(&line[..line.len() - 1]) {
+                    return Ok(Self::Record(Last {
+                        link: place.link(),
+                        damaged: (whole - end) as u64,
+                        whole: start + whole as u64,
+                    }));
+                }
+                end -= line.len();
+            }
+            let is_ours = || bytes.iter().zip(OPENING).all(|(byte, ours)| byte == ours);
+            if start == 0 {
+                return Ok(if whole == 0 && is_ours() {
                     Self::Beginning
                 } else {
                     Self::Unknown
                 });
             }
-            return Ok(match Place::read(&bytes[line..whole - 1]) {
-                Some(place) => Self::Record(place.link(), start + whole as u64),
-                None => Self::Unknown,
-            });
         }
+        Ok(Self::Unknown)
     }
 }
 

@@ -6,7 +6,7 @@ use std::thread;
 use tempfile::TempDir;
 
 use super::*;
-use crate::audit::verify;
+use crate::audit::{FaultKind, verify};
 
 /// A log in a new directory, with files of about `max_size` bytes.
 fn log(max_size: u64, keep: u32) -> (TempDir, Files) {
@@ -112,15 +112,45 @@ fn a_torn_first_record_is_removed_too() {
 }
 
 #[test]
-fn what_is_no_log_is_put_aside_unharmed() {
-    for foreign in ["a letter\nwithout an end", "a letter\n", "\0\0\0", "{}\n"] {
+fn lines_that_are_no_records_stay_where_they_are() {
+    for lines in ["a letter\n", "{}\n\n", &"x\n".repeat(ENDS[0] as usize)] {
         let (_directory, files) = log(u64::MAX, 1);
-        append(&files, [1]);
+        append(&files, 1..=2);
+        append_raw(&files, lines);
+        let damaged = text(&files);
+        append(&files, [4]);
+        let now = text(&files);
+        let rest = now.strip_prefix(&damaged).unwrap();
+        let expected = format!(
+            r#""method":"audit/damaged","params":{{"bytes":{}}}"#,
+            lines.len()
+        );
+        assert!(rest.contains(&expected), "{rest}");
+        append(&files, [5]);
+        let verified = verify(&files.path).unwrap();
+        assert_eq!((verified.first, verified.last), (1, 5));
+        let faults = verified.faults.iter();
+        let faults = faults.filter(|fault| fault.kind != FaultKind::Unreadable);
+        assert_eq!(faults.count(), 0);
+    }
+}
+
+#[test]
+fn what_is_no_log_is_put_aside_unharmed_and_takes_no_place() {
+    let foreign = ["a letter\nwithout an end", "a letter\n", "\0\0\0", "{}\n"];
+    let (_directory, files) = log(400, 1);
+    append(&files, 1..=2);
+    append(&files, [3]);
+    for (number, foreign) in (1..).zip(foreign) {
         fs::write(&files.path, foreign).unwrap();
-        append(&files, [1]);
-        let aside = fs::read_to_string(numbered(&files.path, 1)).unwrap();
-        assert_eq!(aside, foreign);
-        assert_eq!(text(&files).lines().count(), 1);
+        append(&files, [3]);
+        let name = format!("audit.jsonl.aside.{number}");
+        let aside = files.path.with_file_name(&name);
+        assert_eq!(fs::read_to_string(aside).unwrap(), foreign);
+        let expected = format!(r#""method":"audit/put-aside","params":{{"file":"{name}"}}"#);
+        assert!(text(&files).contains(&expected));
+        // The full file before it is still there.
+        check(&files, 1, 4);
     }
 }
 
@@ -128,7 +158,7 @@ fn what_is_no_log_is_put_aside_unharmed() {
 fn a_long_record_is_found_at_the_end() {
     let (_directory, files) = log(u64::MAX, 1);
     append(&files, [1]);
-    let long = record(2).replace('2', &"x".repeat(3 * END as usize));
+    let long = record(2).replace('2', &"x".repeat(3 * ENDS[0] as usize));
     files.append(&[long], None).unwrap();
     append(&files, [3]);
     check(&files, 1, 3);
