@@ -624,6 +624,35 @@ async fn a_client_without_a_session_gets_its_answer_after_a_notification() {
 }
 
 #[tokio::test]
+async fn a_large_result_on_several_lines_is_one_event() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let script = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Prints much.", "output": "json"}'
+  exit 0
+fi
+echo 'INFO here it comes' >&2
+printf '[\n'
+printf '"%s",\n' $(seq 5000)
+printf '0]\n'
+"#;
+    write_script(&scripts.path().join("print"), script);
+    let server = Server::builder()
+        .scripts(scripts.path())
+        .watch(false)
+        .start()
+        .expect("starts");
+    let port = listen(server.clone()).await;
+    let response = exchange(port, &stateless("tools/call", "print", r#""name":"print""#)).await;
+    let events = unchunked(response.split_once("\r\n\r\n").expect("a body").1);
+    assert!(events.contains("here it comes"), "{events}");
+    let answer = events.lines().rfind(|line| line.starts_with("data: "));
+    let answer = answer.and_then(|line| line.strip_prefix("data: "));
+    let answer: serde_json::Value = serde_json::from_str(answer.expect("an answer")).expect("JSON");
+    assert_eq!(answer["result"]["structuredContent"][4999], "5000");
+}
+
+#[tokio::test]
 async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
     let (server, port) = serve().await;
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;

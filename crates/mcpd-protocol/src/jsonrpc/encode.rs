@@ -27,13 +27,13 @@ pub fn response_raw(id: &RequestId, result: &[u8]) -> Vec<u8> {
 }
 
 /// What goes before and after a result encoded before, which must be one JSON object, to make a response of it without
-/// copying it. Unlike [`response_raw`] that keeps line breaks.
+/// copying it. Unlike [`response_raw`] that keeps line breaks, see [`one_line`].
 #[must_use]
-pub fn response_around(id: &RequestId) -> [Vec<u8>; 2] {
+pub fn response_around(id: &RequestId) -> (Vec<u8>, &'static [u8]) {
     let mut before = start(64);
     plain_member(&mut before, "id", id);
     name(&mut before, "result");
-    [before, b"}".to_vec()]
+    (before, b"}")
 }
 
 /// A response that failed. Without an id when the request's own could not be read.
@@ -101,11 +101,17 @@ fn plain_member(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     member(out, key, value).expect("strings, integers and raw JSON always encode into memory");
 }
 
-/// Closes the object and keeps it on one line. Raw JSON inside may have been written over several
-/// lines; in JSON text a line break stands only between tokens, where a space does as well.
+/// Closes the object and keeps it on one line.
 fn finish(mut out: Vec<u8>) -> Vec<u8> {
     out.push(b'}');
-    for byte in &mut out {
+    one_line(&mut out);
+    out
+}
+
+/// Puts JSON on one line. It may have been written over several; in JSON text a line break stands only between tokens,
+/// where a space does as well.
+pub fn one_line(json: &mut [u8]) {
+    for byte in json {
         // Written unconditionally, the loop is vectorised, and several times faster.
         *byte = if matches!(*byte, b'\n' | b'\r') {
             b' '
@@ -113,7 +119,6 @@ fn finish(mut out: Vec<u8>) -> Vec<u8> {
             *byte
         };
     }
-    out
 }
 
 #[cfg(test)]

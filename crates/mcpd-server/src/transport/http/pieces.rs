@@ -22,15 +22,19 @@ impl Pieces {
         if result.len() < LARGE {
             return Bytes::from(jsonrpc::response_raw(id, &result)).into();
         }
-        let [before, after] = jsonrpc::response_around(id);
-        Self([before.into(), result, after.into()])
+        let (before, after) = jsonrpc::response_around(id);
+        Self([before.into(), result, Bytes::from_static(after)])
     }
 
-    /// All of it in one piece.
+    /// All of it in one piece and on one line, as an event stream wants it.
     pub(super) fn joined(self) -> Bytes {
         match self.0 {
             [whole, rest, _] if rest.is_empty() => whole,
-            pieces => pieces.concat().into(),
+            pieces => {
+                let mut whole = pieces.concat();
+                jsonrpc::one_line(&mut whole);
+                whole.into()
+            }
         }
     }
 
@@ -89,6 +93,18 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
         let sent = runtime.unwrap().block_on(response().collect()).unwrap();
         assert_eq!(sent.to_bytes(), whole);
+    }
+
+    #[test]
+    fn joined_it_is_one_line_however_large() {
+        for size in [16, LARGE] {
+            let result = format!("{{\r\n\"text\":\"{}\"}}", "x".repeat(size));
+            let response = Pieces::response(&RequestId::from(7), result.into());
+            assert!(
+                !response.joined().iter().any(u8::is_ascii_control),
+                "{size}"
+            );
+        }
     }
 
     #[test]
