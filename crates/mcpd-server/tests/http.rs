@@ -669,28 +669,67 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
         .await
         .expect("sent");
     read_until(&mut stream, "text/event-stream").await;
-    let wait = complete(&format!(
-        "POST /mcp\n{session}\n\n{}",
-        r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"wait"}}"#
-    ));
-    let waiting = tokio::spawn(async move { exchange(port, &wait).await });
     server.catalog_ready().await;
+    let post = |body: &str| complete(&format!("POST /mcp\n{session}\n\n{body}"));
+    let wait = |id| {
+        let call = r#""method":"tools/call","params":{"name":"wait"}"#;
+        post(&format!(r#"{{"jsonrpc":"2.0","id":{id},{call}}}"#))
+    };
+    let silent = wait(1);
+    let silent = tokio::spawn(async move { exchange(port, &silent).await });
     assert!(
         until(|| server.executor().running() == 1).await,
         "the script starts"
     );
+    let level = r#"{"jsonrpc":"2.0","id":0,"method":"logging/setLevel","params":{"level":"info"}}"#;
+    exchange(port, &post(level)).await;
+    let mut telling = send(port, &wait(2)).await;
+    read_until(&mut telling, "waiting").await;
     exchange(port, &complete(&format!("DELETE /mcp\n{session}"))).await;
     let mut rest = Vec::new();
     let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the stream goes on");
-    tokio::time::timeout(PATIENCE, waiting)
-        .await
-        .expect("the call ends")
-        .expect("no panic");
+    // What waits is told so, with the status as well where none has been sent.
+    let silent = tokio::time::timeout(PATIENCE, silent).await;
+    let silent = silent.expect("the call ends").expect("no panic");
+    assert!(silent.starts_with("HTTP/1.1 404"), "{silent}");
+    assert!(silent.contains(r#""id":1,"error":"#), "{silent}");
+    read_until(&mut telling, r#""id":2,"error":"#).await;
     assert!(
         until(|| server.executor().running() == 0).await,
         "the run goes on"
     );
+}
+
+#[tokio::test]
+async fn a_session_in_use_gives_way_to_no_other() {
+    let (server, port) = serve().await;
+    server.catalog_ready().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let initialize = complete(&format!("POST /mcp\n\n{initialize}"));
+    let open = async || {
+        let response = exchange(port, &initialize).await;
+        let session = header(&response, "mcp-session-id").expect("a session");
+        format!("Mcp-Session-Id: {session}")
+    };
+    let (streaming, calling) = (open().await, open().await);
+    let get = complete(&format!("GET /mcp\n{streaming}"));
+    let mut stream = send(port, &get).await;
+    read_until(&mut stream, "text/event-stream").await;
+    let wait = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#;
+    let _call = send(port, &complete(&format!("POST /mcp\n{calling}\n\n{wait}"))).await;
+    let is_running = || server.executor().running() == 1;
+    assert!(until(is_running).await, "the script starts");
+    for _ in 0..1024 {
+        open().await;
+    }
+    let ping = r#"{"jsonrpc":"2.0","id":2,"method":"ping"}"#;
+    for session in [streaming, calling] {
+        let ping = complete(&format!("POST /mcp\n{session}\n\n{ping}"));
+        let answer = exchange(port, &ping).await;
+        assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    }
+    assert!(is_running());
 }
 
 /// However a client begins, and however busy it seems: without a whole request there is no connection for long.

@@ -29,10 +29,10 @@ use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
 use super::reply::{self, Body, Whole};
 use super::router::{Client, Router};
+use super::sessions::{MAX_SESSIONS, Visit};
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
-use crate::conversation::Conversation;
 use crate::dispatch::{self, Answer, Handled, MethodResult};
 use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
@@ -45,6 +45,9 @@ const BODY: Duration = Duration::from_secs(30);
 /// "the server SHOULD assume protocol version `2025-03-26`" without the header
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
+
+/// What is said of a session that was never there, or is no longer.
+const NO_SESSION: &str = "there is no such session; initialize again";
 
 /// An answer that may be the whole of a response; nothing if it was cancelled.
 type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
@@ -102,8 +105,8 @@ impl Router {
 
     /// The stream of what a session is told without asking.
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        let conversation = match self.named(headers, caller) {
-            Ok(Some(conversation)) => conversation,
+        let visit = match self.named(headers, caller) {
+            Ok(Some(visit)) => visit,
             Ok(None) => return reply::not_allowed("POST"),
             Err(response) => return *response,
         };
@@ -111,12 +114,13 @@ impl Router {
         let stopping = self.server.stopping().clone();
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
-            &conversation.session,
+            &visit.session,
             caller.clone(),
             outbox,
         );
         let forward = async move {
             stopping.run_until_cancelled(forward).await;
+            drop(visit);
             None
         };
         reply::events(Events::new(None, notifications, Box::pin(forward)))
@@ -190,15 +194,18 @@ impl Router {
             Ok(initialized) => initialized,
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
-        let mut response = Response::from(Whole::result(id, result));
         let session = Session::new(introduction, self.server.subscribers());
-        let id = self.sessions.insert(
-            session,
-            head.client.principal.clone(),
-            self.server.metrics(),
-        );
-        if let Ok(id) = HeaderValue::try_from(id) {
-            response.headers_mut().insert(&SESSION_ID, id);
+        let owner = head.client.principal.clone();
+        let inserted = self.sessions.insert(session, owner, self.server.metrics());
+        let Some(session) = inserted else {
+            let error = ErrorObject::internal_error(format!(
+                "{MAX_SESSIONS} sessions are in use; end one of them first"
+            ));
+            return reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+        };
+        let mut response = Response::from(Whole::result(id, result));
+        if let Ok(session) = HeaderValue::try_from(session) {
+            response.headers_mut().insert(&SESSION_ID, session);
         }
         response
     }
@@ -211,19 +218,20 @@ impl Router {
         request: &Request<'_>,
         params: &Params<'_>,
     ) -> Response<Body> {
-        let conversation = match self.conversation(head) {
-            Ok(conversation) => conversation,
+        let visit = match self.conversation(head) {
+            Ok(visit) => visit,
             Err(response) => return *response,
         };
         let (face, notifications) = self.face(head, true);
-        let answer = conversation.request(&self.server, request, params, face);
+        let answer = visit.request(&self.server, request, params, face);
         let id = request.id.clone();
         let always_ok = |_: &ErrorObject| StatusCode::OK;
         let answer: WholeAnswer = match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
             Answer::Later(result) => detached(
+                Some(id.clone()),
                 async move { Some(whole(&id, result.await?, always_ok)) },
-                conversation,
+                visit,
             ),
         };
         respond(notifications, answer).await
@@ -231,15 +239,15 @@ impl Router {
 
     /// A batch of 2025-03-26.
     async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
-        let conversation = match self.conversation(head) {
-            Ok(conversation) => conversation,
+        let visit = match self.conversation(head) {
+            Ok(visit) => visit,
             Err(response) => return *response,
         };
         let (face, notifications) = self.face(head, true);
-        match conversation.batch(&self.server, elements, &face) {
+        match visit.batch(&self.server, elements, &face) {
             Ok(Reply::Pending(answers)) => {
                 let answer = async move { Some(Whole::ok(answers.await?)) };
-                respond(notifications, detached(answer, conversation)).await
+                respond(notifications, detached(None, answer, visit)).await
             }
             Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
@@ -249,8 +257,8 @@ impl Router {
 
     fn notification(&self, head: &Head<'_>, notification: &Notification<'_>) -> Response<Body> {
         match self.conversation(head) {
-            Ok(conversation) => {
-                conversation.inflight.notified(notification);
+            Ok(visit) => {
+                visit.inflight.notified(notification);
                 reply::accepted()
             }
             Err(response) => *response,
@@ -260,8 +268,8 @@ impl Router {
     /// The answer to a question that was asked on the stream of another request.
     fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
         match self.named(head.headers, &head.client.principal) {
-            Ok(Some(conversation)) => {
-                conversation.session.questions.answered(response);
+            Ok(Some(visit)) => {
+                visit.session.questions.answered(response);
                 reply::accepted()
             }
             Ok(None) => reply::error(
@@ -280,26 +288,19 @@ impl Router {
     /// # Errors
     ///
     /// The response for one that is unknown or in another revision than the header says.
-    fn named(
-        &self,
-        headers: &HeaderMap,
-        caller: &Principal,
-    ) -> Result<Option<Conversation>, Refused> {
+    fn named(&self, headers: &HeaderMap, caller: &Principal) -> Result<Option<Visit>, Refused> {
         let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
         let Some(id) = headers.get(&SESSION_ID) else {
             return Ok(None);
         };
-        let Some(conversation) = id
+        let Some(visit) = id
             .to_str()
             .ok()
             .and_then(|id| self.sessions.get(id, caller))
         else {
-            return refused(
-                StatusCode::NOT_FOUND,
-                "there is no such session; initialize again",
-            );
+            return refused(StatusCode::NOT_FOUND, NO_SESSION);
         };
-        let version = conversation.session.version.as_str();
+        let version = visit.session.version.as_str();
         if headers
             .get(&PROTOCOL_VERSION)
             .is_some_and(|header| header != version)
@@ -309,13 +310,13 @@ impl Router {
                 "the session is in another protocol version",
             );
         }
-        Ok(Some(conversation))
+        Ok(Some(visit))
     }
 
     /// The conversation whose session a request names, or one for this request alone.
-    fn conversation(&self, head: &Head<'_>) -> Result<Conversation, Refused> {
-        if let Some(conversation) = self.named(head.headers, &head.client.principal)? {
-            return Ok(conversation);
+    fn conversation(&self, head: &Head<'_>) -> Result<Visit, Refused> {
+        if let Some(visit) = self.named(head.headers, &head.client.principal)? {
+            return Ok(visit);
         }
         let version = head
             .headers
@@ -325,7 +326,7 @@ impl Router {
             Introduction::none(version.unwrap_or(UNANNOUNCED)),
             self.server.subscribers(),
         );
-        Ok(Conversation::new(session, Arc::default()))
+        Ok(Visit::alone(session))
     }
 
     /// A queue for the notifications of one response.
@@ -475,15 +476,20 @@ pub(super) fn attached<T: Send + 'static>(
     })
 }
 
-/// The answer of a request that goes on when its client hangs up, with the session it belongs to.
+/// The answer of a request that goes on when its client hangs up, with the session it belongs to. If that is ended
+/// meanwhile, this is an error.
 fn detached(
+    id: Option<RequestId>,
     answer: impl Future<Output = Option<Whole>> + Send + 'static,
-    conversation: Conversation,
+    visit: Visit,
 ) -> WholeAnswer {
     let running = tokio::spawn(async move {
         let answer = answer.await;
-        drop(conversation);
-        answer
+        answer.or_else(|| {
+            let error = ErrorObject::invalid_request(NO_SESSION);
+            let is_ended = visit.session.ended().is_cancelled();
+            is_ended.then(|| Whole::error(StatusCode::NOT_FOUND, id.as_ref(), &error))
+        })
     });
     Box::pin(outcome(running))
 }

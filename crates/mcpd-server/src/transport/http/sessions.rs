@@ -2,6 +2,7 @@
 //! when it has been idle, or when another needs its place.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -13,15 +14,9 @@ use crate::session::Session;
 use crate::sync::lock;
 
 /// How many sessions there may be.
-const MAX_SESSIONS: usize = 1024;
-/// How long a session lives without a request.
+pub(super) const MAX_SESSIONS: usize = 1024;
+/// How long a session lives without being used.
 const IDLE: Duration = Duration::from_secs(3600);
-
-/// Ends a session with its streams, and cancels its open requests.
-fn end(conversation: &Conversation) {
-    conversation.session.end();
-    conversation.inflight.cancel_all();
-}
 
 /// The sessions of one listener.
 #[derive(Debug, Default)]
@@ -29,62 +24,76 @@ pub(super) struct Sessions {
     by_id: Mutex<BTreeMap<String, Kept>>,
 }
 
-/// A session, whose it is, and when it was used last.
+/// A session, whose it is, and how it is used.
 #[derive(Debug)]
 struct Kept {
     owner: Principal,
-    used: Instant,
+    usage: Arc<Mutex<Usage>>,
     conversation: Conversation,
     _open: Open,
 }
 
+#[derive(Debug)]
+struct Usage {
+    /// How many visits there are.
+    visits: usize,
+    /// When the last one began or ended.
+    since: Instant,
+}
+
+/// A conversation that a request takes part in. As long as there is one, its session is in use.
+#[derive(Debug)]
+pub(super) struct Visit {
+    conversation: Conversation,
+    /// Of the session, if that is kept.
+    usage: Option<Arc<Mutex<Usage>>>,
+}
+
 impl Sessions {
-    /// Keeps a session and gives it an id that nobody can guess.
+    /// Keeps a session and gives it an id that nobody can guess. `None` if there are too many, and all in use.
     pub(super) fn insert(
         &self,
         mut session: Session,
         owner: Principal,
         metrics: &Metrics,
-    ) -> String {
+    ) -> Option<String> {
         let id = id::random();
         session.id = Some(id.clone());
-        let conversation = Conversation::new(session, Arc::default());
-        let used = Instant::now();
+        let usage = Usage::new();
         let mut sessions = lock(&self.by_id);
         sessions.retain(|_, kept| {
-            let keep = used.duration_since(kept.used) < IDLE;
+            let keep = !lock(&kept.usage).is_over(usage.since);
             if !keep {
-                end(&kept.conversation);
+                kept.end();
             }
             keep
         });
-        if sessions.len() >= MAX_SESSIONS
-            && let Some(id) = expendable(&sessions)
-            && let Some(abandoned) = sessions.remove(&id)
-        {
-            end(&abandoned.conversation);
+        if sessions.len() >= MAX_SESSIONS {
+            let abandoned = expendable(&sessions, &owner)?;
+            if let Some(abandoned) = sessions.remove(&abandoned) {
+                abandoned.end();
+            }
         }
         let kept = Kept {
             owner,
-            used,
-            conversation,
+            usage: Arc::new(Mutex::new(usage)),
+            conversation: Conversation::new(session, Arc::default()),
             _open: metrics.session(),
         };
         sessions.insert(id.clone(), kept);
-        id
+        Some(id)
     }
 
-    /// The session of an id, if it is this caller's. It counts as used now.
-    pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Conversation> {
+    /// The session of an id, if it is this caller's.
+    pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Visit> {
         let mut sessions = lock(&self.by_id);
-        let kept = sessions.get_mut(id).filter(|kept| kept.owner == *caller)?;
-        if kept.used.elapsed() >= IDLE {
-            end(&kept.conversation);
+        let kept = sessions.get(id).filter(|kept| kept.owner == *caller)?;
+        if lock(&kept.usage).is_over(Instant::now()) {
+            kept.end();
             sessions.remove(id);
             return None;
         }
-        kept.used = Instant::now();
-        Some(kept.conversation.clone())
+        Some(kept.visit())
     }
 
     /// Ends a session of this caller; says whether there was one.
@@ -92,14 +101,80 @@ impl Sessions {
         let mut sessions = lock(&self.by_id);
         let is_theirs = sessions.get(id).is_some_and(|kept| kept.owner == *caller);
         if is_theirs && let Some(removed) = sessions.remove(id) {
-            end(&removed.conversation);
+            removed.end();
         }
         is_theirs
     }
 }
 
-/// The longest unused session of whoever has most: nobody loses one because another opens many.
-fn expendable(sessions: &BTreeMap<String, Kept>) -> Option<String> {
+impl Kept {
+    fn visit(&self) -> Visit {
+        lock(&self.usage).count(|visits| visits + 1);
+        Visit {
+            conversation: self.conversation.clone(),
+            usage: Some(Arc::clone(&self.usage)),
+        }
+    }
+
+    /// Ends the session with its streams, and cancels its open requests.
+    fn end(&self) {
+        self.conversation.session.end();
+        self.conversation.inflight.cancel_all();
+    }
+}
+
+impl Usage {
+    fn new() -> Self {
+        Self {
+            visits: 0,
+            since: Instant::now(),
+        }
+    }
+
+    fn count(&mut self, change: impl FnOnce(usize) -> usize) {
+        self.visits = change(self.visits);
+        self.since = Instant::now();
+    }
+
+    fn is_in_use(&self) -> bool {
+        self.visits > 0
+    }
+
+    /// Whether it has not been in use for too long.
+    fn is_over(&self, now: Instant) -> bool {
+        !self.is_in_use() && now.duration_since(self.since) >= IDLE
+    }
+}
+
+impl Visit {
+    /// A conversation for one request alone.
+    pub(super) fn alone(session: Session) -> Self {
+        Self {
+            conversation: Conversation::new(session, Arc::default()),
+            usage: None,
+        }
+    }
+}
+
+impl Deref for Visit {
+    type Target = Conversation;
+
+    fn deref(&self) -> &Conversation {
+        &self.conversation
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        if let Some(usage) = &self.usage {
+            lock(usage).count(|visits| visits - 1);
+        }
+    }
+}
+
+/// The longest unused session of whoever has most: nobody loses one because another opens many. One that is in use goes
+/// only for a newcomer of another name.
+fn expendable(sessions: &BTreeMap<String, Kept>, newcomer: &Principal) -> Option<String> {
     let mut counts = BTreeMap::new();
     for kept in sessions.values() {
         *counts.entry(kept.owner.name()).or_insert(0) += 1;
@@ -108,8 +183,12 @@ fn expendable(sessions: &BTreeMap<String, Kept>) -> Option<String> {
     let theirs = sessions
         .iter()
         .filter(|(_, kept)| kept.owner.name() == owner);
-    let (id, _) = theirs.min_by_key(|(_, kept)| kept.used)?;
-    Some(id.clone())
+    let used = theirs.map(|(id, kept)| {
+        let usage = lock(&kept.usage);
+        (usage.is_in_use(), usage.since, id)
+    });
+    let (is_in_use, _, id) = used.min()?;
+    (!is_in_use || owner != newcomer.name()).then(|| id.clone())
 }
 
 #[cfg(test)]
@@ -120,20 +199,25 @@ mod tests {
     use crate::session::Introduction;
     use crate::subscribers::Subscribers;
 
+    fn introduction() -> Introduction {
+        Introduction::none(ProtocolVersion::LATEST_STATEFUL)
+    }
+
     #[test]
     fn of_too_many_the_longest_unused_gives_way() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let open = || {
-            let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
-            let session = Session::new(introduction, &subscribers);
-            sessions.insert(session, owner.clone(), &Metrics::new())
+            let session = Session::new(introduction(), &subscribers);
+            let id = sessions.insert(session, owner.clone(), &Metrics::new());
+            id.expect("not all are in use")
         };
         let (first, second) = (open(), open());
         for _ in 2..MAX_SESSIONS {
             open();
         }
-        let used = sessions.get(&first, &owner).expect("it is not full yet");
+        sessions.get(&first, &owner).expect("it is not full yet");
+        let used = lock(&sessions.by_id)[&first].conversation.clone();
         let unused = lock(&sessions.by_id)[&second].conversation.clone();
         let last = open();
         let is_there = |id: &str| sessions.get(id, &owner).is_some();
@@ -142,16 +226,60 @@ mod tests {
     }
 
     #[test]
+    fn one_in_use_gives_way_to_nobody_of_the_same_name() {
+        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let metrics = Metrics::new();
+        let open = |owner: &Principal| {
+            let session = Session::new(introduction(), &subscribers);
+            sessions.insert(session, owner.clone(), &metrics)
+        };
+        let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
+        let visit =
+            |id: Option<String>| sessions.get(&id.expect("a session"), &bob).expect("there");
+        let oldest = visit(open(&bob));
+        for _ in 0..2 * MAX_SESSIONS {
+            open(&bob);
+        }
+        assert!(!oldest.session.ended().is_cancelled());
+        let mut visits: Vec<_> = (1..MAX_SESSIONS).map(|_| visit(open(&bob))).collect();
+        assert_eq!(open(&bob), None);
+        assert!(open(&alice).is_some());
+        assert!(oldest.session.ended().is_cancelled());
+        assert_eq!(open(&bob), None);
+        visits.pop();
+        assert!(open(&bob).is_some());
+    }
+
+    #[test]
+    fn one_is_over_when_it_was_not_in_use_for_long() {
+        let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
+        let owner = Principal::new("owner");
+        let session = Session::new(introduction(), &subscribers);
+        let id = sessions.insert(session, owner.clone(), &Metrics::new());
+        let id = id.expect("a place");
+        let is_over = || {
+            let sessions = lock(&sessions.by_id);
+            let usage = lock(&sessions[&id].usage);
+            usage.is_over(usage.since + IDLE)
+        };
+        let before = lock(&lock(&sessions.by_id)[&id].usage).since;
+        assert!(is_over());
+        let (first, second) = (sessions.get(&id, &owner), sessions.get(&id, &owner));
+        drop(first);
+        assert!(!is_over());
+        drop(second);
+        assert!(is_over());
+        assert!(lock(&lock(&sessions.by_id)[&id].usage).since > before);
+    }
+
+    #[test]
     fn nobody_loses_one_because_another_opens_many() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
-            let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
-            sessions.insert(
-                Session::new(introduction, &subscribers),
-                owner.clone(),
-                &metrics,
-            )
+            let session = Session::new(introduction(), &subscribers);
+            let id = sessions.insert(session, owner.clone(), &metrics);
+            id.expect("not all are in use")
         };
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
         let hers = open(&alice);
@@ -166,12 +294,9 @@ mod tests {
     fn nobody_gets_at_the_session_of_another() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
-        let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
-        let id = sessions.insert(
-            Session::new(introduction, &subscribers),
-            alice.clone(),
-            &Metrics::new(),
-        );
+        let session = Session::new(introduction(), &subscribers);
+        let id = sessions.insert(session, alice.clone(), &Metrics::new());
+        let id = id.expect("a place");
         assert!(sessions.get(&id, &bob).is_none() && !sessions.remove(&id, &bob));
         assert!(sessions.get(&id, &alice).is_some() && sessions.remove(&id, &alice));
         assert!(sessions.get(&id, &alice).is_none());
