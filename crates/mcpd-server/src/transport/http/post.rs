@@ -314,18 +314,17 @@ impl Router {
     }
 
     /// The conversation whose session a request names, or one for this request alone.
+    ///
+    /// # Errors
+    ///
+    /// As for [`named`](Self::named), and the response for a revision that nobody knows.
     fn conversation(&self, head: &Head<'_>) -> Result<Visit, Refused> {
         if let Some(visit) = self.named(head.headers, &head.client.principal)? {
             return Ok(visit);
         }
-        let version = head
-            .headers
-            .get(&PROTOCOL_VERSION)
-            .and_then(|version| version.to_str().ok()?.parse().ok());
-        let session = Session::new(
-            Introduction::none(version.unwrap_or(UNANNOUNCED)),
-            self.server.subscribers(),
-        );
+        let version = announced(head.headers)
+            .map_err(|error| Box::new(reply::error(StatusCode::BAD_REQUEST, None, &error)))?;
+        let session = Session::new(Introduction::none(version), self.server.subscribers());
         Ok(Visit::alone(session))
     }
 
@@ -394,6 +393,22 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
         .get(&PROTOCOL_VERSION)
         .map(|value| value.to_str().unwrap_or_default().trim());
     meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
+}
+
+/// The revision that the header names, for messages of which nothing else says it. "If the server receives a request with
+/// an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with `400 Bad Request`"
+/// -- 2025-11-25/basic/transports#protocol-version-header
+///
+/// # Errors
+///
+/// It is none that is spoken.
+fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
+    let Some(version) = headers::single(headers, &PROTOCOL_VERSION)? else {
+        return Ok(UNANNOUNCED);
+    };
+    version
+        .parse()
+        .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
 }
 
 /// The whole body of a POST with these headers.
