@@ -570,9 +570,9 @@ async fn a_client_that_leaves_everything_unread_is_given_up() {
 }
 
 /// A client that listens and reads nothing loses its connection once it has been told more than buffers hold.
-async fn check_deaf_listener(server: &Server, uri: &str, listener: &TcpStream) {
+async fn check_deaf_listener(server: &Server, uris: &[String], listener: &TcpStream) {
     let is_given_up = || {
-        server.resource_updated(uri);
+        uris.iter().for_each(|uri| server.resource_updated(uri));
         // The other side of a connection that is no more refuses what comes.
         let written = listener.try_write(b"\n");
         written.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
@@ -586,29 +586,76 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
     let port = listen_with(server.clone(), options).await;
-    // So long that a few hundred notifications are more than the buffers of a connection.
-    let uri = format!("file:///{}", "a".repeat(64 << 10));
+    // So many and so long that a few dozen notifications of each are more than the buffers of a connection.
+    let padding = "a".repeat(8000);
+    let uris: Vec<_> = (0..32)
+        .map(|number| format!("file:///{number}/{padding}"))
+        .collect();
     let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
     let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
     let session = header(&response, "mcp-session-id").expect("a session");
-    let subscribe = format!(
-        r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
-    );
-    let post = format!("POST /mcp\nMcp-Session-Id: {session}\n\n{subscribe}");
-    exchange(port, &complete(&post)).await;
+    for uri in &uris {
+        let subscribe = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
+        );
+        let post = format!("POST /mcp\nMcp-Session-Id: {session}\n\n{subscribe}");
+        exchange(port, &complete(&post)).await;
+    }
     let get = complete(&format!("GET /mcp\nMcp-Session-Id: {session}"));
-    let filter = format!(r#""notifications":{{"resourceSubscriptions":["{uri}"]}}"#);
-    let listen = stateless("subscriptions/listen", "-", &filter);
+    let filter = serde_json::json!({"resourceSubscriptions": uris});
+    let listen = stateless(
+        "subscriptions/listen",
+        "-",
+        &format!(r#""notifications":{filter}"#),
+    );
     for request in [&get, &listen] {
         let mut deaf = send(port, request).await;
         read_until(&mut deaf, "text/event-stream").await;
-        check_deaf_listener(&server, &uri, &deaf).await;
+        check_deaf_listener(&server, &uris, &deaf).await;
     }
     // Who reads is told all the same, and by the session that was left behind as well.
     let mut reader = send(port, &get).await;
     read_until(&mut reader, "text/event-stream").await;
-    server.resource_updated(&uri);
+    server.resource_updated(&uris[0]);
     read_until(&mut reader, "resources/updated").await;
+}
+
+#[tokio::test]
+async fn no_more_than_so_much_is_kept_of_what_a_client_says() {
+    let (_server, port) = serve().await;
+    let check = async |request: &str, expected: &str| {
+        let response = exchange(port, request).await;
+        assert!(response.contains(expected), "{response}");
+    };
+    let initialize = |size: usize| {
+        let padding = "a".repeat(size);
+        complete(&format!(
+            r#"POST /mcp
+
+{{"jsonrpc":"2.0","id":0,"method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{"experimental":{{"a":"{padding}"}}}},"clientInfo":{{"name":"{padding}","version":"0"}}}}}}"#
+        ))
+    };
+    check(&initialize(8000), r#""result":{"#).await;
+    let refusal = "`capabilities` and `clientInfo` have 16384 bytes at most";
+    check(&initialize(8192), refusal).await;
+
+    let subscribe = |uri: &str| {
+        complete(&format!(
+            r#"POST /mcp
+
+{{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{{"uri":"{uri}"}}}}"#
+        ))
+    };
+    let listen = |uri: &str| {
+        let filter = format!(r#""notifications":{{"resourceSubscriptions":["a:b","{uri}"]}}"#);
+        stateless("subscriptions/listen", "-", &filter)
+    };
+    let long = format!("file:///{}", "a".repeat(8184));
+    check(&subscribe(&long), r#""result":{}"#).await;
+    let too_long = format!("{long}a");
+    let refusal = "has 8192 bytes at most";
+    check(&subscribe(&too_long), refusal).await;
+    check(&listen(&too_long), refusal).await;
 }
 
 #[tokio::test]

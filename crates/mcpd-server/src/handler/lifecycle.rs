@@ -13,11 +13,16 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{InitializeRequestParams, InitializeResult};
 use mcpd_protocol::{ListCapability, ResourcesCapability, ServerCapabilities};
 use mcpd_protocol::{TASKS_EXTENSION, Wire};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::context::{self, Context};
 use crate::dispatch::MethodResult;
 use crate::session::Introduction;
+
+/// How much a client may say of itself in `initialize`, in bytes: it is kept as long as the session.
+const MAX_INTRODUCTION: usize = 16 * 1024;
 
 /// Answers `server/discover`.
 pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
@@ -32,11 +37,12 @@ pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
 ///
 /// # Errors
 ///
-/// When the parameters are not those of `initialize`.
+/// When the parameters are not those of `initialize`, or too long.
 pub(crate) fn initialize(
     server: &Server,
     params: &Params<'_>,
 ) -> Result<(Introduction, Bytes), ErrorObject> {
+    check_length(params)?;
     let params: InitializeRequestParams = params.parse()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
@@ -54,6 +60,24 @@ pub(crate) fn initialize(
         is_given: true,
     };
     Ok((introduction, result))
+}
+
+fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
+    #[derive(Deserialize)]
+    struct Kept<'a> {
+        #[serde(borrow)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(borrow, rename = "clientInfo")]
+        client_info: Option<&'a RawValue>,
+    }
+    let kept: Kept<'_> = params.parse()?;
+    let kept = kept.capabilities.into_iter().chain(kept.client_info);
+    if kept.map(|value| value.get().len()).sum::<usize>() <= MAX_INTRODUCTION {
+        return Ok(());
+    }
+    Err(ErrorObject::invalid_params(format!(
+        "`capabilities` and `clientInfo` have {MAX_INTRODUCTION} bytes at most, together"
+    )))
 }
 
 /// What a client has declared, without what its revision has no words for: nobody could ask it.

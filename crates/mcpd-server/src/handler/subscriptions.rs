@@ -33,6 +33,8 @@ use crate::tasks;
 
 /// How many resources one client may subscribe to, and how many tasks.
 const MAX_URIS: usize = 256;
+/// How long each URI and each id of these may be, in bytes: they are kept.
+const MAX_URI: usize = 8 * 1024;
 
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
 pub(crate) fn listen(
@@ -122,6 +124,7 @@ fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool
 /// Adds a resource to what the session hears of.
 pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
+    check_length(&params.uri)?;
     let Some(session) = &context.session else {
         return Ok(lifecycle::empty());
     };
@@ -151,9 +154,7 @@ pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResul
 
 fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorObject> {
     let uris = wanted.resource_subscriptions.clone().unwrap_or_default();
-    if uris.len() > MAX_URIS {
-        return Err(too_many());
-    }
+    check(&uris)?;
     Ok(Filter {
         tools: watching && wanted.tools_list_changed == Some(true),
         prompts: watching && wanted.prompts_list_changed == Some(true),
@@ -173,9 +174,7 @@ fn wanted_tasks(
         return Ok(Vec::new());
     };
     interaction::require(&context.capabilities, &tasks::capability())?;
-    if ids.len() > MAX_URIS {
-        return Err(too_many());
-    }
+    check(ids)?;
     Ok(ids.clone())
 }
 
@@ -244,6 +243,27 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
         // A closed outbox means that the client is gone; whoever owns it ends this.
         outbox.send(message).await.ok();
     }
+}
+
+/// Checks what a client wants to hear of.
+///
+/// # Errors
+///
+/// It is more than is kept for one.
+fn check(wanted: &[String]) -> Result<(), ErrorObject> {
+    if wanted.len() > MAX_URIS {
+        return Err(too_many());
+    }
+    wanted.iter().try_for_each(|uri| check_length(uri))
+}
+
+fn check_length(uri: &str) -> Result<(), ErrorObject> {
+    if uri.len() <= MAX_URI {
+        return Ok(());
+    }
+    Err(ErrorObject::invalid_params(format!(
+        "the URI of a resource to subscribe to, or the id of a task, has {MAX_URI} bytes at most"
+    )))
 }
 
 fn too_many() -> ErrorObject {
