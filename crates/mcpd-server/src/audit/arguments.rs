@@ -6,6 +6,7 @@ use indexmap::IndexMap;
 use mcpd_protocol::Params;
 use mcpd_scriptspec::{Role, ScriptSpec};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 use sha2::{Digest as _, Sha256};
 
@@ -77,7 +78,9 @@ impl Recorded {
     fn json(value: Box<RawValue>) -> Self {
         match serde_json::from_str(value.get()) {
             Ok(text) => Self::text(text),
-            Err(_) if value.get().len() > MAX_VALUE => Self::digest(value.get()),
+            Err(_) if value.get().len() > MAX_VALUE || !is_readable(value.get()) => {
+                Self::digest(value.get())
+            }
             Err(_) => Self::Json(value),
         }
     }
@@ -191,6 +194,12 @@ impl Recorder<'_> {
     }
 }
 
+/// Whether readers of the log can be expected to understand a value, which is three levels deep there. Half a surrogate
+/// pair or endless depth would hide the whole record from `mcpd audit grep`.
+fn is_readable(value: &str) -> bool {
+    serde_json::from_str::<Value>(&format!("[[[{value}]]]")).is_ok()
+}
+
 fn is_template(spec: &ScriptSpec) -> bool {
     matches!(spec.role, Role::Resource { is_template, .. } if is_template)
 }
@@ -211,7 +220,7 @@ fn has_secrets(spec: &ScriptSpec) -> bool {
 #[cfg(test)]
 mod tests {
     use mcpd_scriptspec::{HelpOutput, parse};
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -274,20 +283,44 @@ mod tests {
         );
     }
 
-    #[test]
-    fn values_stay_as_they_were_sent() {
-        let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
+    /// What is recorded of parameters that are given as text.
+    fn recorded_text(params: &str) -> String {
         let recorder = Recorder {
             arguments: Arguments::Full,
             redactor: None,
         };
         let params = RawValue::from_string(params.to_owned()).unwrap();
+        let params = Params::read(Some(&params)).unwrap();
+        recorder.params(&params, None).get().to_owned()
+    }
+
+    #[test]
+    fn values_stay_as_they_were_sent() {
+        let params = r#"{"arguments": {"b": 1.50, "a": 12345678901234567890123, "c": [ 1, {} ]}, "name": "x"}"#;
         assert_eq!(
-            recorder
-                .params(&Params::read(Some(&params)).unwrap(), None)
-                .get(),
+            recorded_text(params),
             r#"{"name":"x","arguments":{"b":1.50,"a":12345678901234567890123,"c":[ 1, {} ]}}"#
         );
+    }
+
+    #[test]
+    fn no_value_hides_its_record_from_a_reader() {
+        let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+        for value in [
+            r#"["\ud800"]"#,
+            "1e999",
+            &nested(124),
+            &nested(125),
+            &nested(300),
+        ] {
+            let recorded = recorded_text(&format!(r#"{{"arguments":{{"a":{value}}}}}"#));
+            let record = format!(r#"{{"params":{recorded}}}"#);
+            let read = serde_json::from_str::<Value>(&record);
+            assert!(read.is_ok(), "{record}");
+        }
+        let depth = nested(124);
+        let recorded = recorded_text(&format!(r#"{{"arguments":{{"a":{depth}}}}}"#));
+        assert!(recorded.contains(&depth));
     }
 
     #[test]
