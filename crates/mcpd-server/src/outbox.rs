@@ -46,6 +46,7 @@ impl Outbox {
     }
 
     /// One that takes nothing.
+    #[cfg(feature = "http")]
     pub(crate) fn nowhere() -> Self {
         Self::new().0
     }
