@@ -57,6 +57,18 @@ impl Decimal {
         &self.0
     }
 
+    /// The one text of all numbers of this value, without exponent and trailing zeros: `12` for `1.20e1`. `None` if it
+    /// would be absurdly long.
+    #[must_use]
+    pub fn canonical(&self) -> Option<String> {
+        let parts = self.parts();
+        if parts.is_zero() {
+            Some("0".to_owned())
+        } else {
+            parts.written_out()
+        }
+    }
+
     pub(crate) fn parts(&self) -> Parts<'_> {
         Parts::of(&self.0)
     }
@@ -287,6 +299,22 @@ mod tests {
         }
         assert_eq!(Decimal::parse("1.0"), Decimal::parse("10e-1"));
         assert_eq!(Decimal::parse("-0"), Decimal::parse("0.00"));
+    }
+
+    #[test]
+    fn numbers_of_one_value_have_one_text() {
+        for (text, canonical) in [
+            ("-0.0", "0"),
+            ("0e9", "0"),
+            ("12", "12"),
+            ("1.20e1", "12"),
+            ("1.10", "1.1"),
+            ("-0.5e-1", "-0.05"),
+        ] {
+            let number = Decimal::parse(text).unwrap();
+            assert_eq!(number.canonical().as_deref(), Some(canonical));
+        }
+        assert_eq!(Decimal::parse("1e999999").unwrap().canonical(), None);
     }
 
     #[test]

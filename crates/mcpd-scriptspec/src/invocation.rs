@@ -135,6 +135,26 @@ impl ScriptSpec {
     }
 }
 
+/// The members of the arguments of a call, each as it was sent: what [`ScriptSpec::invocation`] reads, for whoever has to
+/// judge the same.
+///
+/// # Errors
+///
+/// The arguments are no JSON object, or one in which a key stands twice.
+pub fn members(
+    arguments: Option<&RawValue>,
+) -> Result<Vec<(Cow<'_, str>, &RawValue)>, ArgumentFault> {
+    let document = read(arguments)?;
+    let members: Vec<_> = document.root.members().collect();
+    if let Some(fault) = repeated(&document, &members).pop() {
+        return Err(fault);
+    }
+    let members = members.into_iter();
+    Ok(members
+        .map(|member| (member.key, member.value.raw()))
+        .collect())
+}
+
 fn read(arguments: Option<&RawValue>) -> Result<Document<'_>, ArgumentFault> {
     let text = arguments.map_or("{}", RawValue::get);
     let text = if text == "null" { "{}" } else { text };
@@ -315,4 +335,46 @@ pub(crate) fn alias(name: &str) -> Option<String> {
     let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
     let replace = |char| if is_word(char) { char } else { '_' };
     (!name.chars().all(is_word)).then(|| name.chars().map(replace).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(arguments: &str, expected: Result<&[(&str, &str)], &str>) {
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        let found = members(Some(&arguments)).map_err(|fault| fault.to_string());
+        let found = found.as_ref().map(|members| {
+            let texts = members.iter().map(|(key, value)| (&**key, value.get()));
+            texts.collect::<Vec<_>>()
+        });
+        assert_eq!(found.as_deref().map_err(|fault| fault.as_str()), expected);
+    }
+
+    #[test]
+    fn members_stay_as_they_were_sent() {
+        check(
+            r#"{"\u0061": 1e999, "b": [ 1.10 ]}"#,
+            Ok(&[("a", "1e999"), ("b", "[ 1.10 ]")]),
+        );
+        check("null", Ok(&[]));
+        assert!(members(None).unwrap().is_empty());
+    }
+
+    #[test]
+    fn members_are_those_of_an_object_with_each_key_once() {
+        check(
+            "[1]",
+            Err("arguments: expected a JSON object, got an array"),
+        );
+        check(
+            r#"{"a": 1, "\u0061": 2}"#,
+            Err("option `a`: expected each key once, got `a` twice"),
+        );
+        check(
+            r#"{"a": {"b": 1, "b": 2}}"#,
+            Err("option `a`: expected each key once, got `b` twice"),
+        );
+    }
 }

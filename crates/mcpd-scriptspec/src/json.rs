@@ -5,6 +5,8 @@
 
 use std::{borrow::Cow, ops::Range};
 
+use serde_json::value::RawValue;
+
 use reader::Reader;
 
 mod reader;
@@ -106,6 +108,11 @@ impl<'a> Value<'a> {
     /// The value exactly as it was written.
     pub(crate) fn text(&self) -> &'a str {
         self.text
+    }
+
+    /// The same for those who read JSON elsewhere.
+    pub(crate) fn raw(&self) -> &'a RawValue {
+        serde_json::from_str(self.text).expect("a value that was read is JSON")
     }
 
     pub(crate) fn kind(&self) -> Kind {

@@ -82,7 +82,7 @@ mod value;
 pub use decimal::Decimal;
 pub use diagnostic::{Diagnostic, Location, Severity, Stream};
 pub use dialect::{Body, Described, Dialect};
-pub use invocation::{ArgumentFault, Invocation};
+pub use invocation::{ArgumentFault, Invocation, members};
 pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};
 pub use name::{PathError, ScriptPath};
 pub use output::{OutputFault, json_output};

@@ -1,10 +1,12 @@
-//! What a caller may use: which tools, and with which arguments.
+//! What a caller may use: which tools, prompts and resources, and with which arguments. What can't be judged is refused.
 
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
-use mcpd_protocol::JsonObject;
-use mcpd_scriptspec::{ScriptPath, excerpt};
+use mcpd_scriptspec::{Decimal, ScriptPath, excerpt, members};
+use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
@@ -13,8 +15,14 @@ use crate::policy::PatternError;
 /// How much of a value a reason repeats, in characters.
 const SHOWN: usize = 100;
 
+/// What arguments are by default.
+pub(crate) type Defaults = BTreeMap<String, Box<RawValue>>;
+
+/// Arguments as rules compare them, by their names.
+type Texts<'a> = BTreeMap<&'a str, String>;
+
 /// What a caller may use: everything, as long as nothing is said. It holds for prompts and resources as well, by the
-/// paths of the scripts behind them.
+/// paths of the scripts behind them and by the arguments that these get.
 ///
 /// ```
 /// use mcpd_server::{Access, Calls};
@@ -110,24 +118,27 @@ impl Access {
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
     }
 
-    /// Judges a call of the tool at `path`. What an argument is by default counts as sent.
+    /// Judges a call of what is at `path`. What an argument is by default counts as sent.
     ///
     /// # Errors
     ///
     /// Why it is not made, as a sentence for whoever made it.
-    pub(crate) fn judge<'d>(
+    pub(crate) fn judge<D: Borrow<Defaults>>(
         &self,
         path: &ScriptPath,
         arguments: Option<&RawValue>,
-        defaults: impl FnOnce() -> &'d JsonObject,
+        defaults: impl FnOnce() -> D,
     ) -> Result<(), String> {
         let rules = self.only.iter().flatten().chain(&self.deny);
-        if !rules.clone().any(|calls| !calls.arguments.is_empty()) {
+        let rules = rules.filter(|calls| calls.are_of(path));
+        let mut names = rules.flat_map(Calls::names).peekable();
+        if names.peek().is_none() {
             // What may be called at all has been judged by its path.
             return Ok(());
         }
-        let arguments = with_defaults(arguments, defaults());
-        let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&arguments).is_none();
+        let texts =
+            texts(names, arguments, defaults().borrow()).map_err(|why| refused(path, &why))?;
+        let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&texts).is_none();
         if self.deny.iter().any(is_among) {
             return Err(refused(path, "these arguments are denied to you"));
         }
@@ -135,10 +146,8 @@ impl Access {
             if allowed.iter().any(is_among) {
                 continue;
             }
-            let of_this_tool = allowed.iter().filter(|calls| calls.are_of(path));
-            let mismatch = of_this_tool
-                .filter_map(|calls| calls.mismatch(&arguments))
-                .next();
+            let of_this = allowed.iter().filter(|calls| calls.are_of(path));
+            let mismatch = of_this.filter_map(|calls| calls.mismatch(&texts)).next();
             let why = mismatch.unwrap_or_else(|| "you are not allowed to".to_owned());
             return Err(refused(path, &why));
         }
@@ -184,19 +193,23 @@ impl Calls {
             .any(|pattern| pattern.is_match(path.as_str()))
     }
 
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.arguments.iter().map(|(name, _)| name.as_str())
+    }
+
     /// The first argument that is another, in words.
-    fn mismatch(&self, arguments: &JsonObject) -> Option<String> {
+    fn mismatch(&self, texts: &Texts<'_>) -> Option<String> {
         self.arguments.iter().find_map(|(name, patterns)| {
-            let value = arguments.get(name);
-            if value.is_some_and(|value| patterns.iter().any(|pattern| matches(pattern, value))) {
+            let text = texts.get(name.as_str());
+            if text.is_some_and(|text| patterns.iter().any(|pattern| matches(pattern, text))) {
                 return None;
             }
             let allowed: Vec<_> = patterns
                 .iter()
                 .map(|pattern| format!("`{}`", pattern.glob().glob()))
                 .collect();
-            let is = value.map_or("missing".to_owned(), |value| {
-                format!("`{}`", excerpt(&text(value), SHOWN))
+            let is = text.map_or("missing".to_owned(), |text| {
+                format!("`{}`", excerpt(text, SHOWN))
             });
             Some(format!(
                 "`{name}` is {is}, and you may only give {}",
@@ -211,51 +224,69 @@ fn matcher(pattern: &str, glob: Result<Glob, globset::Error>) -> Result<GlobMatc
     Ok(glob.compile_matcher())
 }
 
-fn matches(pattern: &GlobMatcher, value: &Value) -> bool {
-    let text = text(value);
-    if pattern.is_match(&*text) {
+fn matches(pattern: &GlobMatcher, text: &str) -> bool {
+    if pattern.is_match(text) {
         return true;
     }
     // `2`, `2.0` and "2" are one to a script that wants a number.
-    let number = |text: &str| text.parse::<f64>().ok();
-    number(&text).is_some_and(|given| number(pattern.glob().glob()) == Some(given))
+    let number = Decimal::parse(text);
+    number.is_some() && number == Decimal::parse(pattern.glob().glob())
 }
 
-fn text(value: &Value) -> std::borrow::Cow<'_, str> {
-    match value {
-        Value::String(text) => text.into(),
-        value => value.to_string().into(),
+/// The texts of those arguments that are among `names`, as the tool will understand them, as far as its defaults tell.
+/// The others are not looked into.
+///
+/// # Errors
+///
+/// Which can't be told, as a fragment: a call that can't be judged is not made.
+fn texts<'n>(
+    names: impl Iterator<Item = &'n str>,
+    arguments: Option<&RawValue>,
+    defaults: &Defaults,
+) -> Result<Texts<'n>, String> {
+    let members = members(arguments).map_err(|fault| fault.to_string())?;
+    let mut texts = Texts::new();
+    for name in names {
+        let mut given = members.iter().filter(|(key, _)| key == name);
+        let given = given.find_map(|(_, value)| (value.get() != "null").then_some(*value));
+        if let Some(value) = given.or_else(|| defaults.get(name).map(|value| &**value)) {
+            let text = text(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
+            texts.insert(name, text);
+        }
+    }
+    Ok(texts)
+}
+
+/// The characters of a string, and one text for all spellings of any other value.
+fn text(value: &RawValue) -> Option<String> {
+    let json = value.get();
+    if json.starts_with('"') {
+        serde_json::from_str(json).ok()
+    } else if let Some(number) = Decimal::parse(json) {
+        number.canonical()
+    } else {
+        let value: Value = serde_json::from_str(json).ok()?;
+        Some(value.to_string())
     }
 }
 
 /// What `schema` says that arguments are by default.
-pub(crate) fn defaults(schema: &RawValue) -> JsonObject {
-    let schema = object(schema);
-    let properties = schema.get("properties").and_then(Value::as_object);
-    let default = |(name, property): (&String, &Value)| {
-        Some((name.clone(), property.get("default")?.clone()))
-    };
-    properties
-        .into_iter()
-        .flatten()
-        .filter_map(default)
-        .collect()
-}
-
-/// The arguments as a tool will understand them, as far as its defaults tell.
-fn with_defaults(arguments: Option<&RawValue>, defaults: &JsonObject) -> JsonObject {
-    let mut arguments = arguments.map(object).unwrap_or_default();
-    arguments.retain(|_, value| !value.is_null());
-    for (name, default) in defaults {
-        if !arguments.contains_key(name) {
-            arguments.insert(name.clone(), default.clone());
-        }
+pub(crate) fn defaults(schema: &RawValue) -> Defaults {
+    #[derive(Default, Deserialize)]
+    struct Schema<'a> {
+        #[serde(borrow, default)]
+        properties: BTreeMap<String, &'a RawValue>,
     }
-    arguments
-}
-
-fn object(json: &RawValue) -> JsonObject {
-    serde_json::from_str(json.get()).unwrap_or_default()
+    #[derive(Deserialize)]
+    struct Property {
+        default: Option<Box<RawValue>>,
+    }
+    let schema: Schema<'_> = serde_json::from_str(schema.get()).unwrap_or_default();
+    let default = |(name, property): (String, &RawValue)| {
+        let property: Property = serde_json::from_str(property.get()).ok()?;
+        Some((name, property.default?))
+    };
+    schema.properties.into_iter().filter_map(default).collect()
 }
 
 #[cfg(test)]
@@ -325,6 +356,84 @@ mod tests {
         }
         check(&deny, "deploy", r#"{"count": 6}"#, Ok(()));
         check(&deny, "deploy", "{}", Ok(()));
+    }
+
+    #[test]
+    fn what_is_sent_beside_an_argument_hides_it_from_no_rule() {
+        let deny = Access::default().deny(calls("deploy").argument("stage", "prod*").unwrap());
+        let denied = "`deploy` was not called: these arguments are denied to you.";
+        let (digits, nested) = ("9".repeat(400), ["[".repeat(127), "]".repeat(127)].concat());
+        for other in ["1e999", &digits, &nested] {
+            let arguments = |stage| format!(r#"{{"stage": "{stage}", "other": {other}}}"#);
+            check(&deny, "deploy", &arguments("prod"), Err(denied));
+            check(&deny, "deploy", &arguments("test"), Ok(()));
+            check(
+                &deny,
+                "deploy",
+                &format!(r#"{{"other": {other}}}"#),
+                Err(denied),
+            );
+        }
+    }
+
+    #[test]
+    fn a_call_that_can_not_be_judged_is_not_made() {
+        let deny = Access::default().deny(calls("deploy").argument("stage", "prod*").unwrap());
+        for (arguments, why) in [
+            (
+                r#"{"stage": "prod", "stage": "test"}"#,
+                "option `stage`: expected each key once, got `stage` twice",
+            ),
+            (
+                r#"{"stage": "test", "other": "\ud800"}"#,
+                "arguments: expected strict JSON, got half of a surrogate pair, which is no character",
+            ),
+            ("[1]", "arguments: expected a JSON object, got an array"),
+            (r#"{"stage": [1e999]}"#, "`stage` can't be compared"),
+            (r#"{"stage": 1e99999}"#, "`stage` can't be compared"),
+        ] {
+            let refused = format!("`deploy` was not called: {why}.");
+            check(&deny, "deploy", arguments, Err(&refused));
+            // It is nobody's business where no rule asks.
+            check(&deny, "other", arguments, Ok(()));
+        }
+    }
+
+    #[test]
+    fn values_are_compared_however_they_are_spelt() {
+        let deny = Access::default()
+            .deny(calls("*").argument("count", "1?").unwrap())
+            .deny(calls("*").argument("list", r#"*"prod"*"#).unwrap());
+        let refused = "`deploy` was not called: these arguments are denied to you.";
+        for arguments in [
+            r#"{"count": 12}"#,
+            r#"{"count": 0.12e2}"#,
+            r#"{"list": [ "\u0070rod", 1 ]}"#,
+        ] {
+            check(&deny, "deploy", arguments, Err(refused));
+        }
+        // The same number in floating point.
+        let only = calls("*").argument("count", "9007199254740993").unwrap();
+        let only = Access::default().only([only]);
+        check(&only, "deploy", r#"{"count": 9007199254740993}"#, Ok(()));
+        let refused = "`deploy` was not called: `count` is `9007199254740992`, and you may only give `9007199254740993`.";
+        check(
+            &only,
+            "deploy",
+            r#"{"count": 9007199254740992}"#,
+            Err(refused),
+        );
+    }
+
+    #[test]
+    fn a_default_counts_whatever_else_a_schema_holds() {
+        let schema = r#"{"properties": {"a": {"default": 1e999}, "b": true, "c": {"default": "x"}, "d": {"default": null}}}"#;
+        let defaults = defaults(&RawValue::from_string(schema.to_owned()).unwrap());
+        let defaults: Vec<_> = defaults
+            .iter()
+            .map(|(name, value)| (&**name, value.get()))
+            .collect();
+        assert_eq!(defaults, [("a", "1e999"), ("c", "\"x\"")]);
     }
 
     #[cfg(feature = "oauth")]

@@ -1,6 +1,7 @@
 //! Everything about a request but the request itself: in which revision it is answered, what else its
 //! sender wants to hear meanwhile, and where that goes.
 
+use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -12,9 +13,10 @@ use mcpd_protocol::{
     ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp,
 };
 use mcpd_scriptspec::ScriptPath;
+use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
-use crate::access::NeededScope;
+use crate::access::{Defaults, NeededScope};
 use crate::audit::trail::Trail;
 use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
@@ -80,6 +82,23 @@ impl Context {
         ErrorObject::invalid_params(format!(
             "`{path}` takes the scope `{scope}`, which your token does not have"
         ))
+    }
+
+    /// Judges a call of what is at `path` by the rules about its sender.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not made, as a sentence for whoever made it.
+    pub(crate) fn judge<D: Borrow<Defaults>>(
+        &self,
+        path: &ScriptPath,
+        arguments: Option<&RawValue>,
+        defaults: impl FnOnce() -> D,
+    ) -> Result<(), String> {
+        let access = self.principal.access();
+        access
+            .map_or(Ok(()), |access| access.judge(path, arguments, defaults))
+            .inspect_err(|_| self.trail.ended_as("denied"))
     }
 
     /// The bytes of `result` on this request's wire.

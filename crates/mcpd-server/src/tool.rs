@@ -10,16 +10,14 @@ use std::time::Duration;
 
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{
-    self as protocol, CallToolResult, ClientCapabilities, Interactive, JsonObject,
-};
+use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 
 use crate::Server;
-use crate::access;
+use crate::access::{self, Defaults};
 use crate::admission::Refused;
 use crate::call;
 use crate::context::Context;
@@ -50,7 +48,7 @@ pub struct Tool {
     /// In which its calls wait that run no process of ours.
     lane: Arc<Lane>,
     /// What its arguments are by default, once somebody's rules depend on it.
-    defaults: OnceLock<JsonObject>,
+    defaults: OnceLock<Defaults>,
     body: Body,
 }
 
@@ -271,10 +269,7 @@ impl Tool {
         brought: Brought,
         context: &Context,
     ) -> Run {
-        if let Some(access) = context.principal.access()
-            && let Err(reason) = access.judge(&self.path, arguments, || self.defaults())
-        {
-            context.trail.ended_as("denied");
+        if let Err(reason) = context.judge(&self.path, arguments, || self.defaults()) {
             return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
         }
         match &self.body {
@@ -291,7 +286,7 @@ impl Tool {
         }
     }
 
-    fn defaults(&self) -> &JsonObject {
+    fn defaults(&self) -> &Defaults {
         let schema = &self.definition.input_schema;
         self.defaults.get_or_init(|| access::defaults(schema))
     }
