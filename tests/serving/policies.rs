@@ -296,3 +296,73 @@ fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
         assert_eq!(text(&server.call("who", json!({}))), "65534");
     });
 }
+
+/// What each of these scripts is, and the request that calls it at a stage.
+const STAGED: [(&str, &str, &str); 3] = [
+    (
+        "tool",
+        r#"{"description": "d"}"#,
+        r#""tools/call", "params": {"name": "NAME", "arguments": {"stage": "STAGE", "weight": WEIGHT}}"#,
+    ),
+    (
+        "prompt",
+        r#"{"description": "d", "kind": "prompt"}"#,
+        r#""prompts/get", "params": {"name": "NAME", "arguments": {"stage": "STAGE"}}"#,
+    ),
+    (
+        "template",
+        r#"{"description": "d", "kind": "resource", "uri_template": "stage://{stage}"}"#,
+        r#""resources/read", "params": {"uri": "stage://STAGE"}"#,
+    ),
+];
+
+/// Serves these scripts from `directory`, where they have the `prefix`, under a rule for their stage.
+fn check_staged(configuration: &str, directory: &str, prefix: &str, weight: &str) {
+    let allow = "allow = [\"**\"]\narguments = { stage = [\"test-*\"] }";
+    let deny = "deny = [\"**\"]\narguments = { stage = [\"prod*\"] }";
+    for rule in [allow, deny] {
+        let mut sandbox = configured(&format!("[[rule]]\n{rule}\n{configuration}"));
+        for (name, metadata, _) in STAGED {
+            let options = r#"{"stage": {"value_type": "string", "required": true}, "weight": {"value_type": "float"}}"#;
+            let help = format!("echo '{metadata}'; echo '{options}' >&2; exit");
+            let text = format!(
+                "#!/bin/sh\n[ \"$1\" = --help ] && {{ {help}; }}\necho ran at $MCPD_OPT_stage\n"
+            );
+            sandbox = sandbox.with_script(&format!("{directory}/{name}"), &text);
+        }
+        on_each_transport(&sandbox, |server| {
+            for (name, _, request) in STAGED {
+                let name = format!("{prefix}{name}");
+                let request = request.replace("NAME", &name).replace("WEIGHT", weight);
+                let mut ask = |stage| {
+                    let request = request.replace("STAGE", stage);
+                    server.exchange_raw(&format!(
+                        r#"{{"jsonrpc": "2.0", "id": 1, "method": {request}}}"#
+                    ))
+                };
+                let ran = ask("test-1").to_string();
+                assert!(ran.contains("ran at test-1"), "{name}: {ran}");
+                let refused = ask("production");
+                let said = match request.starts_with("\"tools") {
+                    true => &refused["result"]["content"][0]["text"],
+                    false => &refused["error"]["message"],
+                };
+                let said = said.as_str().unwrap_or_default();
+                let expected = format!("`{name}` was not called: ");
+                assert!(said.starts_with(&expected), "{refused}");
+            }
+        });
+    }
+}
+
+#[test]
+fn rules_judge_the_arguments_of_whatever_is_called() {
+    check_staged("", ".", "", "1e999");
+}
+
+#[test]
+fn rules_judge_the_arguments_of_what_is_called_elsewhere() {
+    let command = json!([binary(), "stdio", "behind"]);
+    let upstream = format!("[[upstream]]\nname = \"up\"\ncommand = {command}\n");
+    check_staged(&upstream, "../behind", "up/", "1");
+}

@@ -8,7 +8,7 @@ use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{CallToolResult, Interactive, JsonObject, Wire};
 use mcpd_scriptspec::{ArgumentFault, ScriptPath};
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::archive::Shelf;
@@ -67,12 +67,11 @@ impl Refusal {
 /// The arguments of a caller that can give nothing but text.
 pub(crate) fn arguments(
     texts: impl IntoIterator<Item = (impl Into<String>, String)>,
-) -> Box<RawValue> {
-    let arguments: JsonObject = texts
-        .into_iter()
+) -> JsonObject {
+    let texts = texts.into_iter();
+    texts
         .map(|(name, text)| (name.into(), text.into()))
-        .collect();
-    to_raw_value(&arguments).expect("an object has string keys only")
+        .collect()
 }
 
 impl Call {

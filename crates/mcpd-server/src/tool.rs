@@ -86,6 +86,11 @@ impl Script {
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
     }
+
+    /// What its arguments are by default.
+    pub(crate) fn defaults(&self) -> Defaults {
+        access::defaults(&raw(&self.spec.written_input_schema()))
+    }
 }
 
 impl Tool {

@@ -11,6 +11,7 @@ use crate::interaction::Brought;
 use crate::native::CallContext;
 use crate::output;
 use crate::source::Behind;
+use crate::tool::raw;
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments before processing": what is
 /// wrong with them is an error, for a person is there to read it.
@@ -31,21 +32,23 @@ pub(crate) fn get(
         context.refuse(there, "unknown-prompt", unknown)
     })?;
     context.trail.names(prompt.path(), prompt.behind().spec());
-    let given = params.arguments.unwrap_or_default();
+    let arguments = call::arguments(params.arguments.unwrap_or_default());
+    let given = raw(&arguments);
+    context
+        .judge(prompt.path(), Some(&given), || prompt.behind().defaults())
+        .map_err(ErrorObject::invalid_params)?;
     let script = match prompt.behind() {
         Behind::Script(script) => script,
         Behind::Remote(remote) => {
-            let arguments = given.into_iter().map(|(name, text)| (name, text.into()));
             let call = CallContext::new(server, &context, remote.path());
-            let result = remote.ask(arguments.collect(), call);
+            let result = remote.ask(arguments, call);
             return Ok(Handled::later(async move {
                 context.encode_content(result.await?)
             }));
         }
     };
     let named = ("prompts/get", prompt.path().as_str());
-    let arguments = call::arguments(given);
-    let call = Call::new(server, script, named, Some(&arguments), &context)
+    let call = Call::new(server, script, named, Some(&given), &context)
         .map_err(|refusal| refusal.into_error(context.version.wire()))?;
     let brought = Brought {
         responses: params.input_responses,

@@ -13,6 +13,7 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::access::Defaults;
 use crate::archive::Output;
 use crate::call::{self, Call};
 use crate::catalog::{Catalog, ReadError, Source, StaticFile};
@@ -23,7 +24,7 @@ use crate::native::{CallContext, NativeResource};
 use crate::output::{self, Exit};
 use crate::run::{Job, execute};
 use crate::source::{Behind, RemoteResource};
-use crate::tool::Script;
+use crate::tool::{Script, raw};
 
 /// The largest state that is read, in bytes: half of one would be another state.
 const MAX_STATE: usize = 16 << 20;
@@ -65,12 +66,16 @@ pub(crate) fn read(
             None => unknown,
         });
     };
+    let arguments = raw(&call::arguments(values));
     match template.behind() {
-        Behind::Script(script) => {
-            let arguments = call::arguments(values);
-            run(server, script, Some(&arguments), params, context)
+        Behind::Script(script) => run(server, script, Some(&arguments), params, context),
+        Behind::Remote(remote) => {
+            context.trail.names(remote.path(), None);
+            context
+                .judge(remote.path(), Some(&arguments), Defaults::new)
+                .map_err(ErrorObject::invalid_params)?;
+            Ok(read_remote(server, remote, params.uri, context))
         }
-        Behind::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
     }
 }
 
@@ -102,6 +107,9 @@ fn run(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     context.trail.names(&script.path, Some(&script.spec));
+    context
+        .judge(&script.path, arguments, || script.defaults())
+        .map_err(ErrorObject::invalid_params)?;
     let uri = params.uri;
     let wire = context.version.wire();
     let call = Call::new(

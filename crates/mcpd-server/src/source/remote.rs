@@ -8,6 +8,7 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
+use crate::access::Defaults;
 use crate::native::CallContext;
 use crate::tool::Script;
 
@@ -77,6 +78,14 @@ impl<A, T> Behind<A, T> {
         match self {
             Self::Script(script) => &script.path,
             Self::Remote(remote) => &remote.path,
+        }
+    }
+
+    /// What arguments are by default, as far as that is known here.
+    pub(crate) fn defaults(&self) -> Defaults {
+        match self {
+            Self::Script(script) => script.defaults(),
+            Self::Remote(_) => Defaults::new(),
         }
     }
 
