@@ -5,13 +5,16 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_scriptspec::ScriptOption;
+use mcpd_scriptspec::{Decimal, ScriptOption, members};
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Number, Value};
 
 /// The `Mcp-Param-*` headers of a request: names in lower case, values decoded, or why they can't be.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ParameterHeaders(pub(crate) BTreeMap<String, Result<String, ErrorObject>>);
+
+/// An argument with its name.
+type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
 /// One argument that a tool wants repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,13 +62,18 @@ pub(crate) fn check(
     if mirrored.is_empty() {
         return Ok(());
     }
-    // Arguments that are no object fail later, in words for the model.
-    let arguments: Value = arguments
-        .and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default();
+    let members = match members(arguments) {
+        Ok(members) => members,
+        Err(fault) if arguments.is_some_and(|raw| raw.get().starts_with('{')) => {
+            let reason = format!("no header can be compared with the arguments: {fault}");
+            return Err(ErrorObject::header_mismatch(reason));
+        }
+        // Arguments that are no object fail later, in words for the model.
+        Err(_) => Vec::new(),
+    };
     mirrored
         .iter()
-        .try_for_each(|parameter| parameter.check(headers, &arguments))
+        .try_for_each(|parameter| parameter.check(headers, &members))
 }
 
 impl Mirrored {
@@ -76,13 +84,9 @@ impl Mirrored {
         Some(Self { header, path })
     }
 
-    fn check(&self, headers: &ParameterHeaders, arguments: &Value) -> Result<(), ErrorObject> {
-        let argument = self
-            .path
-            .iter()
-            .try_fold(arguments, |value, name| value.get(name));
+    fn check(&self, headers: &ParameterHeaders, members: &[Member<'_>]) -> Result<(), ErrorObject> {
         let header = headers.0.get(&self.header).cloned().transpose()?;
-        match (argument.filter(|value| !value.is_null()), header) {
+        match (value_at(&self.path, members), header) {
             (None, None) => Ok(()),
             (Some(argument), Some(header)) if agree(argument, &header) => Ok(()),
             (Some(_), Some(_)) => Err(self.mismatch("differs from")),
@@ -100,20 +104,26 @@ impl Mirrored {
     }
 }
 
+/// What is given at `path`, if it is not `null`.
+fn value_at<'a>(path: &[String], given: &[Member<'a>]) -> Option<&'a RawValue> {
+    let (name, inside) = path.split_first()?;
+    let (_, value) = given.iter().find(|(key, _)| key == name)?;
+    if inside.is_empty() {
+        return (value.get() != "null").then_some(*value);
+    }
+    value_at(inside, &members(Some(value)).ok()?)
+}
+
 /// Numbers are compared as numbers: `42.0` is `42`.
-fn agree(argument: &Value, header: &str) -> bool {
-    let text: Cow<'_, str> = match argument {
-        Value::String(text) => text.into(),
-        Value::Number(number) => {
-            let header: Option<Number> = header.parse().ok();
-            return header.is_some_and(|header| match (header.as_i64(), number.as_i64()) {
-                (Some(header), Some(number)) => header == number,
-                _ => header.as_f64() == number.as_f64(),
-            });
-        }
-        other => other.to_string().into(),
-    };
-    text == header
+fn agree(argument: &RawValue, header: &str) -> bool {
+    let json = argument.get();
+    if let Some(number) = Decimal::parse(json) {
+        return Decimal::parse(header) == Some(number);
+    }
+    match serde_json::from_str::<String>(json) {
+        Ok(text) => text == header,
+        Err(_) => json == header,
+    }
 }
 
 #[cfg(test)]
@@ -163,5 +173,30 @@ mod tests {
         check_pair(&[("flag", "True")], r#"{"deep": {"flag": true}}"#, false);
         check_pair(&[("unknown", "x")], "{}", true);
         check_pair(&[], r#"{"list": [{"x": 1}]}"#, true);
+    }
+
+    #[test]
+    fn what_is_sent_beside_an_argument_changes_nothing() {
+        let (digits, nested) = ("9".repeat(400), ["[".repeat(127), "]".repeat(127)].concat());
+        for other in ["1e999", &digits, &nested] {
+            let arguments = format!(r#"{{"region": "eu", "other": {other}}}"#);
+            check_pair(&[], &arguments, false);
+            check_pair(&[("region", "eu")], &arguments, true);
+        }
+        check_pair(&[("count", "1e999")], r#"{"count": 10e998}"#, true);
+        check_pair(&[("count", "1e999")], r#"{"count": 1e998}"#, false);
+    }
+
+    #[test]
+    fn arguments_that_can_not_be_read_agree_with_nothing() {
+        check_pair(
+            &[("region", "eu")],
+            r#"{"region": "us", "region": "eu"}"#,
+            false,
+        );
+        check_pair(&[], r#"{"deep": {"flag": null, "flag": true}}"#, false);
+        // These are refused later, in other words.
+        check_pair(&[], "[1]", true);
+        check_pair(&[("region", "eu")], "[1]", false);
     }
 }
