@@ -64,6 +64,14 @@ impl Refusal {
     }
 }
 
+/// The text of the arguments of a call. Absent ones, and `null`, are an empty object.
+pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
+    match arguments.map(RawValue::get) {
+        None | Some("null") => "{}",
+        Some(text) => text,
+    }
+}
+
 /// The arguments of a caller that can give nothing but text.
 pub(crate) fn arguments(
     texts: impl IntoIterator<Item = (impl Into<String>, String)>,

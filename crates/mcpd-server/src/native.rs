@@ -16,8 +16,9 @@ use serde_json::{Value, json};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Server;
-use crate::call::invalid_arguments;
+use crate::call::{invalid_arguments, text_of};
 use crate::context::Context;
+use crate::output::without_position;
 use crate::schema::Schema;
 use crate::spans::ChildSpan;
 use crate::tool::Run;
@@ -162,10 +163,13 @@ impl<T: Serialize> IntoToolResult for Json<T> {
     }
 }
 
+/// Starts a call with the text of its arguments.
+type Start = dyn Fn(&str, CallContext) -> Run + Send + Sync;
+
 /// A function of the program, and what its arguments must look like.
 pub(crate) struct NativeTool {
     schema: Schema,
-    start: Box<dyn Fn(Value, CallContext) -> Run + Send + Sync>,
+    start: Box<Start>,
 }
 
 impl NativeTool {
@@ -196,13 +200,14 @@ impl NativeTool {
         let compiled = Schema::compile(&schema)?;
         let function = Arc::new(function);
         let start = Box::new(
-            move |value, context| match serde_json::from_value::<A>(value) {
+            // From the text, so that what is kept as it is, such as a `RawValue`, is what was sent.
+            move |text: &str, context| match serde_json::from_str::<A>(text) {
                 Ok(arguments) => {
                     let function = Arc::clone(&function);
                     let call = async move { function(arguments, context).await.into_tool_result() };
                     Box::pin(async { spawned(call).await.map(Interactive::from) }) as Run
                 }
-                Err(error) => refused(&error.to_string()),
+                Err(error) => refused(&without_position(&error)),
             },
         );
         Ok((
@@ -217,7 +222,7 @@ impl NativeTool {
     /// Checks the arguments and, if they are right, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         match self.schema.check_arguments(arguments) {
-            Ok(value) => (self.start)(value, context),
+            Ok(()) => (self.start)(text_of(arguments), context),
             Err(faults) => refused(&faults),
         }
     }

@@ -29,6 +29,7 @@ pub(crate) use command::command_result;
 pub(crate) use downgrade::Downgrade;
 pub(crate) use exit::Exit;
 use files::Files;
+pub(crate) use printed::without_position;
 use printed::{Fault, Object};
 pub(crate) use text::{exit_result, note_totals, tail};
 

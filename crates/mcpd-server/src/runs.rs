@@ -16,7 +16,7 @@ use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::native::{CallContext, Json};
 use crate::tasks::{self, StoredTask, Tasks};
-use crate::tool::Tool;
+use crate::tool::{Tool, raw};
 
 /// The name of the tool that starts others.
 const START: &str = "runs_start";
@@ -54,8 +54,13 @@ struct Start {
     #[serde(rename(serialize = "name"))]
     tool: String,
     /// The arguments of the tool.
-    #[serde(default)]
-    arguments: JsonObject,
+    #[serde(default = "none")]
+    #[schemars(with = "JsonObject")]
+    arguments: Box<RawValue>,
+}
+
+fn none() -> Box<RawValue> {
+    raw(&JsonObject::new())
 }
 
 /// The tool that a call of `tool` starts, if that is what this one is for.
@@ -129,7 +134,7 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
     trail.asks(&Params::read(asked.as_deref()).unwrap_or_default());
     let call = tasks::Call {
         tool: Arc::clone(tool),
-        arguments: to_raw_value(&start.arguments).ok(),
+        arguments: Some(start.arguments),
         context: Context {
             // Nobody waits who could be asked.
             capabilities: Arc::new(ClientCapabilities::default()),

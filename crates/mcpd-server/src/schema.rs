@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::call::text_of;
+
 use effort::Outline;
 
 mod effort;
@@ -93,18 +95,14 @@ impl Schema {
         Ok(Self { validator, outline })
     }
 
-    /// Checks the arguments of a call, and gives them as a value; without any it is an empty object.
+    /// Checks the arguments of a call; without any it is an empty object.
     ///
     /// # Errors
     ///
     /// What is wrong, one fault on each line.
-    pub(crate) fn check_arguments(&self, arguments: Option<&RawValue>) -> Result<Value, String> {
-        let text = match arguments.map(RawValue::get) {
-            None | Some("null") => "{}",
-            Some(text) => text,
-        };
-        let value = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        self.check(&value).map(|()| value)
+    pub(crate) fn check_arguments(&self, arguments: Option<&RawValue>) -> Result<(), String> {
+        let value = serde_json::from_str(text_of(arguments)).map_err(|error| error.to_string())?;
+        self.check(&value)
     }
 
     /// Checks a value.

@@ -79,7 +79,11 @@ impl Client {
     }
 
     async fn ask(&self, message: Value) -> Value {
-        let answer = match self.connection.receive(message.to_string().as_bytes()) {
+        self.ask_raw(&message.to_string()).await
+    }
+
+    async fn ask_raw(&self, message: &str) -> Value {
+        let answer = match self.connection.receive(message.as_bytes()) {
             Reply::Ready(answer) => Some(answer),
             Reply::Pending(answer) => timeout(PATIENCE, answer).await.expect("an answer"),
             Reply::Nothing => None,
@@ -494,6 +498,30 @@ async fn a_listener_hears_of_its_tasks_alone() {
     assert!(ended["params"]["resultType"].is_null(), "{ended}");
     listening.abort();
     client.until(&other, "completed").await;
+}
+
+#[tokio::test]
+async fn a_run_gets_its_arguments_as_they_were_sent() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let arguments = r#"{"numbers":[12345678901234567890.12345,1.10,1e2],"note":"\u0061"}"#;
+    let start = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"runs_start","arguments":{{"tool":"exact","arguments":{arguments}}}}}}}"#
+    );
+    let started = Client::result(client.ask_raw(&start).await);
+    let id = &started["structuredContent"]["run"];
+    client.until(id.as_str().unwrap(), "completed").await;
+    let output = client.old_call("runs_output", json!({"run": id})).await;
+    assert_eq!(output, arguments);
+
+    let tools = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let tools = Client::result(client.ask(tools).await)["tools"].take();
+    let is_start = |tool: &&Value| tool["name"] == "runs_start";
+    let start = tools.as_array().unwrap().iter().find(is_start).unwrap();
+    assert_eq!(
+        start["inputSchema"]["properties"]["arguments"],
+        json!({"description": "The arguments of the tool.", "type": "object", "additionalProperties": true, "default": {}})
+    );
 }
 
 #[tokio::test]

@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
 }
 
 /// The position counts from the beginning of a piece, which the author doesn't see as one.
-fn without_position(error: &serde_json::Error) -> String {
+pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&position).unwrap_or(&text).to_owned()

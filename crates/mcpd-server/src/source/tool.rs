@@ -7,7 +7,7 @@ use mcpd_protocol::CallToolResult;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
 
-use crate::call::invalid_arguments;
+use crate::call::{invalid_arguments, text_of};
 use crate::native::CallContext;
 use crate::tool::Run;
 
@@ -39,11 +39,7 @@ impl RemoteTool {
 
     /// Starts a call. Nothing but an object is ever sent elsewhere.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
-        let arguments = match arguments.map(RawValue::get) {
-            None | Some("null") => "{}",
-            Some(text) => text,
-        };
-        match RawValue::from_string(arguments.to_owned()) {
+        match RawValue::from_string(text_of(arguments).to_owned()) {
             Ok(arguments) if arguments.get().starts_with('{') => (self.start)(arguments, context),
             _ => {
                 let refused = invalid_arguments("they are no JSON object");
