@@ -1,6 +1,7 @@
 //! One call as a stream of events, `POST /events/TOOL`, for clients that know no MCP: `progress`, `output`, `error` and
 //! `complete`, each with one JSON object.
 
+use std::fmt;
 use std::future::ready;
 
 use bytes::Bytes;
@@ -23,6 +24,7 @@ use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::dispatch::{Answer, encode};
 use crate::quota;
+use crate::tool::raw;
 use crate::trace::TraceContext;
 use crate::wire::Transport;
 
@@ -161,17 +163,44 @@ fn write(message: &[u8]) -> Option<Bytes> {
     .map(Bytes::from)
 }
 
+/// What a result says of itself. The rest of it goes on as it is.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    #[serde(default)]
+    is_error: bool,
+    #[serde(default)]
+    content: Vec<Block>,
+}
+
+#[derive(Deserialize)]
+struct Block {
+    text: Option<String>,
+}
+
+#[derive(serde::Serialize)]
+struct Complete<'a> {
+    success: bool,
+    result: &'a RawValue,
+}
+
 fn completed(result: &RawValue) -> Vec<u8> {
-    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
-    let failed = result["isError"] == true;
-    let complete = event("complete", &json!({"success": !failed, "result": result}));
-    if !failed {
-        return complete;
+    let failed = match serde_json::from_str(result.get()) {
+        Ok(Ended {
+            is_error: false, ..
+        }) => None,
+        Ok(Ended { content, .. }) => {
+            let texts: Vec<_> = content.into_iter().filter_map(|block| block.text).collect();
+            Some(texts.join("\n"))
+        }
+        Err(_) => Some("the result can't be read".to_owned()),
+    };
+    let success = failed.is_none();
+    let complete = event("complete", &raw(&Complete { success, result }));
+    match failed {
+        None => complete,
+        Some(message) => [event("error", &json!({"message": message})), complete].concat(),
     }
-    let blocks = result["content"].as_array().into_iter().flatten();
-    let texts: Vec<_> = blocks.filter_map(|block| block["text"].as_str()).collect();
-    let failed = json!({"message": texts.join("\n")});
-    [event("error", &failed), complete].concat()
 }
 
 #[derive(Deserialize)]
@@ -235,7 +264,8 @@ fn number(value: f64) -> Value {
     }
 }
 
-fn event(name: &str, data: &Value) -> Vec<u8> {
+/// Messages are on one line each, and so is what is in them.
+fn event(name: &str, data: &impl fmt::Display) -> Vec<u8> {
     format!("event: {name}\ndata: {data}\n\n").into_bytes()
 }
 
@@ -302,6 +332,24 @@ mod tests {
             &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}),
             "event: error\ndata: {\"message\":\"no\",\"code\":-32603}\n\nevent: complete\ndata: {\"success\":false}\n\n",
         );
+    }
+
+    #[test]
+    fn a_result_is_passed_on_as_it_is() {
+        let written = |failed: bool, value: &str| {
+            let result = format!(
+                r#"{{"content":[{{"type":"text","text":"t"}}],"structuredContent":{value},"isError":{failed}}}"#
+            );
+            let written =
+                write(format!(r#"{{"jsonrpc":"2.0","id":1,"result":{result}}}"#).as_bytes());
+            String::from_utf8(written.unwrap().to_vec()).unwrap()
+        };
+        let exact = written(false, "[1.50,1e999]");
+        assert!(exact.starts_with("event: complete\ndata: {\"success\":true,"));
+        assert!(exact.contains(r#""structuredContent":[1.50,1e999]"#));
+        let failed = written(true, "[1e999]");
+        assert!(failed.starts_with("event: error\ndata: {\"message\":\"t\"}\n\n"));
+        assert!(failed.contains(r#"{"success":false,"#));
     }
 
     #[test]
