@@ -35,12 +35,14 @@ impl Watch {
         let start = move || {
             // Before the watch, for a root that is replaced meanwhile must be found to be another.
             let identities = identities(&roots);
-            let mut is_makeshift = false;
-            let watcher = native(&roots, &changed)
+            let watcher = RecommendedWatcher::new(announce(&changed), config());
+            let is_makeshift = watcher.is_err();
+            let watcher = watcher
+                .and_then(|watcher| watching(watcher, &roots))
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
-                    is_makeshift = !can_watch();
-                    polling(&roots, &changed)
+                    let config = config().with_poll_interval(POLL_INTERVAL);
+                    watching(PollWatcher::new(announce(&changed), config)?, &roots)
                 })
                 .inspect_err(|error| {
                     tracing::error!(%error, "failed to watch the roots; changes need a restart");
@@ -95,29 +97,15 @@ fn can_watch() -> bool {
     RecommendedWatcher::new(|_| (), config()).is_ok()
 }
 
-fn native(
+/// The watcher, watching all `roots`.
+fn watching(
+    mut watcher: impl Watcher + Send + Sync + 'static,
     roots: &[PathBuf],
-    changed: &Arc<Notify>,
 ) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    let mut watcher = RecommendedWatcher::new(announce(changed), config())?;
-    watch_all(&mut watcher, roots)?;
-    Ok(Box::new(watcher))
-}
-
-fn polling(
-    roots: &[PathBuf],
-    changed: &Arc<Notify>,
-) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    let config = config().with_poll_interval(POLL_INTERVAL);
-    let mut watcher = PollWatcher::new(announce(changed), config)?;
-    watch_all(&mut watcher, roots)?;
-    Ok(Box::new(watcher))
-}
-
-fn watch_all(watcher: &mut dyn Watcher, roots: &[PathBuf]) -> notify::Result<()> {
     // One that is not there now is watched when it is.
     let mut present = roots.iter().filter(|root| root.exists());
-    present.try_for_each(|root| watcher.watch(root, RecursiveMode::Recursive))
+    present.try_for_each(|root| watcher.watch(root, RecursiveMode::Recursive))?;
+    Ok(Box::new(watcher))
 }
 
 fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 'static {
