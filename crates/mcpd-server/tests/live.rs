@@ -529,6 +529,23 @@ async fn a_script_that_is_still_being_written_is_asked_again() {
     eventually(|| served.server.catalog().tool("slow-writer").is_some()).await;
 }
 
+/// Its end is seen by nobody, for it is written by another name.
+#[tokio::test]
+async fn a_script_that_is_written_for_long_is_asked_again_and_again() {
+    let served = Fixture::new().await;
+    let elsewhere = tempfile::tempdir().expect("made");
+    let path = elsewhere.path().join("script");
+    write(&path, &script("slow", "echo"));
+    let file = fs::OpenOptions::new().append(true).open(&path);
+    let file = file.expect("opened");
+    fs::hard_link(&path, served.root.path().join("slow-writer")).expect("linked");
+    // After this it is asked less often than the roots are looked at.
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    assert!(served.server.catalog().tool("slow-writer").is_none());
+    drop(file);
+    eventually(|| served.server.catalog().tool("slow-writer").is_some()).await;
+}
+
 async fn eventually(condition: impl Fn() -> bool) {
     let waiting = async {
         while !condition() {

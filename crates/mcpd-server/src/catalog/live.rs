@@ -10,6 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use mcpd_scriptspec::Severity;
 use tokio::sync::{Notify, watch};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
 use super::scan::{Scan, ScannedScript, Scanner};
@@ -151,13 +152,17 @@ impl Follower {
             changed.notify_one();
         }
         let mut pause = FIRST_PAUSE;
+        // Neither begins anew when something else is due.
+        let mut retry = Instant::now() + pause;
+        let mut check = interval_at(Instant::now() + ROOTS_INTERVAL, ROOTS_INTERVAL);
+        check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 () = self.live.orders.is_there.notified() => self.obey().await,
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
-                () = tokio::time::sleep(pause), if again && is_watching => {}
-                () = tokio::time::sleep(ROOTS_INTERVAL), if is_watching => {
+                () = sleep_until(retry), if again && is_watching => {}
+                _ = check.tick(), if is_watching => {
                     let is_current = match &mut watch {
                         Some(watch) => watch.is_current().await,
                         None => true,
@@ -176,6 +181,7 @@ impl Follower {
             } else {
                 FIRST_PAUSE
             };
+            retry = Instant::now() + pause;
         }
     }
 
