@@ -119,13 +119,13 @@ async fn runs_can_not_attack_each_other() {
 /// What a run does to its own processes is its own business.
 #[tokio::test]
 async fn a_run_signals_its_own_processes() {
-    let body = "sleep 300 & kill -0 $! && renice -n 5 -p $! && kill $!; wait $!; echo $?
+    let body = "sleep 300 & kill -0 $! && renice -n 19 -p $! >&2 && echo reniced; kill $!; wait $!; echo $?
         trap 'echo caught; exit 0' TERM; kill -TERM $$";
     for level in levels().await {
         let world = World::new();
         let outcome = world.run_in(Sandbox::at(level), world.sh(body)).await;
         let text = outcome.stdout.to_text_lossy();
-        assert!(text.ends_with("143\ncaught\n"), "at {level}: {outcome:?}");
+        assert_eq!(text, "reniced\n143\ncaught\n", "at {level}: {outcome:?}");
     }
 }
 
