@@ -628,7 +628,12 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
             Step::Directory { path } => existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755))),
             Step::File { path } => {
                 let flags = libc::O_CREAT | libc::O_WRONLY | libc::O_CLOEXEC;
-                existing(c_long::from(libc::open(path.as_ptr(), flags, 0o644)))
+                let file = libc::open(path.as_ptr(), flags, 0o644);
+                if file >= 0 {
+                    // While it is open for writing, what it is on can't be made read-only.
+                    libc::close(file);
+                }
+                existing(c_long::from(file))
             }
             Step::Link { path, target } => {
                 existing(c_long::from(libc::symlink(target.as_ptr(), path.as_ptr())))

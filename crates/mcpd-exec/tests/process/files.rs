@@ -200,6 +200,32 @@ async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
     }
 }
 
+/// At `strict` it is all that is seen of the directory. At `guarded` it can't be read either.
+#[tokio::test]
+async fn a_script_in_a_hidden_directory_runs() {
+    for level in levels().await.filter(|level| *level != Level::Guarded) {
+        let world = world();
+        let outside = world.directory().join("outside");
+        let script = outside.join("script");
+        fs::rename(
+            world.file("#!/bin/sh\ncd outside && echo *", 0o755),
+            &script,
+        )
+        .unwrap();
+        let sandbox = Sandbox::at(level).hide(outside);
+        let outcome = world.run_in(sandbox, world.command(script)).await;
+        let seen = match level {
+            Level::None => "directory file script\n",
+            _ => "script\n",
+        };
+        assert_eq!(
+            outcome.stdout.to_text_lossy(),
+            seen,
+            "at {level}: {outcome:?}"
+        );
+    }
+}
+
 /// By default: what the system and people keep to themselves.
 #[tokio::test]
 async fn secrets_are_not_read() {
