@@ -441,11 +441,12 @@ fn lacks_first_process(error: io::Error, program: &Path) -> StartError {
     }
 }
 
-/// Not for want of something, nor for a path that is not there.
+/// Not for want of something, nor for a path that is not there or in use.
 fn is_refusal(error: &io::Error) -> bool {
     use crate::os::{Fault, fault};
-    !matches!(
+    let is_refusal = !matches!(
         fault(error),
         Fault::Exhausted | Fault::Missing | Fault::NotDirectory | Fault::Loop
-    )
+    );
+    is_refusal && error.kind() != io::ErrorKind::ResourceBusy
 }

@@ -200,6 +200,21 @@ async fn without_namespaces_strict_is_refused_and_guarded_is_not() {
     );
 }
 
+/// Something of ours is in the way then.
+#[tokio::test]
+async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
+    if levels().await.count() < 3 {
+        return;
+    }
+    let busy = [(libc::SYS_mount_setattr, libc::EBUSY)];
+    let said = text(&without(&busy, Level::Strict));
+    let failure = "run: failed to start `/usr/bin/sh`: ";
+    assert!(
+        said.starts_with(failure) && !said.contains("refuses"),
+        "{said}"
+    );
+}
+
 /// As in most containers.
 #[tokio::test]
 async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
