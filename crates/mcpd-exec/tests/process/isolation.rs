@@ -64,7 +64,7 @@ async fn nobody_outside_is_signalled() {
 #[tokio::test]
 async fn nobody_outside_is_looked_into() {
     check("tr '\\0' '\\n' < /proc/$1/environ | grep -x SECRET=kept").await;
-    check("grep heap /proc/$1/maps").await;
+    check("grep stack /proc/$1/maps").await;
     check("readlink /proc/$1/fd/0").await;
     check("readlink /proc/$1/cwd").await;
     check("exec 3< /proc/$1/mem").await;
