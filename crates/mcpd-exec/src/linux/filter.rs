@@ -24,6 +24,7 @@ const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "aarch64") {
     320
 };
 const OPEN_TREE_ATTR: c_long = 467;
+const IOPRIO_WHO_PROCESS: u64 = 1;
 
 /// Calls refused whatever their arguments are.
 const REFUSED: &[&[c_long]] = &[
@@ -280,6 +281,7 @@ fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendE
     table.push((libc::SYS_clone, flags.collect::<Result<_, _>>()?));
     table.push((libc::SYS_ioctl, any_of(1, TYPE_AHEAD)?));
     table.extend(limits(secret)?);
+    table.extend(priorities()?);
     table.extend(sockets(network)?);
     Ok(table)
 }
@@ -297,6 +299,20 @@ fn limits(secret: Option<u64>) -> Result<[Refused; 2], BackendError> {
     Ok([
         (SETRLIMIT, vec![set_mark?]),
         (libc::SYS_prlimit64, vec![new_mark?, of_another?]),
+    ])
+}
+
+/// Those of whole groups and users can't be changed, nor how another process waits for disks.
+///
+/// Everything else a user may do to single processes stays: C libraries and runtimes name their own threads by number,
+/// which no filter can tell from others.
+fn priorities() -> Result<[Refused; 2], BackendError> {
+    let many = [libc::PRIO_PGRP as u64, libc::PRIO_USER as u64];
+    let not_one = rule([int(0, SeccompCmpOp::Ne, IOPRIO_WHO_PROCESS)]);
+    let of_another = rule([int(1, SeccompCmpOp::Ne, 0)]);
+    Ok([
+        (libc::SYS_setpriority, any_of(0, many)?),
+        (libc::SYS_ioprio_set, vec![not_one?, of_another?]),
     ])
 }
 

@@ -2,6 +2,7 @@
 //! unconfined too, where it succeeds.
 
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
@@ -18,6 +19,7 @@ impl Victim {
         let sleep = std::process::Command::new("sleep")
             .arg("300")
             .env("SECRET", "kept")
+            .process_group(0)
             .stdin(Stdio::piped())
             .spawn();
         Self(sleep.unwrap())
@@ -75,6 +77,8 @@ async fn nobody_outside_is_looked_into() {
 async fn nobody_outside_is_steered() {
     check("prlimit --pid $1 --nofile=64:64").await;
     check("echo 500 > /proc/$1/oom_score_adj").await;
+    check("ionice -c 3 -p $1").await;
+    check("renice -n 19 -g $1").await;
 }
 
 /// Its command line can be read as by anybody.

@@ -205,6 +205,20 @@ fn the_limits_of_other_processes_can_be_read_only() {
 }
 
 #[test]
+fn priorities_are_changed_of_single_processes_only() {
+    let filter = filter(Network::Host, None);
+    // There is nobody of this number, which is noticed after the filter has had its say.
+    let nobody = i64::from(i32::MAX);
+    let (cpu, io) = (libc::SYS_setpriority, libc::SYS_ioprio_set);
+    for (call, which) in [(cpu, 1), (cpu, 2), (io, 1), (io, 2), (io, 3)] {
+        check(&filter, &[(call, &[which, nobody, 0])], libc::EPERM);
+    }
+    check(&filter, &[(io, &[2, 0, 0])], libc::EPERM);
+    let calls: [Call<'_>; 3] = [(cpu, &[0, 0, 0]), (cpu, &[0, nobody, 0]), (io, &[1, 0, 0])];
+    check_unchanged(&filter, &calls);
+}
+
+#[test]
 fn the_mark_can_be_read_and_other_limits_set() {
     let core = i64::from(libc::RLIMIT_CORE);
     let calls: [Call<'_>; 3] = [
