@@ -4,7 +4,7 @@
 use std::env::{self, VarError};
 use std::fs;
 use std::iter;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
@@ -56,7 +56,7 @@ pub(crate) async fn asked<'a>(
     limits: Limits,
 ) -> anyhow::Result<ServerBuilder> {
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let settings = changeable(file, confinement, enabling, limits, &executor).await?;
+    let settings = changeable(file, confinement, enabling, limits, Vec::new(), &executor).await?;
     Ok(server(roots, scanning, enabling, settings)
         .watch(false)
         .probes(executor.clone())
@@ -85,13 +85,13 @@ pub(crate) async fn stdio(
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Principal)> {
     let client = clients::principal(file, clients::LOCAL, None)?;
-    Ok((serving(file, options).await?, client))
+    Ok((serving(file, options, secrets(options)).await?, client))
 }
 
 /// A server for clients over HTTP, and how they are served.
 pub(crate) async fn http(args: &Serve, file: &File) -> anyhow::Result<(ServerBuilder, Http)> {
     let http = listening::listening(file, args)?;
-    Ok((serving(file, &args.serving).await?, http))
+    Ok((serving(file, &args.serving, served(args)).await?, http))
 }
 
 /// What can be another while `mcpd serve` runs.
@@ -113,13 +113,14 @@ pub(crate) async fn changes(line: &CommandLine, executor: &Executor) -> anyhow::
         bail!("read the command line: it is another");
     };
     let limits = kept(limits(&serve.serving.limits));
+    let hidden = served(&serve);
     let Serving {
         confinement,
         enabling,
         ..
     } = &serve.serving;
     Ok(Changes {
-        settings: changeable(&file, confinement, enabling, limits, executor).await?,
+        settings: changeable(&file, confinement, enabling, limits, hidden, executor).await?,
         auth: authentication(&file, &serve)?.0,
         logging: args.logging,
         audit: audit::target(&file)?,
@@ -133,11 +134,12 @@ async fn changeable(
     confinement: &Confinement,
     enabling: &Enabling,
     limits: Limits,
+    hidden: Vec<PathBuf>,
     executor: &Executor,
 ) -> anyhow::Result<Settings> {
     let running = running(file, confinement, limits, executor).await?;
     let settings = Settings::default()
-        .policy(running.policy)
+        .policy(hidden.into_iter().fold(running.policy, Policy::hide))
         .interpreters(running.interpreters);
     let settings = sources::add(settings, file, Some(executor)).await?;
     if enabling.enable.contains(&BuiltIn::RunCommand) {
@@ -149,7 +151,11 @@ async fn changeable(
     Ok(settings)
 }
 
-async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder> {
+async fn serving(
+    file: &File,
+    options: &Serving,
+    hidden: Vec<PathBuf>,
+) -> anyhow::Result<ServerBuilder> {
     let executor = executor(options.concurrency, options.confinement.cgroup.as_deref())?;
     let probes = probes()?;
     let Serving {
@@ -158,7 +164,7 @@ async fn serving(file: &File, options: &Serving) -> anyhow::Result<ServerBuilder
         ..
     } = options;
     let limits = kept(limits(&options.limits));
-    let settings = changeable(file, confinement, enabling, limits, &probes).await?;
+    let settings = changeable(file, confinement, enabling, limits, hidden, &probes).await?;
     let server = server(options.roots.all(), &options.scanning, enabling, settings);
     let mut server = with_tasks(server)
         .watch(!options.no_watch)
@@ -261,6 +267,22 @@ pub(crate) fn audit_log(file: &File) -> anyhow::Result<PathBuf> {
 /// What runs the scripts that are no programs.
 pub(crate) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     interpreters::interpreters(file)
+}
+
+/// The files with the secrets of a server, which no confined script reads.
+fn secrets(options: &Serving) -> Vec<PathBuf> {
+    absolute([&options.state_key_file])
+}
+
+/// The same with those of a server over HTTP.
+fn served(args: &Serve) -> Vec<PathBuf> {
+    let own = absolute([&args.token_file, &args.tls_key]);
+    own.into_iter().chain(secrets(&args.serving)).collect()
+}
+
+fn absolute<const N: usize>(files: [&Option<PathBuf>; N]) -> Vec<PathBuf> {
+    let files = files.into_iter().flatten();
+    files.filter_map(|file| path::absolute(file).ok()).collect()
 }
 
 /// The secret in `file`, byte for byte.

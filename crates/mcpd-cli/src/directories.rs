@@ -27,9 +27,14 @@ pub(crate) fn token() -> anyhow::Result<PathBuf> {
 
 /// A secret that systemd has handed over under this name, if it has: `LoadCredential=` in the unit.
 pub(crate) fn credential(name: &str) -> Option<PathBuf> {
-    let directory = PathBuf::from(std::env::var_os("CREDENTIALS_DIRECTORY")?);
+    let directory = credentials()?;
     let is_name = !name.is_empty() && !name.contains('/') && name != "..";
     Some(directory.join(name)).filter(|path| is_name && path.exists())
+}
+
+/// Where the secrets are that systemd has handed over, if it has any.
+pub(crate) fn credentials() -> Option<PathBuf> {
+    std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
 /// Where a configuration may be: what the user has set, `$XDG_CONFIG_HOME/mcpd`, and then what holds for the system,

@@ -4,7 +4,7 @@
 use std::fmt;
 use std::hash::{Hash as _, Hasher};
 use std::num::NonZeroUsize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -95,6 +95,7 @@ pub struct Policy {
     floor: Profile,
     limits: Limits,
     environment: Environment,
+    hidden: Vec<PathBuf>,
     rules: Vec<Rule>,
 }
 
@@ -108,6 +109,7 @@ impl Default for Policy {
             floor: Profile::default(),
             limits,
             environment: Environment::of_this_process(),
+            hidden: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -134,6 +136,14 @@ impl Policy {
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
+        self
+    }
+
+    /// Keeps every script that is confined from reading a file or directory, and everything below, unless the script may
+    /// write there.
+    #[must_use]
+    pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
+        self.hidden.push(path.into());
         self
     }
 

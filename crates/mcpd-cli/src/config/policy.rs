@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use mcpd_exec::{Executor, Limits, Sandbox};
@@ -36,10 +36,26 @@ pub(super) async fn policy(
         .floor(floor(file, &profiles, flags)?)
         .limits(limits)
         .environment(environment(file)?);
+    policy = given(file).into_iter().fold(policy, Policy::hide);
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &profiles, executor).await?);
     }
     Ok(policy)
+}
+
+/// What secrets are read from: the file of the configuration, those it names, and what a service manager hands over.
+fn given(file: &File) -> Vec<PathBuf> {
+    let tools = file.tables.tool.iter().map(|tool| &tool.env);
+    let upstreams = file.tables.upstream.iter();
+    let upstreams = upstreams.flat_map(|upstream| [&upstream.env, &upstream.headers]);
+    let sources = tools.chain(upstreams).flat_map(BTreeMap::values);
+    let named = sources.filter_map(|source| match source.get_ref() {
+        Source::File(path) => Some(file.absolute(path)),
+        _ => None,
+    });
+    let own = file.path().and_then(|path| path::absolute(path).ok());
+    let credentials = directories::credentials();
+    own.into_iter().chain(credentials).chain(named).collect()
 }
 
 /// The sandboxes by their names: those there always are, and those of the file.
@@ -140,8 +156,8 @@ fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Resul
         );
     }
     for path in &flags.allow_write {
-        let path = std::path::absolute(path)
-            .with_context(|| format!("allow writing `{}`", path.display()))?;
+        let path =
+            path::absolute(path).with_context(|| format!("allow writing `{}`", path.display()))?;
         floor.sandbox = floor.sandbox.write(path);
     }
     if flags.no_network {

@@ -72,6 +72,7 @@ const SYSTEM: &[&str] = &[
     "/run/containerd",
     "/run/user",
     "/run/secrets",
+    "/run/credentials",
 ];
 
 /// Directories of a home that variables can put elsewhere.

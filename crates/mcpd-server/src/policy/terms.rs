@@ -52,6 +52,16 @@ impl Terms {
             sandbox.hidden.dedup();
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
+        // Whoever may write there could put another file in its place.
+        let is_written =
+            |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
+        let hidden: Vec<_> = policy
+            .hidden
+            .iter()
+            .filter(|path| !is_written(path))
+            .cloned()
+            .collect();
+        sandbox.hidden.extend(hidden);
         let mut limits = policy.limits.clone();
         tighten(&mut limits, &kernel);
         let declared = spec.and_then(|spec| spec.timeout);
