@@ -87,6 +87,28 @@ fn tokens_are_exchanged_while_it_serves() {
     assert!(names(&reader).is_ok());
 }
 
+/// The number of a server that was killed may be somebody else's by now.
+#[test]
+fn only_a_server_is_told_of_a_new_token() {
+    let sandbox = sandbox();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let file = sandbox.path().join("state/mcpd/server.json");
+    let found = fs::read_to_string(&file).unwrap();
+    let mut stranger = sandbox.program("sleep").arg("300").spawn().unwrap();
+    let number = |pid: u32| format!("\"pid\": {pid}");
+    let other = found.replace(&number(daemon.id()), &number(stranger.id()));
+    assert_ne!(other, found);
+    fs::write(&file, other).unwrap();
+    let rotated = sandbox.run(&["token", "rotate"]);
+    assert!(
+        rotated.contains("after SIGHUP or its next start"),
+        "{rotated}"
+    );
+    assert!(stranger.try_wait().unwrap().is_none());
+    stranger.kill().unwrap();
+    stranger.wait().unwrap();
+}
+
 #[test]
 fn who_guesses_is_told_to_wait_and_who_knows_is_not() {
     let daemon = Daemon::start(&sandbox(), &[]);

@@ -101,7 +101,20 @@ fn is_running(pid: u32) -> bool {
         .ok()
         .and_then(rustix::process::Pid::from_raw);
     // Somebody else's process can't be signalled, but it runs.
-    pid.is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
+    pid.is_some_and(|pid| {
+        rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH) && is_mcpd(pid)
+    })
+}
+
+/// Whether it is called as this process is. The number of a server that was killed may be anybody's by now.
+#[cfg(unix)]
+fn is_mcpd(pid: rustix::process::Pid) -> bool {
+    let name = |process: &str| fs::read(format!("/proc/{process}/comm"));
+    match (name(&pid.to_string()), name("self")) {
+        (Ok(theirs), Ok(ours)) => theirs == ours,
+        // Not every system says.
+        _ => true,
+    }
 }
 
 /// Nobody is asked there.
