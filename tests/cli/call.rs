@@ -20,6 +20,22 @@ cat
 printf '\n%s' "$MCPD_OPT_value"
 "#;
 
+/// Whoever runs the server is told what is behind it.
+#[test]
+fn why_a_script_is_not_run_is_logged_to_the_end() {
+    let sandbox = sandbox();
+    // Described once, it is not asked again.
+    sandbox.run(&["list", "scripts"]);
+    let mut command = sandbox.command(&["call", "--sandbox", "guarded", "scripts", "hello"]);
+    let output = command.env("TMPDIR", "/nowhere").output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(
+        said.contains("failed to prepare its confinement: "),
+        "{said}"
+    );
+    assert!(said.contains("No such file or directory"), "{said}");
+}
+
 #[test]
 fn the_answer_is_on_stdout() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "hello"]), @r#"

@@ -13,6 +13,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::archive::Shelf;
 use crate::context::Context;
+use crate::error::chain;
 use crate::id;
 use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
@@ -205,7 +206,7 @@ async fn tool_result(
 /// "The command".
 pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Failure {
     if !matches!(error, RunError::Busy(_)) {
-        tracing::error!(tool = %name, "failed to {error}");
+        tracing::error!(tool = %name, "failed to {}", chain(error));
     }
     told_of(subject, error)
 }

@@ -48,3 +48,14 @@ pub enum Error {
     #[error("serve")]
     Transport(#[source] io::Error),
 }
+
+/// An error with all that it comes of, for a log.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        text += &format!(": {error}");
+        source = error.source();
+    }
+    text
+}

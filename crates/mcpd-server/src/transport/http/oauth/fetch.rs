@@ -9,6 +9,7 @@ use serde::Deserialize;
 
 use super::OAuthError;
 use super::address::{self, Resolver};
+use crate::error::chain;
 
 /// The largest answer that is read, in bytes.
 const MAX_BODY: usize = 64 << 10;
@@ -143,16 +144,6 @@ fn age(control: &str) -> Duration {
     let age = directives.find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
     age.map_or(DEFAULT_AGE, Duration::from_secs)
         .clamp(MIN_AGE, MAX_AGE)
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(error) = source {
-        text += &format!(": {error}");
-        source = error.source();
-    }
-    text
 }
 
 #[cfg(test)]
