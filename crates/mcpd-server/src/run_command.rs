@@ -115,7 +115,7 @@ impl RunCommand {
     ///
     /// # Errors
     ///
-    /// The pattern can't be read.
+    /// The pattern can't be read, or names the path of a program, which is denied under any.
     pub fn deny(mut self, pattern: &str) -> Result<Self, PatternError> {
         self.rules.deny(pattern)?;
         Ok(self)

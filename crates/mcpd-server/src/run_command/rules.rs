@@ -32,6 +32,11 @@ impl Rules {
     }
 
     pub(super) fn deny(&mut self, pattern: &str) -> Result<(), PatternError> {
+        let program = pattern.split_whitespace().next();
+        if program.is_some_and(|program| program.contains('/')) {
+            let reason = "a program is denied by its name alone, under whatever path";
+            return Err(PatternError::new(pattern, reason));
+        }
         self.deny.push(Pattern::new(pattern)?);
         Ok(())
     }
@@ -303,6 +308,15 @@ mod tests {
             rules.judge("ls $(x)").unwrap_err(),
             "The command was not run: it has a substitution in it, and what that does can't be known beforehand. Allowed are: `git *`, `ls`."
         );
+    }
+
+    #[test]
+    fn a_denial_names_no_path() {
+        let mut rules = Rules::default();
+        let error = rules.deny("/bin/rm *").unwrap_err().to_string();
+        assert!(error.contains("by its name alone"), "{error}");
+        assert!(rules.deny("rm /tmp/*").is_ok());
+        assert!(rules.allow("/bin/rm *").is_ok());
     }
 
     #[test]
