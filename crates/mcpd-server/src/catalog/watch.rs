@@ -114,7 +114,40 @@ fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 's
     move |_| changed.notify_one()
 }
 
-/// Every run opens and reads its script; only what may alter one counts.
+/// Every run opens and reads its script; only what may alter one counts. What a link below a root leads to is served
+/// only if it lies below the root itself, and is watched there: beyond it may be the whole file system.
 fn config() -> Config {
-    Config::default().with_event_kinds(EventKindMask::CORE | EventKindMask::ACCESS_CLOSE)
+    Config::default()
+        .with_event_kinds(EventKindMask::CORE | EventKindMask::ACCESS_CLOSE)
+        .with_follow_symlinks(false)
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::sync::mpsc;
+
+    use super::*;
+
+    #[test]
+    fn links_are_watched_but_not_what_is_behind_them() {
+        let outside = tempfile::tempdir().unwrap();
+        let real = tempfile::tempdir().unwrap();
+        symlink(outside.path(), real.path().join("link")).unwrap();
+        fs::create_dir(real.path().join("directory")).unwrap();
+        let root = outside.path().join("root");
+        symlink(real.path(), &root).unwrap();
+
+        let (sender, events) = mpsc::channel();
+        let tell = move |event: notify::Result<Event>| sender.send(event.unwrap()).unwrap();
+        let watcher = RecommendedWatcher::new(tell, config()).unwrap();
+        let _watcher = watching(watcher, std::slice::from_ref(&root)).unwrap();
+        fs::write(outside.path().join("beyond"), "").unwrap();
+        fs::write(root.join("directory/script"), "").unwrap();
+        // Changes are told in their order.
+        let first = events.recv_timeout(Duration::from_secs(10)).unwrap();
+        assert_eq!(first.paths, [root.join("directory/script")]);
+    }
 }
