@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{Error, Span};
 use crate::limits::{Limits, Meter};
 use crate::tree::{Block, Expression, Loop, Name, Place, Statement, StatementKind, Tree};
-use crate::value::Value;
+use crate::value::{Size, Value};
 
 mod blocks;
 mod elements;
@@ -161,6 +161,7 @@ impl Run<'_> {
         for (part, separator) in parts {
             let part = self.value(part)?.to_string();
             self.meter.read(part.len())?;
+            self.meter.fits(Size::of_text(text.len() + part.len()))?;
             text.push_str(&part);
             text.push_str(separator);
         }

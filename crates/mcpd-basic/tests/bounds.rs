@@ -41,6 +41,8 @@ fn growth_has_an_end() {
     check("a = []\nWHILE TRUE\nPUSH a, 1\nWEND", "bigger than");
     check("a = []\nWHILE TRUE\na = APPEND(a, 1)\nWEND", "operations");
     check("a = [1]\nWHILE TRUE\na = [a, a]\nWEND", "bigger than");
+    let big = "t = \"x\"\nFOR i = 1 TO 23\nt = t + t\nNEXT\n";
+    check(&format!("{big}PRINT t; t; t"), "bigger than");
 }
 
 #[test]
