@@ -274,6 +274,10 @@ impl From<Rejected> for UnusableFile {
                 "it is a directory {} levels below the root, and nothing in it is looked at",
                 walk::MAX_DEPTH
             ),
+            Reason::TooManyLinks => format!(
+                "it is a directory behind more than {} links, and nothing in it is looked at",
+                walk::MAX_LINKS
+            ),
             Reason::Orphan => "there is no file that it describes".to_owned(),
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
             Reason::Unreadable(why) => why,

@@ -20,6 +20,10 @@ use super::fingerprint::Stamp;
 /// Directories at this depth are not entered: a loop of mounts, or somebody's whole home.
 pub(crate) const MAX_DEPTH: usize = 16;
 
+/// Directories behind more links than this are not entered: a few that link to each other have more paths than can ever
+/// be walked.
+pub(crate) const MAX_LINKS: usize = 3;
+
 /// What there is under a root.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
@@ -70,6 +74,8 @@ pub(crate) enum Reason {
     NotExecutable,
     /// A directory below too many others, whatever is in it.
     TooDeep,
+    /// A directory behind too many links, whatever is in it.
+    TooManyLinks,
     /// A sidecar without the file it is about.
     Orphan,
     /// A sidecar of a file that has one already.
@@ -100,7 +106,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
         walked.add_only(root);
         return walked;
     }
-    let mut outside = Vec::new();
+    let mut links = Vec::new();
     let entries = WalkDir::new(root)
         .min_depth(1)
         .max_depth(MAX_DEPTH)
@@ -111,14 +117,13 @@ pub(crate) fn walk(root: &Path) -> Walked {
                 return false;
             }
             // Before it is entered: a link to `/` would serve everything.
-            let leaves = entry.path_is_symlink() && !is_inside(root, entry.path());
-            if leaves {
-                outside.push(Rejected {
-                    file: entry.path().to_owned(),
-                    reason: Reason::LeavesRoot,
-                });
-            }
-            !leaves
+            let rejected = reason_against_link(root, entry).map(|reason| Rejected {
+                file: entry.path().to_owned(),
+                reason,
+            });
+            let is_followed = rejected.is_none();
+            links.extend(rejected);
+            is_followed
         });
     for entry in entries {
         match entry {
@@ -140,7 +145,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
         }
     }
     walked.attach_sidecars(root);
-    walked.rejected.append(&mut outside);
+    walked.rejected.append(&mut links);
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
@@ -280,6 +285,19 @@ fn is_ignored(entry: &DirEntry) -> bool {
             || name.ends_with(b".swp"))
 }
 
+/// Why an entry is not followed, if it is a link.
+fn reason_against_link(root: &Path, entry: &DirEntry) -> Option<Reason> {
+    if !entry.path_is_symlink() {
+        return None;
+    }
+    if !is_inside(root, entry.path()) {
+        return Some(Reason::LeavesRoot);
+    }
+    let above = entry.path().ancestors().take(entry.depth());
+    let links = above.filter(|path| path.is_symlink()).count();
+    (entry.file_type().is_dir() && links > MAX_LINKS).then_some(Reason::TooManyLinks)
+}
+
 /// A target that can't be resolved counts as inside: it is no script, and reported elsewhere.
 fn is_inside(root: &Path, link: &Path) -> bool {
     link.canonicalize()
@@ -400,6 +418,27 @@ mod tests {
         assert_eq!(rejected[0], (root.join("escape"), Reason::LeavesRoot));
         assert_eq!(rejected[1], (root.join("escape-dir"), Reason::LeavesRoot));
         assert_eq!(rejected[2].0, root.join("loop"));
+    }
+
+    #[test]
+    fn directories_that_link_to_each_other_come_to_an_end() {
+        const COUNT: usize = 8;
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        for from in 0..COUNT {
+            executable(&root.join(format!("{from}/x")));
+            for to in (0..COUNT).filter(|to| *to != from) {
+                symlink(format!("../{to}"), root.join(format!("{from}/{to}"))).unwrap();
+            }
+        }
+        let walked = walk(&root);
+        assert!(walked.scripts.contains_key(&path("0/1/2/3/x")));
+        assert!(!walked.scripts.contains_key(&path("0/1/2/3/4/x")));
+        let rejected = Rejected {
+            file: root.join("0/1/2/3/4"),
+            reason: Reason::TooManyLinks,
+        };
+        assert!(walked.rejected.contains(&rejected));
     }
 
     #[test]
