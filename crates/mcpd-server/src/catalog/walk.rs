@@ -188,14 +188,13 @@ impl Walked {
 
     /// Adds a file if it may be a script, or a sidecar of one.
     fn add_script(&mut self, root: &Path, file: &Path, metadata: &Metadata) -> Result<(), Reason> {
-        let name = file.to_str().unwrap_or_default();
-        if let Some(subject) = Dialect::subject_of_sidecar(name) {
+        if let Some(subject) = subject_of_sidecar(file) {
             let sidecar = Sidecar {
                 file: file.to_owned(),
                 fingerprint: Fingerprint::of(metadata),
             };
-            self.sidecars.push((PathBuf::from(subject), sidecar));
-        } else if is_executable(file, metadata) || Dialect::may_be_in(name) {
+            self.sidecars.push((subject, sidecar));
+        } else if is_executable(file, metadata) || Dialect::may_be_in(&name(file)) {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
         }
@@ -205,14 +204,13 @@ impl Walked {
     /// Adds one file and the sidecar that it has or is.
     fn add_only(&mut self, file: &Path) {
         let root = file.parent().unwrap_or(file);
-        let subject = file.to_str().and_then(Dialect::subject_of_sidecar);
-        let subject = subject.map_or(file, Path::new);
+        let subject = subject_of_sidecar(file).unwrap_or_else(|| file.to_owned());
         let beside = Dialect::SIDECARS.iter().map(|extension| {
             let mut sidecar = subject.as_os_str().to_owned();
             sidecar.push(extension);
             PathBuf::from(sidecar)
         });
-        for file in std::iter::once(subject.to_owned()).chain(beside) {
+        for file in std::iter::once(subject.clone()).chain(beside) {
             let Ok(metadata) = file.metadata() else {
                 continue;
             };
@@ -263,6 +261,18 @@ impl Walked {
         let file = file.to_owned();
         self.rejected.push(Rejected { file, reason });
     }
+}
+
+/// The name of a file alone: where its root lies is no matter of what is in it.
+fn name(file: &Path) -> Cow<'_, str> {
+    file.file_name().unwrap_or_default().to_string_lossy()
+}
+
+/// The file that another one describes, if it does.
+fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
+    let name = name(file);
+    let subject = Dialect::subject_of_sidecar(&name)?;
+    Some(file.with_file_name(subject))
 }
 
 /// Whether a file lies below `resources/`, where nothing is a script.
@@ -439,6 +449,25 @@ mod tests {
             reason: Reason::TooManyLinks,
         };
         assert!(walked.rejected.contains(&rejected));
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_name_that_is_not_utf8_hides_nothing() {
+        use std::ffi::OsStr;
+        use std::os::unix::ffi::OsStrExt as _;
+
+        let parent = tempfile::tempdir().unwrap();
+        let root = parent.path().join(OsStr::from_bytes(b"\xff"));
+        executable(&root.join("a"));
+        for name in [&b"a.mcpd.toml"[..], b"b.bas", b"\xff.bas"] {
+            fs::write(root.join(OsStr::from_bytes(name)), "").unwrap();
+        }
+        let walked = walk(&root);
+        assert_eq!(names(&root), ["a", "b.bas"]);
+        assert!(walked.scripts[&path("a")].sidecar.is_some());
+        assert_eq!(walked.rejected.len(), 1, "{walked:?}");
+        assert_eq!(names(&root.join("a.mcpd.toml")), ["a"]);
     }
 
     #[test]
