@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::MAX_FAULTS;
 use crate::error::{Error, Span, closest};
 use crate::functions;
 use crate::lexer::{Token, TokenKind, tokens};
@@ -193,12 +194,20 @@ impl Parser<'_> {
             .ok()
     }
 
-    /// Every function that is called is there, and gets as many arguments as it takes.
+    /// Every function that is called is there, and gets as many arguments as it takes. No more faults are looked for than
+    /// are told: it takes long to find out what somebody may have meant.
     fn check_calls(&mut self) {
+        let mut faulty_lines = 0;
+        let mut line_end = 0;
         for call in &self.calls {
             let Call {
-                name, arguments, ..
+                name,
+                arguments,
+                span,
             } = call;
+            if span.start < line_end {
+                continue;
+            }
             let error = match self.tree.functions.get(name) {
                 None => self.no_function(name),
                 Some(function) if function.parameters.len() != *arguments => {
@@ -207,7 +216,13 @@ impl Parser<'_> {
                 }
                 Some(_) => continue,
             };
-            self.errors.push(error.at(&call.span));
+            self.errors.push(error.at(span));
+            faulty_lines += 1;
+            if faulty_lines == MAX_FAULTS {
+                return;
+            }
+            let rest = self.source.get(span.start..).unwrap_or_default();
+            line_end = span.start + rest.find('\n').unwrap_or(rest.len());
         }
     }
 

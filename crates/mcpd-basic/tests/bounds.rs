@@ -36,6 +36,16 @@ fn endless_loops_run_out_of_operations() {
 }
 
 #[test]
+fn many_faults_take_no_longer_than_a_few() {
+    let functions = (0..3000).map(|i| format!("FUNCTION averylongname{i:05}()\nEND FUNCTION\n"));
+    let calls = (0..6000).map(|i| format!("averylongnamf{i:05}()\n"));
+    let source: String = functions.chain(calls).collect();
+    check(&source, "there is no function `averylongnamf00000`");
+    let faults = compile(&source).unwrap_err();
+    assert_eq!((faults.len(), faults[19].line), (20, 6020));
+}
+
+#[test]
 fn growth_has_an_end() {
     check("t = \"x\"\nWHILE TRUE\nt = t + t\nWEND", "bigger than");
     check("a = []\nWHILE TRUE\nPUSH a, 1\nWEND", "bigger than");
