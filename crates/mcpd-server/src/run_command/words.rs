@@ -269,6 +269,9 @@ impl Parser {
             return Ok(());
         }
         let target = self.word()?;
+        if operator.ends_with('&') && target.value.len() > 1 && target.value.starts_with('-') {
+            return Err("what follows `&-` is a word of its own to some shells");
+        }
         if operator == "<<" || operator == "<<-" {
             self.doubt("a here-document");
             if target.is_unknown {

@@ -173,6 +173,7 @@ fn what_shells_read_in_different_ways_is_refused() {
         "a \"${x:-'}\"; b; \"'}\"",
         "a $'\\''; b #'",
         "a $[1<<2]\nb",
+        "3>&-a b",
     ] {
         assert!(parse(text).is_err(), "{text}");
     }
