@@ -142,7 +142,8 @@ impl Files {
                     &json!({"bytes": length - whole}),
                 ));
             }
-            if whole >= self.max_size {
+            // One that has nothing in it is never full: another would be no better.
+            if whole >= self.max_size.max(1) {
                 self.rotate()?;
                 continue;
             }

@@ -176,6 +176,13 @@ fn full_files_give_way_and_the_chain_goes_on() {
 }
 
 #[test]
+fn a_file_takes_a_record_at_least() {
+    let (_directory, files) = log(0, 2);
+    (1..=5).for_each(|number| append(&files, [number]));
+    check(&files, 3, 5);
+}
+
+#[test]
 fn a_gap_that_was_left_between_files_is_room_enough() {
     let (_directory, files) = log(400, 4);
     for number in 1..=9 {
