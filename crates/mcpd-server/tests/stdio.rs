@@ -111,6 +111,22 @@ async fn a_line_that_is_too_long_is_refused_and_the_next_one_read() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_line_that_is_too_long_is_refused_though_its_end_comes_with_it() {
+    let ping = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+    let mut options = Options::default();
+    options.max_message = ping.len();
+    let mut client = Client::start(options);
+    for end in [&b" \n"[..], b"\n", b" "] {
+        client.send(&[ping, end].concat());
+    }
+    client.input = None;
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    assert_eq!(client.receive()["id"], 1);
+    assert_eq!(client.receive()["error"]["code"], -32700);
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_long_line_that_is_no_message_is_an_ordinary_error() {
     let mut client = Client::start(Options::default());
     let mut line = vec![b'x'; 5_000_000];

@@ -155,7 +155,7 @@ impl Reader {
                 start = end + 1;
             }
             buffer.drain(..start);
-            if buffer.len() > self.max_message {
+            if self.is_too_long(&buffer) {
                 if !std::mem::replace(&mut skipping, true) {
                     self.answer(self.too_long())?;
                 }
@@ -164,7 +164,15 @@ impl Reader {
         }
     }
 
+    fn is_too_long(&self, line: &[u8]) -> bool {
+        line.len() > self.max_message
+    }
+
     fn line(&self, line: &[u8]) -> io::Result<()> {
+        // The end of one may come with what makes it too long.
+        if self.is_too_long(line) {
+            return self.answer(self.too_long());
+        }
         let line = line.trim_ascii();
         if line.is_empty() {
             return Ok(());
