@@ -32,6 +32,14 @@ impl Groups {
     ///
     /// It is no group of version 2, or this process may not make groups in it, or move into one if it is in it itself.
     pub(crate) fn below(parent: &Path) -> io::Result<Self> {
+        Self::tried(parent).map_err(|error| {
+            let parent = parent.display();
+            let what = format!("`{parent}` is no control group to make others in: {error}");
+            io::Error::new(error.kind(), what)
+        })
+    }
+
+    fn tried(parent: &Path) -> io::Result<Self> {
         let controllers = fs::read_to_string(parent.join("cgroup.controllers"))?;
         if own().as_deref() == Some(parent) {
             // A group that hands its controllers down may have no members of its own.
@@ -263,6 +271,7 @@ mod tests {
 
     #[test]
     fn a_directory_that_is_no_group_is_refused() {
-        assert!(Groups::below(Path::new("/tmp")).is_err());
+        let error = Groups::below(Path::new("/tmp")).unwrap_err().to_string();
+        assert!(error.contains("`/tmp`"), "{error}");
     }
 }
