@@ -87,37 +87,51 @@ fn a_guarded_script_is_not_read_to_what_it_may_not_read() {
 /// Wherever they are: a script that could read a token could call all that is not confined.
 #[test]
 fn a_guarded_script_reads_nothing_of_what_the_server_keeps_to_itself() {
-    let reader =
-        "cat ../given/token ../given/seal ../given/key ../given/mcpd.toml 2>/dev/null; echo end";
+    let names = [
+        "token", "seal", "key", "upstream", "header", "endpoint", "log.1",
+    ];
+    let reader = format!(
+        "cd ../given; cat {} mcpd.toml 2>/dev/null; echo end",
+        names.join(" ")
+    );
     for (level, is_read) in [("none", true), ("guarded", false)] {
         let configuration = format!(
-            "token_file = \"token\"\nstate_key_file = \"seal\"\n[[tool]]\nmatch = \"reader\"\nsandbox = \"{level}\"\nredact = false\n[tool.env]\nKEY = {{ file = \"key\" }}\n"
+            "token_file = \"token\"\nstate_key_file = \"seal\"\n\
+             [audit]\npath = \"log\"\n\
+             [[tool]]\nmatch = \"reader\"\nsandbox = \"{level}\"\nredact = false\nenv.KEY = {{ file = \"key\" }}\n\
+             [[upstream]]\nname = \"up\"\nurl = \"http://127.0.0.1:1\"\n\
+             token = {{ file = \"upstream\" }}\nheaders.X-Key = {{ file = \"header\" }}\n\
+             [[endpoint]]\ncommand = [\"true\"]\nenv.KEY = {{ file = \"endpoint\" }}\n"
         );
-        let sandbox = Sandbox::new().with_script("reader", &script("{}", reader));
+        let sandbox = Sandbox::new().with_script("reader", &script("{}", &reader));
         let given = sandbox.path().join("given");
         fs::create_dir(&given).unwrap();
-        let secrets = ["token", "seal", "key"].map(|name| (name, name.repeat(16)));
+        let secrets = names.map(|name| (name, name.repeat(16)));
         for (name, secret) in &secrets {
             let file = given.join(name);
             fs::write(&file, secret).unwrap();
             fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
         }
         fs::write(given.join("mcpd.toml"), &configuration).unwrap();
+        let check = |read: &str| {
+            let secrets = secrets.iter().map(|(_, secret)| secret.as_str());
+            for secret in secrets.chain(["token_file"]) {
+                assert_eq!(
+                    read.contains(secret),
+                    is_read,
+                    "{secret} at {level}: {read}"
+                );
+            }
+        };
         // Where clients of these tests look for it.
         let state = sandbox.path().join("state/mcpd");
         fs::create_dir_all(&state).unwrap();
         fs::copy(given.join("token"), state.join("agent-token")).unwrap();
         let mut daemon = Daemon::start(&sandbox, &["--config", "given/mcpd.toml"]);
-        let answer = daemon.call("reader", json!({}));
-        let read = text(&answer);
-        let secrets = secrets.iter().map(|(_, secret)| secret.as_str());
-        for secret in secrets.chain(["token_file"]) {
-            assert_eq!(
-                read.contains(secret),
-                is_read,
-                "{secret} at {level}: {read}"
-            );
-        }
+        check(text(&daemon.call("reader", json!({}))));
+        // Nothing is served there, but it is the same script.
+        let called = ["call", "--config", "given/mcpd.toml", "scripts", "reader"];
+        check(&sandbox.run(&called));
     }
 }
 

@@ -3,8 +3,9 @@
 
 use std::fmt;
 use std::io;
+use std::iter;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc as std_mpsc};
 use std::time::Duration;
@@ -53,6 +54,15 @@ impl Default for Options {
             keep: NonZeroU32::new(8).expect("it is not zero"),
         }
     }
+}
+
+/// The most files that are named before they are there.
+const MAX_NAMED: u32 = 1024;
+
+/// The newest file of the log at `log`, and the `keep` older ones there may be; of very many, the newest of those.
+pub fn files(log: &Path, keep: NonZeroU32) -> impl Iterator<Item = PathBuf> {
+    let older = (1..=keep.get().min(MAX_NAMED)).map(|number| files::numbered(log, number));
+    iter::once(log.to_owned()).chain(older)
 }
 
 /// How much is recorded of the arguments of a call.

@@ -66,3 +66,13 @@ pub(super) fn path(file: &File) -> anyhow::Result<PathBuf> {
         None => Ok(directories::state()?.join("logs/mcp-audit.jsonl")),
     }
 }
+
+/// The files of the log, if it is where `file` says. Its usual place is one of secrets.
+pub(super) fn files(file: &File) -> Vec<PathBuf> {
+    let table = &file.tables.audit;
+    let keep = table.keep.unwrap_or(Options::default().keep);
+    let Some(path) = &table.path else {
+        return Vec::new();
+    };
+    mcpd_server::audit::files(&file.absolute(path), keep).collect()
+}

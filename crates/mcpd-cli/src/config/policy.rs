@@ -12,6 +12,7 @@ use mcpd_exec::{Executor, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
 
+use super::audit;
 use super::file::{File, suggestion};
 use super::tables::{self, SandboxTable, ToolTable, Variables};
 use super::user;
@@ -43,19 +44,27 @@ pub(super) async fn policy(
     Ok(policy)
 }
 
-/// What secrets are read from: the file of the configuration, those it names, and what a service manager hands over.
+/// What mcpd keeps to itself: the file of the configuration, what that has secrets in and the audit log, and what a
+/// service manager hands over.
 fn given(file: &File) -> Vec<PathBuf> {
-    let tools = file.tables.tool.iter().map(|tool| &tool.env);
-    let upstreams = file.tables.upstream.iter();
+    let tables = &file.tables;
+    let tools = tables.tool.iter().map(|tool| &tool.env);
+    let endpoints = tables.endpoint.iter().map(|endpoint| &endpoint.env);
+    let upstreams = tables.upstream.iter();
     let upstreams = upstreams.flat_map(|upstream| [&upstream.env, &upstream.headers]);
-    let sources = tools.chain(upstreams).flat_map(BTreeMap::values);
-    let named = sources.filter_map(|source| match source.get_ref() {
-        Source::File(path) => Some(file.absolute(path)),
+    let variables = tools.chain(endpoints).chain(upstreams);
+    let tokens = tables.upstream.iter().filter_map(|one| one.token.as_ref());
+    let sources = variables.flat_map(BTreeMap::values).chain(tokens);
+    let sources = sources.filter_map(|source| match source.get_ref() {
+        Source::File(path) => Some(path),
         _ => None,
     });
+    let keys = [&tables.token_file, &tables.state_key_file, &tables.tls.key];
+    let named = sources.chain(keys.into_iter().flatten());
+    let named = named.map(|path| file.absolute(path));
     let own = file.path().and_then(|path| path::absolute(path).ok());
-    let credentials = directories::credentials();
-    own.into_iter().chain(credentials).chain(named).collect()
+    let own = own.into_iter().chain(directories::credentials());
+    own.chain(named).chain(audit::files(file)).collect()
 }
 
 /// The sandboxes by their names: those there always are, and those of the file.

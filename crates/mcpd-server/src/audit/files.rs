@@ -314,7 +314,7 @@ fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     }
 }
 
-fn numbered(path: &Path, number: u32) -> PathBuf {
+pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
     let mut numbered = path.as_os_str().to_owned();
     numbered.push(format!(".{number}"));
     numbered.into()
