@@ -23,6 +23,7 @@ mod record;
 pub(crate) mod trail;
 mod writer;
 
+pub(crate) use arguments::has_secrets;
 use files::Files;
 pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
 use writer::{Entry, State};

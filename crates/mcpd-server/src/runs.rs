@@ -1,17 +1,21 @@
 //! Tools by which runs in the background are begun, followed and ended, for clients that know of no tasks. They are the
 //! same tasks: whoever knows of both sees each in either.
 
+use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
     CallToolResult, ClientCapabilities, DetailedTask, JsonObject, Params, TaskStatus,
 };
+use mcpd_scriptspec::ScriptSpec;
 use schemars::JsonSchema;
+use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::ServerBuilder;
+use crate::audit::has_secrets;
 use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::native::{CallContext, Json};
@@ -63,19 +67,55 @@ fn none() -> Box<RawValue> {
     raw(&JsonObject::new())
 }
 
-/// The tool that a call of `tool` starts, if that is what this one is for.
-pub(crate) fn started<'a>(
-    tool: &Tool,
+/// What a tool has said of itself whose secrets may be in the arguments of a call of `tool`: of that, or of one that the
+/// call is to start.
+pub(crate) fn described<'a>(
+    tool: &'a Tool,
     arguments: Option<&RawValue>,
     catalog: &'a Catalog,
-) -> Option<&'a Arc<Tool>> {
-    #[derive(Deserialize)]
-    struct Named {
-        tool: String,
+) -> Option<&'a Arc<ScriptSpec>> {
+    let spec = |tool: &'a Tool| tool.script().map(|script| &script.spec);
+    let is_start = tool.file().is_none() && tool.path().as_str() == START;
+    let arguments = arguments.filter(|_| is_start);
+    let Some(arguments) = arguments else {
+        return spec(tool);
+    };
+    let Started(names) = serde_json::from_str(arguments.get()).unwrap_or_default();
+    let tools = names.iter().filter_map(|name| catalog.tool(name));
+    let specs: Vec<_> = tools.filter_map(|tool| spec(tool)).collect();
+    let secretive = specs.iter().find(|spec| has_secrets(spec));
+    secretive.or(specs.first()).copied()
+}
+
+/// The names of the tools to be started. There is one, unless the call is to be refused: then it is recorded, too.
+#[derive(Debug, Default)]
+struct Started(Vec<String>);
+
+impl<'de> Deserialize<'de> for Started {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Started;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Started, A::Error> {
+                let mut names = Vec::new();
+                while let Some(key) = map.next_key::<String>()? {
+                    let value: &RawValue = map.next_value()?;
+                    if key == "tool" {
+                        names.extend(serde_json::from_str::<String>(value.get()).ok());
+                    }
+                }
+                Ok(Started(names))
+            }
+        }
+
+        deserializer.deserialize_map(Reader)
     }
-    let arguments = arguments.filter(|_| tool.file().is_none() && tool.path().as_str() == START)?;
-    let named: Named = serde_json::from_str(arguments.get()).ok()?;
-    catalog.tool(&named.tool)
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -313,6 +313,29 @@ async fn a_call_in_the_background_has_one_record_without_its_secrets() {
 }
 
 #[tokio::test]
+async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
+    let root = tempfile::tempdir().expect("a directory");
+    let log = root.path().join("audit.jsonl");
+    let fixture = Fixture::with(root, log, required(), |server| server.runs()).await;
+    for named in [
+        r#""tool":"login""#,
+        r#""tool":"login","tool":"login""#,
+        r#""tool":"login","tool":"count""#,
+        r#""tool":"count","tool":"login""#,
+        r#""tool":"login","tool":1,"else":2"#,
+    ] {
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"runs_start","arguments":{{"arguments":{{"password":"hunter2"}},{named}}}}}}}"#
+        );
+        fixture.send(&call).await;
+    }
+    let records = fixture.records().await;
+    assert!(records.len() >= 5, "{records:?}");
+    let text = Value::from(records).to_string();
+    assert!(!text.contains("hunter2"), "{text}");
+}
+
+#[tokio::test]
 #[cfg(target_os = "linux")]
 async fn health_tells_whether_calls_are_recorded() {
     for (options, status) in [(Options::default(), 200), (required(), 503)] {

@@ -213,7 +213,8 @@ fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
     }
 }
 
-fn has_secrets(spec: &ScriptSpec) -> bool {
+/// Whether any of its arguments is a secret.
+pub(crate) fn has_secrets(spec: &ScriptSpec) -> bool {
     spec.options.iter().any(|option| option.secret)
 }
 

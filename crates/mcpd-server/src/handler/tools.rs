@@ -31,10 +31,8 @@ pub(crate) fn call(
         ));
         context.refuse(there, "unknown-tool", unknown)
     })?;
-    // What `runs_start` is given may be a secret of the tool that it starts.
-    let started = runs::started(tool, params.arguments.as_deref(), &catalog);
-    let spec = started.unwrap_or(tool).script().map(|script| &script.spec);
-    context.trail.names(tool.path(), spec);
+    let described = runs::described(tool, params.arguments.as_deref(), &catalog);
+    context.trail.names(tool.path(), described);
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
