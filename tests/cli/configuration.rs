@@ -61,11 +61,18 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
     assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
     assert_snapshot!(mistake("[sandbox.x]\nmemory = -1\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: a number of bytes is not negative");
-    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: string "here", expected an array"#);
+    assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a text, expected an array"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
     assert_snapshot!(mistake("[[tool]]\nredact = true\n"), @"use the configuration: mcpd.toml:1:1: in [[tool]]: missing field `match`");
     assert_snapshot!(mistake("[sandbox.x\n"), @"use the configuration: mcpd.toml:1:11: unclosed table, expected `]`");
+}
+
+#[test]
+fn a_text_that_stands_in_the_wrong_place_is_not_repeated() {
+    let misplaced =
+        "[[upstream]]\nname = \"up\"\nurl = \"http://a\"\nheaders = \"Bearer \\\"s3cret\"\n";
+    assert_snapshot!(mistake(misplaced), @"use the configuration: mcpd.toml:4:11: in [[upstream]]: `headers`: invalid type: a text, expected a map");
 }
 
 #[test]

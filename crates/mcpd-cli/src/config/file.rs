@@ -1,5 +1,6 @@
 //! `mcpd.toml` as a file: where it is found, and where in it something is wrong.
 
+use std::borrow::Cow;
 use std::fs;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -162,7 +163,7 @@ fn header(line: &str) -> Option<&str> {
 fn words(message: &str) -> String {
     let is_key = message.starts_with("unknown field");
     if !is_key && !message.starts_with("unknown variant") {
-        return message
+        return without_value(message)
             .replace('\n', "; ")
             .replace("a sequence", "an array")
             .replace("a nonzero usize", "a whole number above 0")
@@ -174,6 +175,17 @@ fn words(message: &str) -> String {
     let known: Vec<_> = names.collect();
     let kind = if is_key { "key" } else { "value" };
     format!("unknown {kind} `{given}`; {}", suggestion(given, &known))
+}
+
+/// The message without a text that stands where none is expected: it may be a secret.
+fn without_value(message: &str) -> Cow<'_, str> {
+    let parts = message
+        .split_once("string \"")
+        .zip(message.rsplit_once("\", expected"));
+    match parts {
+        Some(((before, _), (_, after))) => format!("{before}a text, expected{after}").into(),
+        None => message.into(),
+    }
 }
 
 /// Which of the names there are was meant.
