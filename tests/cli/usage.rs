@@ -76,7 +76,7 @@ fn a_command_explains_itself() {
     Options:
           --no-cache           Ask every script for its description, even if nothing has changed since
                                last time [env: MCPD_NO_CACHE]
-          --enable <TOOL>      Serve a tool that mcpd brings along; no directory is needed then [env:
+          --enable <TOOL>      Serve a tool that mcpd brings along beside those of DIR [env:
                                MCPD_ENABLE] [possible values: run_command, runs]
           --workdir <DIR>      Where `run_command` works [default: a directory of this server's own,
                                deleted with it] [env: MCPD_WORKDIR]

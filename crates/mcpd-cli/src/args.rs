@@ -472,6 +472,9 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
+/// What `--enable` does for commands that need a directory all the same.
+const BESIDE_SCRIPTS: &str = "Serve a tool that mcpd brings along beside those of DIR";
+
 /// One tool of one directory.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OneTool {
@@ -487,6 +490,7 @@ pub(crate) struct OneTool {
 }
 
 #[derive(Debug, ClapArgs)]
+#[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
 pub(crate) struct Describe {
     #[command(flatten)]
     pub(crate) tool: OneTool,
@@ -507,6 +511,7 @@ Examples:
 
 The answer goes to stdout, what the script logs to stderr.
 The exit code is 5 when the tool fails.")]
+#[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
 pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) tool: OneTool,
