@@ -64,6 +64,8 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
     assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a text, expected an array"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
+    assert_snapshot!(mistake("max_message = 0\n"), @"use the configuration: mcpd.toml:1:15: `max_message`: expected a number of bytes above 0");
+    assert_snapshot!(mistake("allow_hosts = [\"https://a\"]\n"), @"use the configuration: mcpd.toml:1:15: `allow_hosts`: `https://a` can't be used: expected a name such as `tools.example`, without a scheme and a port; an IPv6 address is written in brackets");
     assert_snapshot!(mistake("[[tool]]\nredact = true\n"), @"use the configuration: mcpd.toml:1:1: in [[tool]]: missing field `match`");
     assert_snapshot!(mistake("[sandbox.x\n"), @"use the configuration: mcpd.toml:1:11: unclosed table, expected `]`");
 }

@@ -11,8 +11,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub(crate) use self::command_line::{Chosen, CommandLine};
+pub(crate) use self::web::{Host, WebOrigin};
 
 mod command_line;
+mod web;
 
 const HTTP: &str = "HTTP";
 const CONFIGURATION: &str = "Configuration";
@@ -260,8 +262,8 @@ pub(crate) struct Serving {
     #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_PAGE_SIZE)]
     pub(crate) page_size: NonZeroUsize,
     /// The longest message that is read.
-    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_MAX_MESSAGE)]
-    pub(crate) max_message: usize,
+    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"))]
+    pub(crate) max_message: NonZeroUsize,
     /// How many scripts run at a time [default: 4 for each core]
     #[arg(
         long,
@@ -269,7 +271,7 @@ pub(crate) struct Serving {
         env = "MCPD_CONCURRENCY",
         hide_env_values = true
     )]
-    pub(crate) concurrency: Option<usize>,
+    pub(crate) concurrency: Option<NonZeroUsize>,
     /// A file with a secret of at least 32 bytes, the same for all servers that a client may reach: scripts
     /// that ask questions carry state through clients, and it is sealed with this [default: a secret of
     /// this server's own, gone with it]
@@ -392,10 +394,10 @@ pub(crate) struct Serve {
     pub(crate) no_auth: bool,
     /// A name that clients may reach the server under, besides localhost and the address it listens on.
     #[arg(long, value_name = "HOST", env = "MCPD_ALLOW_HOST", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
-    pub(crate) allow_host: Vec<String>,
+    pub(crate) allow_host: Vec<Host>,
     /// A web origin that may call, such as `https://app.example`.
     #[arg(long, value_name = "ORIGIN", env = "MCPD_ALLOW_ORIGIN", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
-    pub(crate) allow_origin: Vec<String>,
+    pub(crate) allow_origin: Vec<WebOrigin>,
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", hide_env_values = true, help_heading = HTTP)]
     pub(crate) http_sse: bool,

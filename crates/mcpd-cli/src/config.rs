@@ -4,6 +4,7 @@
 use std::env::{self, VarError};
 use std::fs;
 use std::iter;
+use std::num::NonZeroUsize;
 use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -214,11 +215,11 @@ fn with_tasks(server: ServerBuilder) -> ServerBuilder {
 /// What runs processes, as many at a time as wanted, in control groups below `cgroup`. This process is ours alone, so
 /// it may do all it takes to leave none behind.
 pub(crate) fn executor(
-    concurrency: Option<usize>,
+    concurrency: Option<NonZeroUsize>,
     cgroup: Option<&Path>,
 ) -> anyhow::Result<Executor> {
     let mut config = Config::default();
-    config.concurrency = concurrency.unwrap_or(config.concurrency);
+    config.concurrency = concurrency.map_or(config.concurrency, NonZeroUsize::get);
     config.reaper = true;
     config.watchdog = true;
     config.cgroup = cgroup.map(Path::to_owned);

@@ -21,7 +21,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let server = telemetry.observe(server).start()?;
     let mut options = Options::default();
     options.principal = principal;
-    options.max_message = args.serving.max_message;
+    options.max_message = args.serving.max_message.get();
     if let Some(names) = args.serving.tool_names {
         options.names = names.into();
     }

@@ -44,12 +44,12 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     };
     let (auth, token_file) = authentication(file, args)?;
     let mut options = Options::new(auth);
-    options.allowed_hosts.clone_from(&args.allow_host);
-    options.allowed_origins.clone_from(&args.allow_origin);
+    options.allowed_hosts = args.allow_host.iter().map(ToString::to_string).collect();
+    options.allowed_origins = args.allow_origin.iter().map(ToString::to_string).collect();
     options.names = args.serving.tool_names.map(Into::into);
     options.http_sse = args.http_sse;
     options.metrics = args.metrics_to_clients;
-    options.max_message = args.serving.max_message;
+    options.max_message = args.serving.max_message.get();
     let shortage = Shortage::of(options.max_connections);
     if let Some(shortage) = shortage {
         options.max_connections = shortage.connections;

@@ -125,6 +125,9 @@ fn word(value: Option<impl ToString>) -> Option<Vec<OsString>> {
     value.map(|value| vec![value.to_string().into()])
 }
 
-fn words(values: &[String]) -> Vec<OsString> {
-    values.iter().map(OsString::from).collect()
+fn words(values: &[impl ToString]) -> Vec<OsString> {
+    values
+        .iter()
+        .map(|value| value.to_string().into())
+        .collect()
 }

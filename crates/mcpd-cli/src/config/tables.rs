@@ -8,8 +8,8 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::value::{Amount, Seconds, Source, Spanned};
-use crate::args::{BuiltIn, Certificates, LogFormat, ToolNames};
+use super::value::{Amount, Seconds, Size, Source, Spanned};
+use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 
 /// The configuration of mcpd. Paths are relative to the directory of the file; `~/` is the home directory.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -33,7 +33,7 @@ pub(super) struct Tables {
     pub(super) page_size: Option<NonZeroUsize>,
     /// The longest message that is read.
     #[schemars(extend("default" = "16 MiB"))]
-    pub(super) max_message: Option<Amount>,
+    pub(super) max_message: Option<Size>,
     /// How many scripts run at a time; 4 for each core without it.
     pub(super) concurrency: Option<NonZeroUsize>,
     /// How long a script may run, in seconds.
@@ -57,9 +57,9 @@ pub(super) struct Tables {
     /// The file of the token, made if it is missing; `agent-token` in the state directory without it.
     pub(super) token_file: Option<PathBuf>,
     /// Names that clients may reach the server under, besides localhost and the address it listens on.
-    pub(super) allow_hosts: Option<Vec<String>>,
+    pub(super) allow_hosts: Option<Vec<Host>>,
     /// Web origins that may call, such as `https://app.example`.
-    pub(super) allow_origins: Option<Vec<String>>,
+    pub(super) allow_origins: Option<Vec<WebOrigin>>,
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,

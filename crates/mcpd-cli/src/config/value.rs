@@ -109,6 +109,39 @@ impl JsonSchema for Amount {
     }
 }
 
+/// The same, and one at least.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Size(Amount);
+
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let amount = Amount::deserialize(deserializer)?;
+        let size = Some(Self(amount)).filter(|size| size.0.0 > 0);
+        size.ok_or_else(|| D::Error::custom("expected a number of bytes above 0"))
+    }
+}
+
+impl JsonSchema for Size {
+    fn schema_name() -> Cow<'static, str> {
+        "Size".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A number of bytes above 0, or a text with a unit, such as \"64 MiB\".",
+            "type": ["integer", "string"],
+            "minimum": 1,
+            "pattern": "^0*[1-9][0-9]* *([KMGT]iB)?$"
+        })
+    }
+}
+
 /// A time in seconds, above zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Seconds(pub(super) Duration);

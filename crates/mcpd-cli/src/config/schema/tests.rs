@@ -62,6 +62,13 @@ fn the_schema_and_the_program_agree() {
     check("[sandboxes.x]\n", false);
     check("[[tool]]\nsandbox = \"strict\"\n", false);
     check("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n", false);
+    check("max_message = \"1 KiB\"\n", true);
+    check("max_message = 0\n", false);
+    check("max_message = \"0 MiB\"\n", false);
+    check("allow_hosts = [\"tools.example\"]\n", true);
+    check("allow_hosts = [\"tools.example:80\"]\n", false);
+    check("allow_origins = [\"https://app.example\"]\n", true);
+    check("allow_origins = [\"app.example\"]\n", false);
     let secret = |value: &str| format!("[[tool]]\nmatch = \"*\"\nenv = {{ A = {value} }}\n");
     check(&secret("\"text\""), true);
     check(&secret("{ pass = true }"), true);
