@@ -1,5 +1,6 @@
-//! The HTTP client of rmcp with two things more: the trace of a request is in its headers as well, for whoever on the way
-//! reads no messages; and a server that has too much to do has answered, and is not gone.
+//! The HTTP client of rmcp with three things more: the trace of a request is in its headers as well, for whoever on the way
+//! reads no messages; a server that has too much to do has answered, and is not gone; and what goes wrong is told without
+//! the URL.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
@@ -76,7 +77,7 @@ impl StreamableHttpClient for Client {
                 let answer = ServerJsonRpcMessage::error(too_many(&status), id);
                 Ok(StreamableHttpPostResponse::Json(answer, None))
             }
-            posted => posted,
+            posted => posted.map_err(without_url),
         }
     }
 
@@ -87,7 +88,8 @@ impl StreamableHttpClient for Client {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Fault> {
-        self.0.delete_session(uri, session, token, headers).await
+        let deleted = self.0.delete_session(uri, session, token, headers).await;
+        deleted.map_err(without_url)
     }
 
     async fn get_stream(
@@ -118,9 +120,18 @@ impl StreamableHttpClient for Client {
         headers: Headers,
         most: usize,
     ) -> Result<Events, Fault> {
-        self.0
-            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most)
-            .await
+        let stream = self
+            .0
+            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
+        stream.await.map_err(without_url)
+    }
+}
+
+/// The same for a log: the query of a URL may be a secret.
+fn without_url(fault: Fault) -> Fault {
+    match fault {
+        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
+        fault => fault,
     }
 }
 
@@ -191,6 +202,22 @@ mod tests {
         let (arrived, _) = exchange("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
         for expected in [&format!("traceparent: {PARENT}\r\n"), "tracestate: a=b\r\n"] {
             assert!(arrived.contains(expected), "{arrived}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_query_of_a_url_is_in_no_fault() {
+        let client = Client(reqwest::Client::new());
+        let url: Arc<str> = "http://127.0.0.1:1/mcp?key=s3cret".into();
+        let session: Arc<str> = "1".into();
+        let headers = Headers::default;
+        let (url, session) = (|| Arc::clone(&url), || Arc::clone(&session));
+        let stream = client.get_stream(url(), None, None, None, headers());
+        let deleted = client.delete_session(url(), session(), None, headers());
+        for fault in [stream.await.err(), deleted.await.err()] {
+            let fault = fault.expect("nobody is there");
+            let told = format!("{fault} {fault:?} {}", crate::words::chain(&fault));
+            assert!(!told.contains("s3cret"), "{told}");
         }
     }
 
