@@ -63,8 +63,7 @@ pub(super) struct Place {
 
 impl Place {
     /// Reads a line. `None` if it is no record.
-    pub(super) fn read(line: &[u8]) -> Option<Self> {
-        let line = str::from_utf8(line).ok()?;
+    pub(super) fn read(line: &str) -> Option<Self> {
         let mut place: Self = serde_json::from_str(line).ok()?;
         let body = line.strip_suffix(&end(&place.hash))?;
         place.is_intact = hash(body) == place.hash;
@@ -109,7 +108,7 @@ mod tests {
     #[track_caller]
     fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
         let line = line(&mut Link::default(), r#"{"a":1}"#);
-        let place = Place::read(damage(line.trim_end()).as_bytes());
+        let place = Place::read(&damage(line.trim_end()));
         assert_eq!(place.map(|place| place.is_intact), is_intact);
     }
 
@@ -137,7 +136,7 @@ mod tests {
         let first = line(&mut link, "{\"a\":1}");
         let after_first = link.clone();
         let second = line(&mut link, "{\"a\":2}");
-        let read = |line: &str| Place::read(line.trim_end().as_bytes()).unwrap();
+        let read = |line: &str| Place::read(line.trim_end()).unwrap();
         assert!(read(&first).follows(&Link::default()));
         assert!(read(&second).follows(&after_first));
         assert!(!read(&second).follows(&Link::default()));
@@ -150,7 +149,7 @@ mod tests {
         let forged = "{\"a\":[1,\n{\"seq\":9}\n]}";
         let line = line(&mut Link::default(), forged);
         assert_eq!(line.lines().count(), 1);
-        let place = Place::read(line.trim_end().as_bytes()).unwrap();
+        let place = Place::read(line.trim_end()).unwrap();
         assert!(place.is_intact && place.follows(&Link::default()));
     }
 

@@ -234,7 +234,8 @@ impl End {
                 .split_inclusive(|byte| *byte == b'\n')
                 .rev()
             {
-                if let Some(place) = Place::read(&line[..line.len() - 1]) {
+                let text = str::from_utf8(&line[..line.len() - 1]);
+                if let Some(place) = text.ok().and_then(Place::read) {
                     return Ok(Self::Record(Last {
                         link: place.link(),
                         damaged: (whole - end) as u64,
@@ -288,9 +289,10 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
         _ => Path::new("."),
     };
     let number = |name: &OsStr| -> Option<u32> {
-        let (name, number) = name.to_str()?.rsplit_once('.')?;
-        let is_ours = path.file_name() == Some(OsStr::new(name));
-        number.parse().ok().filter(|_| is_ours)
+        let (_, number) = name.to_str()?.rsplit_once('.')?;
+        let number = number.parse().ok()?;
+        let is_ours = numbered(path, number).file_name() == Some(name);
+        is_ours.then_some(number)
     };
     let mut numbers = Vec::new();
     for entry in fs::read_dir(directory)? {

@@ -68,11 +68,33 @@ fn a_changed_record_is_found() {
 }
 
 #[test]
+fn a_record_that_is_no_text_any_more_is_found() {
+    let (_directory, files) = log();
+    append(&files, "\u{fffd}");
+    let text = fs::read_to_string(&files.path).unwrap();
+    let (before, after) = text.split_once('\u{fffd}').unwrap();
+    let changed = [before.as_bytes(), b"\xff", after.as_bytes()].concat();
+    fs::write(&files.path, changed).unwrap();
+    let verified = verify(&files.path).unwrap();
+    assert_eq!(verified.faults.len(), 1);
+    assert_eq!(verified.faults[0].kind, FaultKind::Unreadable);
+}
+
+#[test]
+fn a_file_that_is_only_called_like_one_of_the_log_is_none() {
+    let (directory, files) = log();
+    for number in ["007", "+1", "x"] {
+        fs::write(directory.path().join(format!("audit.jsonl.{number}")), "x").unwrap();
+    }
+    assert_eq!(verify(&files.path).unwrap().records, 5);
+}
+
+#[test]
 fn a_record_that_was_written_anew_is_found() {
     // With a hash that fits, as whoever knows the format would.
     check(
         |lines| {
-            let mut link = Place::read(lines[1].trim_end().as_bytes()).unwrap().link();
+            let mut link = Place::read(lines[1].trim_end()).unwrap().link();
             lines[2].clear();
             link.append(r#"{"method":"x"}"#, &mut lines[2]);
         },
