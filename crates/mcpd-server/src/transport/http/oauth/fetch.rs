@@ -96,8 +96,10 @@ impl Fetcher {
     pub(super) async fn discover(&self, issuer: &str) -> Result<Url, String> {
         let mut failures = Vec::new();
         for place in places(issuer).map_err(|error| error.to_string())? {
-            match self.get(&place).await {
-                Ok(fetched) => return keys_of(issuer, &fetched.body),
+            // Some answer with a page for people where there is nothing, or name their keys in one of two places.
+            let fetched = self.get(&place).await;
+            match fetched.and_then(|fetched| keys_of(issuer, &fetched.body)) {
+                Ok(keys) => return Ok(keys),
                 Err(failure) => failures.push(failure),
             }
         }
@@ -148,6 +150,10 @@ fn age(control: &str) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
 
     #[test]
@@ -177,7 +183,7 @@ mod tests {
     #[test]
     fn metadata_is_of_the_issuer_and_names_where_keys_may_be() {
         let keys = |issuer: &str, keys: &str| {
-            let metadata = serde_json::json!({"issuer": issuer, "jwks_uri": keys}).to_string();
+            let metadata = json!({"issuer": issuer, "jwks_uri": keys}).to_string();
             keys_of("https://auth.example", metadata.as_bytes()).is_ok()
         };
         assert!(keys("https://auth.example", "https://keys.example/a"));
@@ -186,6 +192,41 @@ mod tests {
         assert!(!keys("https://auth.example", "http://keys.example/a"));
         assert!(!keys("https://auth.example", "file:///etc/passwd"));
         assert!(keys_of("https://auth.example", b"{}").is_err());
+    }
+
+    /// Somebody whose metadata is where OpenID has it, and who has `elsewhere` in all other places.
+    async fn issuer(elsewhere: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let issuer = format!("http://{}", listener.local_addr().unwrap());
+        let metadata = json!({"issuer": issuer, "jwks_uri": format!("{issuer}/keys")}).to_string();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut head = vec![0; 4096];
+                let read = stream.read(&mut head).await.unwrap();
+                let head = String::from_utf8_lossy(&head[..read]);
+                let is_openid = head.starts_with("GET /.well-known/openid-configuration ");
+                let body = if is_openid { &*metadata } else { elsewhere };
+                let length = body.len();
+                let answer = format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{body}");
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        issuer
+    }
+
+    #[tokio::test]
+    async fn what_is_no_metadata_of_the_issuer_is_passed_over() {
+        for elsewhere in [
+            "<!doctype html>",
+            "{}",
+            r#"{"issuer": "x", "jwks_uri": "https://x.example/"}"#,
+        ] {
+            let issuer = issuer(elsewhere).await;
+            let named = Url::parse(&issuer).unwrap();
+            let fetcher = Fetcher::new(&named, Duration::from_secs(20)).unwrap();
+            let keys = fetcher.discover(&issuer).await.unwrap();
+            assert_eq!(keys.as_str(), format!("{issuer}/keys"));
+        }
     }
 
     #[test]
