@@ -207,6 +207,10 @@ fn a_client_that_is_not_told_from_others_is_refused() {
         &table.repeat(2),
         "mcpd.toml:5:8: in [[token]]: `name`: another client has this name already",
     );
+    check_refused(
+        &(table.clone() + &table.replace("\"a\"", "\"b\"")),
+        "mcpd.toml:6:10: in [[token]]: `sha256`: another client has this one already",
+    );
     let args = ["--tls-client-ca", "ca.pem"];
     let certificate = table.replace("token", "certificate");
     check_refused_with(

@@ -55,6 +55,7 @@ fn known<T>(
 ) -> anyhow::Result<Vec<T>> {
     let known = tables.iter().map(|table| {
         check_name(file, table)?;
+        check_hash(file, table, tables)?;
         let owner = principal(file, table.name.get_ref(), Some(table))?;
         from_hash(table.sha256.get_ref(), owner).ok_or_else(|| {
             let what =
@@ -82,6 +83,18 @@ fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
         return Ok(());
     };
     Err(file.error(table.name.span(), &format!("`name`: {what}")))
+}
+
+/// Refuses a hash of which nobody can say whose it is: the rules of one client would never hold.
+fn check_hash(file: &File, table: &ClientTable, tables: &[ClientTable]) -> anyhow::Result<()> {
+    let plain = |table: &ClientTable| table.sha256.get_ref().replace(':', "").to_lowercase();
+    let hash = plain(table);
+    let first = tables.iter().find(|other| plain(other) == hash);
+    if first.is_some_and(|first| !ptr::eq(first, table)) {
+        let what = "`sha256`: another client has this one already";
+        return Err(file.error(table.sha256.span(), what));
+    }
+    Ok(())
 }
 
 /// All clients that have a table.
