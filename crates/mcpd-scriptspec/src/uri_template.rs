@@ -6,6 +6,9 @@ use std::{fmt, str::FromStr};
 use percent_encoding::{CONTROLS, percent_decode_str, utf8_percent_encode};
 use regex::Regex;
 
+/// Longest template, in characters: strangers may list any number of them, and each is compiled.
+pub(crate) const MAX_LENGTH: usize = 2048;
+
 /// A URI template of text and the expressions `{name}` and `{+name}`, whose value may hold `/`, `?` and `#`.
 ///
 /// ```
@@ -41,15 +44,21 @@ pub enum TemplateError {
     /// Two variables that no URI can tell apart.
     #[error("nothing stands between `{0}` and the variable before it")]
     Adjacent(String),
+    /// More than 2048 characters.
+    #[error("it has more than {MAX_LENGTH} characters")]
+    TooLong,
 }
 
 impl FromStr for UriTemplate {
     type Err = TemplateError;
 
     fn from_str(source: &str) -> Result<Self, TemplateError> {
+        if source.chars().nth(MAX_LENGTH).is_some() {
+            return Err(TemplateError::TooLong);
+        }
         let mut variables: Vec<String> = Vec::new();
         let mut literal_len = 0;
-        let mut pattern = "(?s)^".to_owned();
+        let mut pattern = "^".to_owned();
         let mut rest = source;
         while let Some((literal, after)) = rest.split_once('{') {
             let (expression, after) = after.split_once('}').ok_or(TemplateError::Brace)?;
@@ -72,7 +81,7 @@ impl FromStr for UriTemplate {
             source: source.to_owned(),
             variables,
             literal_len: literal_len + rest.len(),
-            regex: Regex::new(&pattern).expect("escaped text and fixed groups are a pattern"),
+            regex: Regex::new(&pattern).expect("escaped text and fixed groups are a small pattern"),
         })
     }
 }
@@ -114,11 +123,11 @@ impl UriTemplate {
     }
 }
 
-/// The variable of an expression, and the pattern of its values.
+/// The variable of an expression, and the pattern of its values, which are [`encoded`].
 fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError> {
     let (name, pattern) = match expression.strip_prefix('+') {
-        Some(name) => (name, "(.+?)"),
-        None => (expression, "([^/?#]+?)"),
+        Some(name) => (name, "([ -~]+?)"),
+        None => (expression, "([ -~&&[^/?#]]+?)"),
     };
     let is_name = |char: char| char.is_ascii_alphanumeric() || char == '_' || char == '.';
     if name.is_empty() || !name.chars().all(is_name) {
@@ -247,5 +256,25 @@ mod tests {
             "x://{a}{b}",
             "nothing stands between `b` and the variable before it",
         );
+    }
+
+    #[test]
+    fn a_template_of_any_contents_can_be_compiled_unless_it_is_too_long() {
+        let variables: String = (0..=u16::MAX)
+            .map(|number| format!("/{{{number}}}"))
+            .collect();
+        let longest = &variables[..variables[..MAX_LENGTH].rfind('/').unwrap()];
+        let count = longest.matches('/').count();
+        let template: UriTemplate = longest.parse().unwrap();
+        let values = template.values(&"/1".repeat(count)).unwrap();
+        assert_eq!(values.len(), count);
+        let text = "ö".repeat(MAX_LENGTH);
+        assert_eq!(
+            text.parse::<UriTemplate>().unwrap().values(&text),
+            Some(vec![])
+        );
+        for long in [variables, text + "."] {
+            check_fault(&long, "it has more than 2048 characters");
+        }
     }
 }

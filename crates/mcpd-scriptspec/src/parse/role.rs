@@ -7,7 +7,7 @@ use crate::{
     spec::{Role, ScriptSpec},
     suggest::suggest,
     text,
-    uri_template::UriTemplate,
+    uri_template::{self, TemplateError, UriTemplate},
 };
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,7 +63,9 @@ fn resource(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
         let message = "a resource has a `uri` or a `uri_template`, not both";
         report.fault(Code::ConflictingFields, template.key_span.clone(), message);
     }
-    let uri = report.text(member, 8 * MAX_NAME).unwrap_or_default();
+    let uri = report
+        .text(member, uri_template::MAX_LENGTH)
+        .unwrap_or_default();
     if !is_absolute(&uri) {
         let message = format!(
             "`{}` starts with no scheme such as `notes:`, or holds blanks",
@@ -90,6 +92,8 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
     };
     let parsed = match uri.parse::<UriTemplate>() {
         Ok(parsed) => parsed,
+        // As of every long text, that has been said.
+        Err(TemplateError::TooLong) => return,
         Err(error) => {
             let message = format!("no URI template that can be served: {error}");
             report.fault(Code::InvalidUri, template.value.span(), message);
