@@ -90,12 +90,16 @@ impl Group {
         ))
     }
 
-    /// Waits for the leader, but not for long, and kills what is left.
-    async fn end(&mut self) {
+    /// Waits until its input is closed and for the leader, but not for long, and kills what is left.
+    async fn end(&mut self, close_input: impl Future) {
         let Some(group) = &mut self.0 else { return };
-        // Of the leader alone. An error would be another way of not having ended.
-        let leader = group.inner_mut();
-        tokio::time::timeout(GRACE, leader.wait()).await.ok();
+        let ended = async {
+            // Never done if something is being written to a server that reads no more.
+            close_input.await;
+            // Of the leader alone. An error would be another way of not having ended.
+            group.inner_mut().wait().await.ok();
+        };
+        tokio::time::timeout(GRACE, ended).await.ok();
         // What the leader has left behind. Nobody else can have been given the group's number in so short a time.
         group.start_kill().ok();
         tokio::time::timeout(GRACE, group.wait()).await.ok();
@@ -127,8 +131,7 @@ impl Transport<RoleClient> for Server {
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.wire.close().await?;
-        self.group.end().await;
+        self.group.end(self.wire.close()).await;
         Ok(())
     }
 }

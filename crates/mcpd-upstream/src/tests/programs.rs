@@ -3,8 +3,28 @@
 use std::fs;
 use std::time::Duration;
 
-use super::{Fixture, PATIENCE};
+use serde_json::json;
+
+use super::{Fixture, PATIENCE, text};
 use crate::{Program, Upstream};
+
+/// A server in the language of shells: `serve` answers requests, up to the first of a method.
+const SERVER: &str = r#"
+serve() {
+  while read -r line; do
+    id=${line#*'"id":'} id=${id%%,*} method=${line#*'"method":"'} method=${method%%'"'*}
+    case $method in
+      initialize) result='{"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}, "serverInfo": {"name": "shell", "version": "0"}}' ;;
+      tools/list) result='{"tools": [{"name": "any", "inputSchema": {"type": "object"}}]}' ;;
+      tools/call) result='{"content": []}' ;;
+      notifications/*) continue ;;
+      *) printf '{"jsonrpc": "2.0", "id": %s, "error": {"code": -32601, "message": "unknown"}}\n' "$id"; continue ;;
+    esac
+    printf '{"jsonrpc": "2.0", "id": %s, "result": %s}\n' "$id" "$result"
+    [ "$method" != "$1" ] || return 0
+  done
+}
+true"#;
 
 async fn shell(script: &str) -> Fixture {
     let program = Program::new("sh").args(["-c", script]);
@@ -60,6 +80,31 @@ async fn a_program_ends_with_what_it_has_started() {
     for pid in pids.split_whitespace() {
         eventually(|| has_ended(pid).then_some(())).await;
     }
+}
+
+#[tokio::test]
+async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let served = format!(
+        "{SERVER} && serve tools/list && echo $$ >>{} && head -c 1 >/dev/null && exec >&- && sleep 1000",
+        file.display()
+    );
+    let fixture = shell(&served).await;
+    let client = fixture.client("2026-07-28").await;
+    // More than fits into a pipe.
+    let long = json!({"text": "x".repeat(1 << 20)});
+    let result = client.call("shell/any", long).await;
+    assert_eq!(
+        text(&result),
+        "The upstream server `shell` ended before it had answered."
+    );
+    let pids = eventually(|| {
+        let pids = fs::read_to_string(&file).unwrap();
+        (pids.lines().count() > 1).then_some(pids)
+    });
+    let pids = pids.await;
+    assert!(has_ended(pids.lines().next().unwrap()), "{pids}");
 }
 
 /// Whether there is no such process, or nothing but its remains.
