@@ -13,6 +13,7 @@ use rmcp::transport::Transport;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
+use tokio::time::{Interval, MissedTickBehavior};
 
 use super::MAX_MESSAGE;
 use super::last_words::{LastWords, Speaking};
@@ -20,6 +21,8 @@ use crate::program::Program;
 
 /// How long a server may take to end once its input has.
 const GRACE: Duration = Duration::from_secs(2);
+/// How often one looks for orphans that have ended.
+const REAPING: Duration = Duration::from_secs(1);
 /// How much of a line of stderr is told, in bytes.
 const LINE: u64 = 1024;
 
@@ -27,6 +30,7 @@ const LINE: u64 = 1024;
 pub(super) struct Server {
     wire: AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>,
     group: Group,
+    reaping: Interval,
 }
 
 /// A process and those it has started, until they have been ended.
@@ -54,7 +58,13 @@ pub(super) fn start(
         .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
     tokio::spawn(relay(name.to_owned(), stderr, last_words.speaking()));
     let wire = AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE);
-    Ok(Server { wire, group })
+    let mut reaping = tokio::time::interval(REAPING);
+    reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    Ok(Server {
+        wire,
+        group,
+        reaping,
+    })
 }
 
 fn command(program: &Program) -> CommandWrap {
@@ -89,6 +99,31 @@ impl Group {
             leader.stderr().take()?,
         ))
     }
+
+    /// Reaps those of the group who have lost their parent and then ended. They fall to this process if it is the reaper of
+    /// its orphans, as the executor makes it, and nobody else would know them for the server's.
+    #[cfg(target_os = "linux")]
+    fn reap_orphans(&self) {
+        use nix::sys::wait::{Id, WaitPidFlag as Flag, waitid, waitpid};
+        use nix::unistd::Pid;
+
+        let leader = self.0.as_ref().and_then(|leader| leader.id());
+        let Some(Ok(leader)) = leader.map(TryInto::try_into) else {
+            return;
+        };
+        let leader = Pid::from_raw(leader);
+        let look = Flag::WEXITED | Flag::WNOHANG | Flag::WNOWAIT;
+        let dead = || waitid(Id::PGid(leader), look).ok()?.pid();
+        // The leader is waited for elsewhere, and until then its number is nobody else's.
+        while let Some(orphan) = dead().filter(|dead| *dead != leader) {
+            if waitpid(orphan, Some(Flag::WNOHANG)).is_err() {
+                return;
+            }
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn reap_orphans(&self) {}
 
     /// Waits until its input is closed and for the leader, but not for long, and kills what is left.
     async fn end(&mut self, close_input: impl Future) {
@@ -127,7 +162,12 @@ impl Transport<RoleClient> for Server {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        self.wire.receive().await
+        loop {
+            tokio::select! {
+                message = self.wire.receive() => return message,
+                _ = self.reaping.tick() => self.group.reap_orphans(),
+            }
+        }
     }
 
     async fn close(&mut self) -> io::Result<()> {

@@ -107,6 +107,29 @@ async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
     assert!(has_ended(pids.lines().next().unwrap()), "{pids}");
 }
 
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn orphans_of_a_server_are_reaped_while_it_runs() {
+    // As it is with an executor that is the reaper.
+    nix::sys::prctl::set_child_subreaper(true).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("pids");
+    let served = format!(
+        "{SERVER} && serve tools/list && (for _ in 1 2 3; do sh -c 'echo $$ >>{}' & done) && serve",
+        file.display()
+    );
+    let fixture = shell(&served).await;
+    let pids = eventually(|| {
+        let pids = fs::read_to_string(&file).ok()?;
+        (pids.lines().count() == 3).then_some(pids)
+    });
+    for pid in pids.await.lines() {
+        let process = format!("/proc/{pid}");
+        eventually(|| fs::metadata(&process).is_err().then_some(())).await;
+    }
+    fixture.expect_faults(&[]).await;
+}
+
 /// Whether there is no such process, or nothing but its remains.
 fn has_ended(pid: &str) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
