@@ -211,6 +211,12 @@ impl Filler<'_> {
                 let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
                 self.copy(1 + escaped);
             }
+            b'$' if rest.starts_with("$$") => self.copy(2),
+            b'$' if placeholder::first(&rest[1..]).is_some() => {
+                // A sign before the value, and not `$$` before a name in brackets.
+                self.output.push_str("\\$");
+                self.at += 1;
+            }
             b'$' if rest.starts_with("$((") && !is_fish => self.enter(Around::Arithmetic(0), 3),
             b'$' if rest.starts_with("$(") => self.enter(Around::Brackets, 2),
             b'$' if rest.starts_with("${") && !rest.starts_with("${{") && !is_fish => {
