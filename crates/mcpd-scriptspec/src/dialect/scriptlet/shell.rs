@@ -10,6 +10,10 @@ use super::{
     placeholder::{self, Placeholder, placeholders},
 };
 
+mod calculation;
+
+use calculation::{calculates, declares_integers, line_around};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shell {
     /// What POSIX has.
@@ -45,7 +49,9 @@ pub(super) fn fill(
         documents: VecDeque::new(),
         quotes: 0,
         expansions: 0,
-        comparing: (0, false),
+        has_integers: shell == Shell::Extended && declares_integers(code),
+        calculating: (0, false),
+        subscripts: 0,
         is_unclear: false,
     };
     while filler.at < code.len() {
@@ -67,6 +73,8 @@ enum Around {
     Expansion,
     /// `(( ))` or `$(( ))`, and how many brackets are open inside.
     Arithmetic(usize),
+    /// `[ ]` behind a name, or of a pattern, which looks the same.
+    Subscript,
 }
 
 /// A here-document that begins on the next line.
@@ -86,12 +94,15 @@ struct Filler<'a> {
     output: String,
     placeholders: Vec<Placeholder>,
     around: Vec<Around>,
-    /// How many of these are quotes and expansions.
+    /// How many of these are quotes, expansions and subscripts.
     quotes: usize,
     expansions: usize,
+    subscripts: usize,
     documents: VecDeque<Document>,
-    /// Where the line ends whose comparisons were looked for, and whether there are any.
-    comparing: (usize, bool),
+    /// Whether variables are declared that take numbers only, and calculate what they are given.
+    has_integers: bool,
+    /// Where the line ends that was looked at last, and whether it calculates.
+    calculating: (usize, bool),
     /// Whether something came after which this reader may be wrong about quotes.
     is_unclear: bool,
 }
@@ -111,6 +122,7 @@ impl Filler<'_> {
         self.around.push(around);
         self.quotes += usize::from(around == Around::Quotes);
         self.expansions += usize::from(around == Around::Expansion);
+        self.subscripts += usize::from(around == Around::Subscript);
         self.copy(length);
     }
 
@@ -118,6 +130,7 @@ impl Filler<'_> {
         let left = self.around.pop();
         self.quotes -= usize::from(left == Some(Around::Quotes));
         self.expansions -= usize::from(left == Some(Around::Expansion));
+        self.subscripts -= usize::from(left == Some(Around::Subscript));
         self.copy(length);
     }
 
@@ -130,6 +143,7 @@ impl Filler<'_> {
             Some(Around::Quotes) => self.quoted(),
             Some(Around::Expansion) => self.expansion(),
             Some(Around::Arithmetic(open)) => self.arithmetic(*open),
+            Some(Around::Subscript) => self.subscript(),
             Some(Around::Brackets | Around::Backticks) | None => self.plain(),
         }
     }
@@ -154,6 +168,7 @@ impl Filler<'_> {
             }
             b'(' => self.enter(Around::Brackets, 1),
             b')' if self.around.last() == Some(&Around::Brackets) => self.leave(1),
+            b'[' if self.starts_subscript() => self.enter(Around::Subscript, 1),
             b'<' if rest.starts_with("<<<") => self.copy(3),
             b'<' if rest.starts_with("<<") && !is_fish => self.document(),
             b'c' if starts_word && is_case(rest) => {
@@ -177,6 +192,21 @@ impl Filler<'_> {
             b'}' => self.leave(1),
             b'"' => self.enter(Around::Quotes, 1),
             b'\'' if self.quotes == 0 => self.single_quoted(1, false),
+            _ => self.anywhere(),
+        }
+    }
+
+    fn subscript(&mut self) {
+        match self.rest().as_bytes()[0] {
+            b']' => self.leave(1),
+            b'[' => self.enter(Around::Subscript, 1),
+            b'"' => self.enter(Around::Quotes, 1),
+            b'\'' => self.single_quoted(1, false),
+            b'\n' => {
+                // It was none.
+                self.is_unclear = true;
+                self.leave(0);
+            }
             _ => self.anywhere(),
         }
     }
@@ -245,7 +275,7 @@ impl Filler<'_> {
             Some(UNCLEAR)
         } else if self.expansions > 0 {
             Some(EXPANSION)
-        } else if !is_number && (is_arithmetic || self.is_compared()) {
+        } else if !is_number && (is_arithmetic || self.is_calculated()) {
             Some(ARITHMETIC)
         } else {
             None
@@ -261,21 +291,24 @@ impl Filler<'_> {
         self.at += length;
     }
 
-    /// Whether the shell may calculate with the value: as an index, or in a comparison on this line.
-    fn is_compared(&mut self) -> bool {
-        const COMPARISONS: &[&str] = &[" -eq ", " -ne ", " -lt ", " -le ", " -gt ", " -ge "];
+    /// Whether the shell may calculate with the value: as an index, or because of what stands on this line.
+    fn is_calculated(&mut self) -> bool {
         if self.shell != Shell::Extended {
             return false;
         }
-        if self.at >= self.comparing.0 {
-            let start = self.code[..self.at].rfind('\n').map_or(0, |end| end + 1);
-            let line = &self.code[start..];
-            let line = &line[..line_length(line)];
-            let is_comparing =
-                line.contains('[') && COMPARISONS.iter().any(|sign| line.contains(sign));
-            self.comparing = (start + line.len(), is_comparing);
+        if self.at >= self.calculating.0 {
+            let line = line_around(self.code, self.at);
+            self.calculating = (line.end, calculates(&self.code[line], self.has_integers));
         }
-        self.comparing.1 || self.code[..self.at].ends_with('[')
+        self.calculating.1 || self.subscripts > 0 || self.code[..self.at].ends_with('[')
+    }
+
+    /// Whether a `[` begins a subscript, or a pattern: no `[[`, and no `[` that is a command.
+    fn starts_subscript(&self) -> bool {
+        let before = self.code[..self.at].chars().next_back();
+        let is_after_name = before.is_some_and(|char| char.is_alphanumeric() || char == '_');
+        let is_command = self.rest()[1..].starts_with(['[', ' ', '\t', '\n']);
+        self.shell == Shell::Extended && (is_after_name || before != Some('[') && !is_command)
     }
 
     fn found(&mut self, name: String, start: usize, length: usize, fault: Option<&'static str>) {
