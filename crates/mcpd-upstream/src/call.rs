@@ -1,8 +1,11 @@
 //! The three requests that are passed on, and their results in the words of this server.
 
+use std::fmt::Display;
+
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
+use mcpd_scriptspec::excerpt;
 use mcpd_server::CallContext;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, GetPromptRequest,
@@ -14,6 +17,9 @@ use serde_json::value::RawValue;
 
 use crate::link::{Failure, Link, TOO_MANY_REQUESTS};
 use crate::words;
+
+/// Characters of a number that a message repeats.
+const MAX_EXCERPT: usize = 40;
 
 /// Calls a tool. What goes wrong is a result: the model that made the call reads those.
 ///
@@ -42,8 +48,15 @@ async fn try_tool(
     arguments: &RawValue,
     context: &mut CallContext,
 ) -> Result<CallToolResult, Failure> {
-    let arguments: JsonObject = serde_json::from_str(arguments.get())
-        .map_err(|error| Failure::Unanswered(format!("Invalid arguments: {error}")))?;
+    let invalid = |why: &dyn Display| Failure::Unanswered(format!("Invalid arguments: {why}"));
+    // Better no call than one about another number.
+    if let Some(integer) = too_long_integer(arguments.get()) {
+        let integer = excerpt(integer, MAX_EXCERPT);
+        let why = format!("the integer `{integer}` has more than 64 bits, and would be rounded");
+        return Err(invalid(&why));
+    }
+    let arguments: JsonObject =
+        serde_json::from_str(arguments.get()).map_err(|error| invalid(&error))?;
     let params = CallToolRequestParams::new(name).with_arguments(arguments);
     let request = ClientRequest::CallToolRequest(CallToolRequest::new(params));
     let mut result: CallToolResult = match link.request(request, context).await? {
@@ -53,6 +66,33 @@ async fn try_tool(
     result.result_type = None;
     unsigned(&mut result.meta);
     Ok(result)
+}
+
+/// The first integer in a JSON text that neither an `i64` nor a `u64` can hold: it would go on as the nearest double.
+fn too_long_integer(json: &str) -> Option<&str> {
+    let mut rest = json;
+    while let Some(start) = rest.find(|char: char| matches!(char, '"' | '-' | '0'..='9')) {
+        rest = &rest[start..];
+        let end = if let Some(text) = rest.strip_prefix('"') {
+            let mut is_escaped = false;
+            let closing = text.find(|char| {
+                let was_escaped = is_escaped;
+                is_escaped = char == '\\' && !was_escaped;
+                char == '"' && !was_escaped
+            });
+            closing.map_or(rest.len(), |closing| closing + 2)
+        } else {
+            let is_part = |char: char| char.is_ascii_alphanumeric() || "+-.".contains(char);
+            rest.find(|char| !is_part(char)).unwrap_or(rest.len())
+        };
+        let (token, after) = rest.split_at(end);
+        let is_integer = !token.contains(['"', '.', 'e', 'E']);
+        if is_integer && token.parse::<i64>().is_err() && token.parse::<u64>().is_err() {
+            return Some(token);
+        }
+        rest = after;
+    }
+    None
 }
 
 /// Reads a resource.
@@ -124,4 +164,36 @@ fn no_result(link: &Link, answer: &ServerResult) -> Failure {
 /// What is served here is answered for here.
 fn unsigned(meta: &mut ResultMeta) {
     meta.server_info = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(json: &str, expected: Option<&str>) {
+        assert_eq!(too_long_integer(json), expected);
+    }
+
+    #[test]
+    fn integers_of_more_than_64_bits_are_found_wherever_they_are() {
+        check(
+            r#"{"a": 18446744073709551615, "b": -9223372036854775808}"#,
+            None,
+        );
+        check(
+            r#"{"a": 1.8446744073709551616e19, "b": [1e30], "c": true}"#,
+            None,
+        );
+        check(r#"{"18446744073709551616": "18446744073709551616"}"#, None);
+        check(r#"{"a\\": "\" 18446744073709551616 \\"}"#, None);
+        check(
+            r#"{"a": 18446744073709551616}"#,
+            Some("18446744073709551616"),
+        );
+        check(
+            r#"{"\"": [{"a": -9223372036854775809}, 1]}"#,
+            Some("-9223372036854775809"),
+        );
+    }
 }
