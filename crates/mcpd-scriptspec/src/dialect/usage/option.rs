@@ -478,7 +478,7 @@ impl Declared {
                 items.add(key, at(), value);
             }
             if let Some(delimiter) = fields.delimiter {
-                let pattern = format!("^[^{}]*$", regex::escape(&delimiter.text));
+                let pattern = format!("^[^{}]*$", escaped(&delimiter.text));
                 let pattern = Part::string(delimiter.span.clone(), pattern);
                 items.add("pattern", delimiter.span, pattern);
             }
@@ -519,6 +519,21 @@ impl Declared {
         option.add("required", at(), Part::boolean(at(), self.is_required));
         option
     }
+}
+
+/// The characters of a class in a pattern, each once. Clients refuse a backslash before others than those that need one.
+fn escaped(characters: &str) -> String {
+    let mut class = String::new();
+    for char in characters.chars() {
+        if class.contains(char) {
+            continue;
+        }
+        if matches!(char, '\\' | '[' | ']' | '^' | '-') {
+            class.push('\\');
+        }
+        class.push(char);
+    }
+    class
 }
 
 fn size(min: Option<u64>, max: Option<u64>, span: &Span) -> Option<Part> {
