@@ -87,7 +87,7 @@ async fn try_connect(
             open(listener, lifecycle, server.map_err(Fault::Other)?).await
         }
         Reach::Address(address) => {
-            let server = http::transport(address);
+            let server = http::transport(address, listener);
             open(listener, lifecycle, server.map_err(Fault::Other)?).await
         }
         #[cfg(test)]

@@ -10,6 +10,7 @@ use self::client::Client;
 use super::MAX_MESSAGE;
 use crate::address::Address;
 use crate::link;
+use crate::listener::Listener;
 use crate::words;
 
 mod client;
@@ -19,6 +20,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 
 pub(super) fn transport(
     address: &Address,
+    listener: &Listener,
 ) -> Result<StreamableHttpClientTransport<Client>, String> {
     // Whoever embeds this may have chosen another already, and that is as good.
     rustls::crypto::ring::default_provider()
@@ -38,6 +40,6 @@ pub(super) fn transport(
     if let Some(token) = &address.token {
         config = config.auth_header(token);
     }
-    let client = Client(client);
+    let client = Client::new(client, listener);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

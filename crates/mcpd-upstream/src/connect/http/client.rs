@@ -1,11 +1,12 @@
-//! The HTTP client of rmcp with three things more: the trace of a request is in its headers as well, for whoever on the way
-//! reads no messages; a server that has too much to do has answered, and is not gone; and what goes wrong is told without
-//! the URL.
+//! The HTTP client of rmcp with four things more: the trace of a request is in its headers as well, for whoever on the way
+//! reads no messages; a server that has too much to do has answered, and is not gone; what goes wrong is told without the
+//! URL; and a server that has forgotten the session, so that rmcp greets it again, may have other things than before.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use futures_util::stream::BoxStream;
 use reqwest::StatusCode;
@@ -22,6 +23,7 @@ use sse_stream::Sse;
 
 use super::super::MAX_MESSAGE;
 use crate::link::TOO_MANY_REQUESTS;
+use crate::listener::Listener;
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Fault = StreamableHttpError<reqwest::Error>;
@@ -29,7 +31,21 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The client.
 #[derive(Debug, Clone)]
-pub(in crate::connect) struct Client(pub(super) reqwest::Client);
+pub(in crate::connect) struct Client {
+    http: reqwest::Client,
+    listener: Listener,
+    has_greeted: Arc<AtomicBool>,
+}
+
+impl Client {
+    pub(super) fn new(http: reqwest::Client, listener: &Listener) -> Self {
+        Self {
+            http,
+            listener: listener.clone(),
+            has_greeted: Arc::default(),
+        }
+    }
+}
 
 impl StreamableHttpClient for Client {
     type Error = reqwest::Error;
@@ -63,12 +79,14 @@ impl StreamableHttpClient for Client {
         most: usize,
     ) -> Result<StreamableHttpPostResponse, Fault> {
         let mut id = None;
+        let mut is_greeting = false;
         if let ClientJsonRpcMessage::Request(request) = &message {
+            is_greeting = matches!(request.request, ClientRequest::InitializeRequest(_));
             headers.extend(trace(&request.request));
             id = Some(request.id.clone());
         }
         let post = self
-            .0
+            .http
             .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
         match post.await {
             Err(StreamableHttpError::HttpStatus(status))
@@ -77,7 +95,13 @@ impl StreamableHttpClient for Client {
                 let answer = ServerJsonRpcMessage::error(too_many(&status), id);
                 Ok(StreamableHttpPostResponse::Json(answer, None))
             }
-            posted => posted.map_err(without_url),
+            Ok(answer) => {
+                if is_greeting && self.has_greeted.swap(true, Relaxed) {
+                    self.listener.changed.notify_one();
+                }
+                Ok(answer)
+            }
+            failed => failed.map_err(without_url),
         }
     }
 
@@ -88,7 +112,7 @@ impl StreamableHttpClient for Client {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Fault> {
-        let deleted = self.0.delete_session(uri, session, token, headers).await;
+        let deleted = self.http.delete_session(uri, session, token, headers).await;
         deleted.map_err(without_url)
     }
 
@@ -121,7 +145,7 @@ impl StreamableHttpClient for Client {
         most: usize,
     ) -> Result<Events, Fault> {
         let stream = self
-            .0
+            .http
             .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
         stream.await.map_err(without_url)
     }
@@ -160,7 +184,11 @@ fn too_many(status: &HttpStatusError) -> ErrorData {
 
 #[cfg(test)]
 mod tests {
-    use rmcp::model::{CallToolRequest, CallToolRequestParams, NumberOrString};
+    use futures_util::FutureExt as _;
+    use rmcp::model::{
+        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation,
+        InitializeRequest, NumberOrString,
+    };
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
@@ -171,18 +199,29 @@ mod tests {
     /// Posts a request that is part of a trace to somebody who answers with `answer`; gives what arrives there, and what
     /// becomes of the answer.
     async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
-        rustls::crypto::ring::default_provider()
-            .install_default()
-            .ok();
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(
             CallToolRequestParams::new("greet"),
         ));
         request.get_meta_mut().set_traceparent(PARENT);
         request.get_meta_mut().set_tracestate("a=b");
+        post(&client(&Listener::default()), request, answer).await
+    }
+
+    fn client(listener: &Listener) -> Client {
+        rustls::crypto::ring::default_provider()
+            .install_default()
+            .ok();
+        Client::new(reqwest::Client::new(), listener)
+    }
+
+    async fn post(
+        client: &Client,
+        request: ClientRequest,
+        answer: &'static str,
+    ) -> (String, Result<StreamableHttpPostResponse, Fault>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let message = ClientJsonRpcMessage::request(request, NumberOrString::Number(7));
-        let client = Client(reqwest::Client::new());
         let serve = async {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut arrived = String::new();
@@ -207,7 +246,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_query_of_a_url_is_in_no_fault() {
-        let client = Client(reqwest::Client::new());
+        let client = client(&Listener::default());
         let url: Arc<str> = "http://127.0.0.1:1/mcp?key=s3cret".into();
         let session: Arc<str> = "1".into();
         let headers = Headers::default;
@@ -218,6 +257,22 @@ mod tests {
             let fault = fault.expect("nobody is there");
             let told = format!("{fault} {fault:?} {}", crate::words::chain(&fault));
             assert!(!told.contains("s3cret"), "{told}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_greeted_again_may_have_changed() {
+        let listener = Listener::default();
+        let client = client(&listener);
+        let identity = Implementation::new("test", "0");
+        let config = ClientConfig::new(ClientCapabilities::default(), identity);
+        for is_news in [false, true] {
+            let greeting = InitializeRequest::new(config.clone());
+            let greeting = ClientRequest::InitializeRequest(greeting);
+            let head = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
+            post(&client, greeting, head).await.1.unwrap();
+            let changed = listener.changed.notified().now_or_never();
+            assert_eq!(changed.is_some(), is_news);
         }
     }
 
