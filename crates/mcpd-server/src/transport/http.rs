@@ -82,6 +82,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// HTTP/1 and HTTP/2, whichever a client begins with: one for all, as connections would have a copy each.
 static PROTOCOLS: LazyLock<Builder<TokioExecutor>> = LazyLock::new(protocols);
 
+/// HTTP/1 alone, where that is known before: a connection takes less memory then.
+static HTTP1: LazyLock<Builder<TokioExecutor>> = LazyLock::new(|| protocols().http1_only());
+
 /// How clients are served over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -209,7 +212,12 @@ async fn connection(client: Accepted, router: Arc<Router>) {
         // The room that encryption takes is not kept for connections without.
         return Box::pin(encrypted(&tls, stream, begin, peer, router, activity)).await;
     }
-    requests(stream, peer, router, activity).await;
+    let protocols = tokio::select! {
+        is_http1 = peer.speaks_http1() => if is_http1 { &HTTP1 } else { &PROTOCOLS },
+        () = activity.ceased() => return,
+        () = router.server.stopping().cancelled() => return,
+    };
+    requests(stream, protocols, peer, router, activity).await;
 }
 
 /// The requests that come on `stream` once both sides agree on how it is encrypted.
@@ -226,7 +234,7 @@ async fn encrypted(
     match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
             let peer = peer.certified(tls::certificate(&stream));
-            requests(stream, peer, router, activity).await;
+            requests(stream, &PROTOCOLS, peer, router, activity).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),
         Err(_) => tracing::debug!(%address, "did not agree on TLS in time"),
@@ -236,6 +244,7 @@ async fn encrypted(
 /// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
+    protocols: &Builder<TokioExecutor>,
     peer: Peer,
     router: Arc<Router>,
     activity: Activity,
@@ -252,7 +261,7 @@ async fn requests(
             Ok::<_, Infallible>(response.map(|body| Answering::new(body, open)))
         })
     });
-    let mut connection = pin!(PROTOCOLS.serve_connection(TokioIo::new(stream), service));
+    let mut connection = pin!(protocols.serve_connection(TokioIo::new(stream), service));
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = async { tokio::select! { () = activity.ceased() => {}, () = stopping.cancelled() => {} } } => {

@@ -21,6 +21,9 @@ use super::auth::Hash;
 /// How often a client that is waited for is looked at.
 const LOOK: Duration = Duration::from_millis(500);
 
+/// What a connection that speaks HTTP/2 begins with (RFC 9113 §3.4), and no request of HTTP/1.
+const HTTP2: &[u8] = b"PRI";
+
 /// The socket. All clones are one, and small: each connection has several.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
@@ -129,6 +132,20 @@ impl Peer {
         self.certificate.as_deref()
     }
 
+    /// Waits for the first bytes, and says whether they are of a request of HTTP/1 for certain.
+    ///
+    /// They stay where they are: taken out of the stream and put before it again, they would be a piece of their own,
+    /// for which hyper makes its buffer twice as large as for a whole request.
+    pub(super) async fn speaks_http1(&self) -> bool {
+        let mut first = [0; HTTP2.len()];
+        let found = match &self.socket.stream {
+            Stream::Tcp(socket) => socket.peek(&mut first).await,
+            #[cfg(unix)]
+            Stream::Unix(_) => Ok(0),
+        };
+        found.is_ok_and(|count| !HTTP2.starts_with(&first[..count]))
+    }
+
     /// Waits until the client has closed its side, whatever it sent before and nobody has read.
     ///
     /// # Cancel safety
@@ -204,5 +221,37 @@ impl AsyncWrite for Peer {
     /// Hyper lets go of the socket when this is done, and that closes it.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn first_bytes_are_looked_at_and_left() {
+        for (first, is_http1) in [
+            ("GET /", true),
+            ("POST", true),
+            ("PUT", true),
+            ("PR", false),
+            ("PRI * HTTP/2.0", false),
+        ] {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let mut client = TcpStream::connect(listener.local_addr().unwrap())
+                .await
+                .unwrap();
+            let (stream, address) = listener.accept().await.unwrap();
+            let mut peer = Peer::tcp(stream, address);
+            client.write_all(first.as_bytes()).await.unwrap();
+            assert_eq!(peer.speaks_http1().await, is_http1, "{first}");
+            client.shutdown().await.unwrap();
+            let mut read = String::new();
+            peer.read_to_string(&mut read).await.unwrap();
+            assert_eq!(read, first);
+        }
     }
 }
