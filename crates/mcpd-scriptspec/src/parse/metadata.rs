@@ -75,8 +75,19 @@ pub(super) fn resembles(value: Value<'_>) -> bool {
         .any(|member| FIELDS.contains(&&*member.key) && member.value.kind() != Kind::Object)
 }
 
+/// Where to say what others say in a field of this name.
+fn elsewhere(field: &str) -> Option<&'static str> {
+    match field {
+        "args" | "arguments" | "inputs" | "options" | "parameters" | "params" | "properties" => {
+            Some("print the options as a JSON object of their own to stderr, or use `input_schema`")
+        }
+        "name" => Some("the name of the file is the name of the script"),
+        _ => None,
+    }
+}
+
 fn fields(root: Value<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
-    let fields = report.fields(root, FIELDS);
+    let fields = report.fields_or(root, FIELDS, elsewhere);
     for member in &fields {
         field(member, spec, report);
     }

@@ -62,10 +62,20 @@ impl<'d> Report<'d> {
         object: Value<'a>,
         known: &[&'static str],
     ) -> Vec<Member<'a>> {
+        self.fields_or(object, known, |_| None)
+    }
+
+    /// The same where `instead` says of some unknown fields what is to be done instead.
+    pub(super) fn fields_or<'a>(
+        &mut self,
+        object: Value<'a>,
+        known: &[&'static str],
+        instead: impl Fn(&str) -> Option<&'static str>,
+    ) -> Vec<Member<'a>> {
         let mut fields = Vec::new();
         for member in object.members() {
             if !known.contains(&&*member.key) {
-                self.unknown_field(&member, known);
+                self.unknown_field(&member, known, instead(&member.key));
             } else if member.value.kind() == Kind::Null {
                 let message = format!("`{}` is `null`, which counts as absent", member.key);
                 self.fault(Code::NullField, member.value.span(), message)
@@ -77,13 +87,19 @@ impl<'d> Report<'d> {
         fields
     }
 
-    fn unknown_field(&mut self, member: &Member<'_>, known: &[&'static str]) {
+    fn unknown_field(
+        &mut self,
+        member: &Member<'_>,
+        known: &[&'static str],
+        instead: Option<&str>,
+    ) {
         let message = format!("unknown field {}", text::name(&member.key));
         let suggestion = suggest(&member.key, known.iter().copied());
         let reported = self.fault(Code::UnknownField, member.key_span.clone(), message);
-        reported.help(match suggestion {
-            Some(name) => format!("did you mean `{name}`?"),
-            None => format!("known fields: {}", known.join(", ")),
+        reported.help(match (instead, suggestion) {
+            (Some(instead), _) => instead.to_owned(),
+            (None, Some(name)) => format!("did you mean `{name}`?"),
+            (None, None) => format!("known fields: {}", known.join(", ")),
         });
     }
 
