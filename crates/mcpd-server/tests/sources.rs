@@ -75,7 +75,7 @@ impl Fixture {
         fixture
     }
 
-    async fn request(&self, method: &str, params: Value) -> Value {
+    async fn request(&self, method: &str, params: impl fmt::Display) -> Value {
         answer(&self.connection, method, params).await
     }
 
@@ -119,9 +119,10 @@ impl Fixture {
     }
 }
 
-async fn answer(connection: &Connection, method: &str, params: Value) -> Value {
-    let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
-    let answer = match connection.receive(request.to_string().as_bytes()) {
+async fn answer(connection: &Connection, method: &str, params: impl fmt::Display) -> Value {
+    let request =
+        format!(r#"{{"jsonrpc": "2.0", "id": 1, "method": "{method}", "params": {params}}}"#);
+    let answer = match connection.receive(request.as_bytes()) {
         Reply::Ready(answer) => answer,
         Reply::Pending(answer) => tokio::time::timeout(PATIENCE, answer)
             .await
@@ -256,18 +257,31 @@ fn check_text(answer: &Value, expected: &str) {
 #[tokio::test]
 async fn a_call_gets_an_object_as_it_was_sent() {
     let served = Fixture::new(|offer| echo(offer, "far/one")).await;
-    let call = async |arguments| {
-        let params = json!({"name": "far_one", "arguments": arguments});
+    let call = async |arguments: &str| {
+        let params = format!(r#"{{"name": "far_one", "arguments": {arguments}}}"#);
         served.request("tools/call", params).await
     };
-    check_text(
-        &call(json!({"n": 1.50, "a": [1]})).await,
-        r#"{"n":1.5,"a":[1]}"#,
-    );
-    check_text(&call(json!(null)).await, "{}");
-    for other in [json!([]), json!("{}"), json!(1)] {
-        let answer = call(other).await;
-        check_text(&answer, "Invalid arguments: they are no JSON object");
+    let sent = r#"{"n":1.50,"a":[1]}"#;
+    check_text(&call(sent).await, sent);
+    check_text(&call("null").await, "{}");
+    for (arguments, fault) in [
+        ("[]", "arguments: expected a JSON object, got an array"),
+        (
+            r#""{}""#,
+            r#"arguments: expected a JSON object, got the string "{}""#,
+        ),
+        ("1", "arguments: expected a JSON object, got the number 1"),
+        (
+            r#"{"a":1,"a":2}"#,
+            "option `a`: expected each key once, got `a` twice",
+        ),
+        (
+            r#"{"o":{"a":1,"a":2}}"#,
+            "option `o`: expected each key once, got `a` twice",
+        ),
+    ] {
+        let answer = call(arguments).await;
+        check_text(&answer, &format!("Invalid arguments: {fault}"));
         assert_eq!(answer["result"]["isError"], true);
     }
 }

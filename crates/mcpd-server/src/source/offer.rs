@@ -73,7 +73,8 @@ impl Offer {
     }
 
     /// Adds the tool at `path`, such as `notes/find`, which clients know by that name alone. `call` is what runs: it is
-    /// given an object, which nobody has checked against the schema, and is dropped when the call is cancelled.
+    /// given an object with no key twice, which nobody has checked against the schema, and is dropped when the call is
+    /// cancelled.
     ///
     /// A tool that can't be served is a [fault](Self::fault), and so is everything else that can't be.
     pub fn tool<F, R>(&mut self, path: &str, definition: protocol::Tool, call: F)

@@ -37,15 +37,15 @@ impl RemoteTool {
         &self.source
     }
 
-    /// Starts a call. Nothing but an object is ever sent elsewhere.
+    /// Starts a call. Nothing but an object is ever sent elsewhere, and no key twice: whoever judged the call may have read
+    /// the other of the two.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
-        match RawValue::from_string(text_of(arguments).to_owned()) {
-            Ok(arguments) if arguments.get().starts_with('{') => (self.start)(arguments, context),
-            _ => {
-                let refused = invalid_arguments("they are no JSON object");
-                Box::pin(std::future::ready(Ok(refused.into())))
-            }
+        if let Err(fault) = mcpd_scriptspec::members(arguments) {
+            let refused = invalid_arguments(&fault.to_string());
+            return Box::pin(std::future::ready(Ok(refused.into())));
         }
+        let arguments = RawValue::from_string(text_of(arguments).to_owned());
+        (self.start)(arguments.expect("what has members is JSON"), context)
     }
 }
 
