@@ -12,6 +12,10 @@ mod words;
 
 pub(crate) use words::{describe, expectation, one_of};
 
+/// How much longer than it was sent an array or an object may become, in bytes: integers with an exponent are longer in
+/// digits.
+const MAX_GROWTH: usize = 32 * 1024;
+
 /// A value in the forms in which a script gets it.
 #[derive(Debug)]
 pub(crate) struct Accepted<'a> {
@@ -189,13 +193,16 @@ fn array<'a>(
     if !size.are_open() {
         within(size, value.elements().count(), "an array", "element")?;
     }
-    if let Some(items) = items {
-        for (index, element) in value.elements().enumerate() {
-            accept(items, element, Strings::Kept)
-                .map_err(|inner| inside(&format!("[{index}]"), inner))?;
-        }
+    let Some(items) = items else {
+        return Ok(as_it_is(value));
+    };
+    let mut inner = Inner::of(value, '[');
+    for (index, element) in value.elements().enumerate() {
+        let accepted = accept(items, element, Strings::Kept)
+            .map_err(|mismatch| inside(&format!("[{index}]"), mismatch))?;
+        inner.add(&[&accepted.json])?;
     }
-    Ok(as_it_is(value))
+    Ok(inner.finish(']'))
 }
 
 fn object<'a>(
@@ -208,40 +215,73 @@ fn object<'a>(
     let Some(properties) = properties else {
         return Ok(as_it_is(value));
     };
+    let mut inner = Inner::of(value, '{');
+    let mut given = vec![false; properties.len()];
     for member in value.members() {
-        let path = format!(".{}", member.key);
-        let Some(property) = properties
+        let inside = |mismatch| inside(&format!(".{}", member.key), mismatch);
+        let known = properties
             .iter()
-            .find(|property| property.name == member.key)
-        else {
-            let expected = one_of("properties", properties);
-            let got = "an unknown one".to_owned();
-            let kind = MismatchKind::Type;
-            return Err(inside(
-                &path,
-                Mismatch {
-                    kind,
-                    path: String::new(),
-                    expected,
-                    got,
-                },
-            ));
+            .position(|property| property.name == member.key);
+        let Some(index) = known else {
+            return Err(inside(Mismatch {
+                kind: MismatchKind::Type,
+                path: String::new(),
+                expected: one_of("properties", properties),
+                got: "an unknown one".to_owned(),
+            }));
         };
-        accept(&property.value_type, member.value, Strings::Kept)
-            .map_err(|inner| inside(&path, inner))?;
+        let property = &properties[index];
+        let accepted = accept(&property.value_type, member.value, Strings::Kept).map_err(inside)?;
+        let key = serde_json::to_string(&member.key).expect("a string can be written as JSON");
+        inner.add(&[&key, ":", &accepted.json])?;
+        given[index] = true;
     }
-    let is_missing = |property: &&ScriptOption| {
-        property.required && value.members().all(|member| member.key != property.name)
-    };
-    match properties.iter().find(is_missing) {
-        None => Ok(as_it_is(value)),
-        Some(property) => {
+    let mut missing = properties.iter().zip(given);
+    match missing.find(|(property, is_given)| property.required && !is_given) {
+        None => Ok(inner.finish('}')),
+        Some((property, _)) => {
             let missing = mismatch(
                 &property.value_type,
                 MismatchKind::Type,
                 "nothing".to_owned(),
             );
             Err(inside(&format!(".{}", property.name), missing))
+        }
+    }
+}
+
+/// An array or an object, put together again from what was accepted of it.
+struct Inner {
+    json: String,
+    most: usize,
+}
+
+impl Inner {
+    fn of(value: Value<'_>, opening: char) -> Self {
+        Self {
+            json: opening.into(),
+            most: value.text().len() + MAX_GROWTH,
+        }
+    }
+
+    /// Adds one element or member, which consists of these.
+    fn add(&mut self, parts: &[&str]) -> Result<(), Refused> {
+        if self.json.len() > 1 {
+            self.json.push(',');
+        }
+        self.json.extend(parts.iter().copied());
+        if self.json.len() > self.most {
+            let got = "integers that are too long in digits";
+            return Err(Refused::Count(got.to_owned()));
+        }
+        Ok(())
+    }
+
+    fn finish<'a>(mut self, closing: char) -> Accepted<'a> {
+        self.json.push(closing);
+        Accepted {
+            text: Some(Cow::Owned(self.json.clone())),
+            json: Cow::Owned(self.json),
         }
     }
 }

@@ -138,10 +138,14 @@ fn texts<'a>(option: &ScriptOption, accepted: &'a Accepted<'_>) -> Option<Vec<Co
         return Some(vec![Cow::Borrowed(accepted.text.as_deref()?)]);
     }
     let document = json::read(&accepted.json, 0).ok()?;
-    let elements = document.root.elements();
-    elements
-        .map(|element| value::as_it_is(element).text)
-        .collect()
+    let mut room = MAX_ARGUMENTS;
+    let texts = document.root.elements().map(|element| {
+        let text = value::as_it_is(element).text?;
+        // Numbers with an exponent are longer here than they were: no more of them than can be passed.
+        room = room.checked_sub(text.len() + PER_ARGUMENT)?;
+        Some(text)
+    });
+    texts.collect()
 }
 
 /// A flag and its value: two words for a short flag, as not every script understands one,
