@@ -4,6 +4,7 @@ mod passing;
 mod programs;
 mod server;
 mod trouble;
+mod web;
 
 use std::time::Duration;
 

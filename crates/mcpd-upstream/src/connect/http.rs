@@ -17,6 +17,9 @@ mod client;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
+/// How many requests may be on their way that are no caller's: what there is, whether the server is there. They wait for no
+/// turn, and a server that is busy is not to be taken for one that hangs.
+const OWN_REQUESTS: usize = 8;
 
 pub(super) fn transport(
     address: &Address,
@@ -35,7 +38,7 @@ pub(super) fn transport(
         .build()
         .map_err(|error| format!("can't be connected with: {}", words::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
-        .max_concurrent_requests(link::MOST_AT_A_TIME)
+        .max_concurrent_requests(link::MOST_AT_A_TIME + OWN_REQUESTS)
         .max_sse_event_size(MAX_MESSAGE);
     if let Some(token) = &address.token {
         config = config.auth_header(token);

@@ -1,0 +1,113 @@
+//! Servers over HTTP whose answers are text, whatever is in it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::model::{CallToolRequestParams, PaginatedRequestParams};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use super::PATIENCE;
+use crate::connect::{LastWords, connect};
+use crate::link::MOST_AT_A_TIME;
+use crate::listener::Listener;
+use crate::{Address, Upstream};
+
+/// What a server says of a call.
+#[derive(Debug, Clone, Copy)]
+enum Answer {
+    Never,
+}
+
+/// A server that has one tool.
+struct Web {
+    url: String,
+    /// As many as there were calls.
+    called: Arc<Semaphore>,
+}
+
+impl Web {
+    async fn new(answer: Answer) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+        let called = Arc::new(Semaphore::new(0));
+        let calls = Arc::clone(&called);
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                tokio::spawn(exchange(stream, answer, Arc::clone(&calls)));
+            }
+        });
+        Self { url, called }
+    }
+
+    fn upstream(&self) -> Upstream {
+        Upstream::http("web", Address::new(&self.url).unwrap())
+    }
+}
+
+/// Answers one request.
+async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
+    let mut stream = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line).await.unwrap();
+        match line.trim_end().to_lowercase().split_once(": ") {
+            Some(("content-length", value)) => length = value.parse().unwrap(),
+            None if line == "\r\n" => break,
+            _ => {}
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body).await.unwrap();
+    let request: Value = serde_json::from_slice(&body).unwrap_or_default();
+    let capabilities = json!({"tools": {}});
+    let (kind, result) = match request["method"].as_str() {
+        Some("initialize") => ("application/json", json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "web", "version": "0"}}).to_string()),
+        Some("tools/list") => ("application/json", json!({"tools": [{"name": "any", "inputSchema": {"type": "object"}}]}).to_string()),
+        Some("tools/call") => {
+            calls.add_permits(1);
+            match answer {
+                Answer::Never => return std::future::pending().await,
+            }
+        }
+        Some("server/discover") => ("", "404 Not Found".to_owned()),
+        _ => ("", "202 Accepted".to_owned()),
+    };
+    let answer = format!(
+        r#"{{"jsonrpc": "2.0", "id": {}, "result": {result}}}"#,
+        request["id"]
+    );
+    let (status, body) = match kind {
+        "" => (result, String::new()),
+        _ => ("200 OK".to_owned(), answer),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    stream.write_all((head + &body).as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
+    let web = Web::new(Answer::Never).await;
+    let upstream = web.upstream();
+    let (listener, last_words) = (Listener::default(), LastWords::new());
+    let connection = connect(&upstream, &listener, &last_words).await.unwrap();
+    for _ in 0..MOST_AT_A_TIME {
+        let peer = connection.peer().clone();
+        tokio::spawn(async move { peer.call_tool(CallToolRequestParams::new("any")).await });
+    }
+    let calls = u32::try_from(MOST_AT_A_TIME).unwrap();
+    let called = tokio::time::timeout(PATIENCE, web.called.acquire_many(calls));
+    let _called = called.await.expect("in time").unwrap();
+    let listed = connection
+        .peer()
+        .list_tools(Some(PaginatedRequestParams::default()));
+    let listed = tokio::time::timeout(Duration::from_secs(5), listed);
+    assert_eq!(listed.await.expect("in time").unwrap().tools.len(), 1);
+}
