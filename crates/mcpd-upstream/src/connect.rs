@@ -1,13 +1,17 @@
 //! From how a server is reached to a connection with it, opened in whatever revision both know.
 
+use std::fmt;
 use std::io;
 use std::time::Duration;
 
-use rmcp::model::ProtocolVersion;
+use rmcp::model::{ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage};
 use rmcp::service::{ClientInitializeError, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::{IntoTransport, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
+use serde::Deserialize;
+use serde::de::IgnoredAny;
 
+use crate::link::UNREADABLE;
 use crate::listener::Listener;
 use crate::upstream::{Reach, Upstream};
 use crate::words;
@@ -131,6 +135,22 @@ impl From<ClientInitializeError> for Fault {
             error => Self::Other(format!("could not be greeted: {}", words::chain(&error))),
         }
     }
+}
+
+/// The error that stands for an answer that can't be read, if this is one: whoever waits for it would wait in vain.
+fn in_place_of(message: &str, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
+    #[derive(Deserialize)]
+    struct Answer {
+        id: RequestId,
+        method: Option<IgnoredAny>,
+    }
+    let answer: Answer = serde_json::from_str(message).ok()?;
+    let is_answer = answer.method.is_none();
+    is_answer.then(|| ServerJsonRpcMessage::error(unreadable(error), Some(answer.id)))
+}
+
+fn unreadable(why: impl fmt::Display) -> ErrorData {
+    ErrorData::new(UNREADABLE, format!("the answer can't be read: {why}"), None)
 }
 
 /// A transport that lets the listener hear everything first: in the order it came, so that no progress is told after the

@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::Duration;
 
-use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use mcpd_server::{CallContext, TraceContext};
-use rmcp::model::{ClientRequest, ErrorData, RequestMetaObject, ServerResult};
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use tokio::sync::{Semaphore, watch};
 
@@ -18,6 +18,8 @@ use crate::words;
 pub(crate) const MOST_AT_A_TIME: usize = 64;
 /// The code of what is too much now, as mcpd has it, too: the error says when to try again, and callers can do so.
 pub(crate) const TOO_MANY_REQUESTS: i32 = 429;
+/// The code that stands here for an answer that can't be read: one that no server would choose.
+pub(crate) const UNREADABLE: ErrorCode = ErrorCode(i32::MIN);
 /// How long a request waits for a connection.
 const FOR_CONNECTION: Duration = Duration::from_secs(5);
 
@@ -128,6 +130,7 @@ impl Link {
     /// The operator learns what happened; the caller only that something did.
     fn failure(&self, error: ServiceError, open: &Open) -> Failure {
         let told = match &error {
+            ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid answer",
             ServiceError::McpError(error) => return Failure::Refused(error.clone()),
             ServiceError::TransportClosed => "ended before it had answered",
             ServiceError::TransportSend(_) => "can't be reached",
@@ -244,7 +247,7 @@ impl From<Failure> for ErrorObject {
         match failure {
             Failure::Unanswered(told) => Self::internal_error(told),
             Failure::Refused(error) => {
-                let told = Self::new(ErrorCode::new(error.code.0.into()), error.message);
+                let told = Self::new(jsonrpc::ErrorCode::new(error.code.0.into()), error.message);
                 match error.data {
                     Some(data) => told.with_data(&data),
                     None => told,

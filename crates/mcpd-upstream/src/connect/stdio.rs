@@ -5,18 +5,22 @@ use std::io;
 use std::process::Stdio;
 use std::time::Duration;
 
+use bytes::BytesMut;
+use futures_util::StreamExt as _;
 use mcpd_server::source::NO_SOURCES;
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::AsyncRwTransport;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
+use rmcp::transport::async_rw::{AsyncRwTransport, JsonRpcMessageCodec};
+use serde_json::value::RawValue;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Empty};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Interval, MissedTickBehavior};
+use tokio_util::codec::{Decoder, FramedRead};
 
-use super::MAX_MESSAGE;
 use super::last_words::{LastWords, Speaking};
+use super::{MAX_MESSAGE, in_place_of};
 use crate::program::Program;
 
 /// How long a server may take to end once its input has.
@@ -28,10 +32,14 @@ const LINE: u64 = 1024;
 
 /// A server and the pipes to it.
 pub(super) struct Server {
-    wire: AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>,
+    input: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
+    output: FramedRead<ChildStdout, Lines>,
     group: Group,
     reaping: Interval,
 }
+
+/// From lines to messages. rmcp reads over an answer that it can't read, and whoever waits for that would wait in vain.
+struct Lines(JsonRpcMessageCodec<Box<RawValue>>);
 
 /// A process and those it has started, until they have been ended.
 struct Group(Option<Box<dyn ChildWrapper>>);
@@ -57,11 +65,12 @@ pub(super) fn start(
         .pipes()
         .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
     tokio::spawn(relay(name.to_owned(), stderr, last_words.speaking()));
-    let wire = AsyncRwTransport::new(stdout, stdin).with_max_line_length(MAX_MESSAGE);
+    let lines = Lines(JsonRpcMessageCodec::new_with_max_length(MAX_MESSAGE));
     let mut reaping = tokio::time::interval(REAPING);
     reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Ok(Server {
-        wire,
+        input: AsyncRwTransport::new(tokio::io::empty(), stdin),
+        output: FramedRead::new(stdout, lines),
         group,
         reaping,
     })
@@ -151,6 +160,27 @@ impl Drop for Group {
     }
 }
 
+impl Decoder for Lines {
+    type Item = RxJsonRpcMessage<RoleClient>;
+    type Error = io::Error;
+
+    fn decode(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
+        loop {
+            let line = match self.0.decode(output) {
+                Ok(Some(line)) => line,
+                Ok(None) => return Ok(None),
+                // Something else was printed, or far too much.
+                Err(_) => continue,
+            };
+            let message = serde_json::from_str(line.get())
+                .map_or_else(|error| in_place_of(line.get(), &error), Some);
+            if message.is_some() {
+                return Ok(message);
+            }
+        }
+    }
+}
+
 impl Transport<RoleClient> for Server {
     type Error = io::Error;
 
@@ -158,20 +188,20 @@ impl Transport<RoleClient> for Server {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = io::Result<()>> + Send + 'static {
-        self.wire.send(message)
+        self.input.send(message)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
             tokio::select! {
-                message = self.wire.receive() => return message,
+                message = self.output.next() => return message?.ok(),
                 _ = self.reaping.tick() => self.group.reap_orphans(),
             }
         }
     }
 
     async fn close(&mut self) -> io::Result<()> {
-        self.group.end(self.wire.close()).await;
+        self.group.end(self.input.close()).await;
         Ok(())
     }
 }

@@ -107,6 +107,26 @@ async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
     assert!(has_ended(pids.lines().next().unwrap()), "{pids}");
 }
 
+#[tokio::test]
+async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
+    for content in [
+        r#""structuredContent": {"n": 1e400}"#,
+        r#""structuredContent": {"s": "\ud800"}"#,
+        r#""content": 7"#,
+    ] {
+        let server = SERVER.replace(r#"{"content": []}"#, &format!("{{{content}}}"));
+        let fixture = shell(&format!("{server} && serve")).await;
+        let client = fixture.client("2026-07-28").await;
+        let result = client.call("shell/any", json!({})).await;
+        assert_eq!(
+            text(&result),
+            "The upstream server `shell` gave no valid answer.",
+            "{content}"
+        );
+        fixture.expect_faults(&[]).await;
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn orphans_of_a_server_are_reaped_while_it_runs() {

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 
-use super::PATIENCE;
+use super::{Fixture, PATIENCE, text};
 use crate::connect::{LastWords, connect};
 use crate::link::MOST_AT_A_TIME;
 use crate::listener::Listener;
@@ -19,6 +19,8 @@ use crate::{Address, Upstream};
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Never,
+    Json(&'static str),
+    Event(&'static str),
 }
 
 /// A server that has one tool.
@@ -72,6 +74,8 @@ async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
             calls.add_permits(1);
             match answer {
                 Answer::Never => return std::future::pending().await,
+                Answer::Json(result) => ("application/json", result.to_owned()),
+                Answer::Event(result) => ("text/event-stream", result.to_owned()),
             }
         }
         Some("server/discover") => ("", "404 Not Found".to_owned()),
@@ -83,6 +87,7 @@ async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
     );
     let (status, body) = match kind {
         "" => (result, String::new()),
+        "text/event-stream" => ("200 OK".to_owned(), format!("data: {answer}\n\n")),
         _ => ("200 OK".to_owned(), answer),
     };
     let head = format!(
@@ -110,4 +115,20 @@ async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
         .list_tools(Some(PaginatedRequestParams::default()));
     let listed = tokio::time::timeout(Duration::from_secs(5), listed);
     assert_eq!(listed.await.expect("in time").unwrap().tools.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
+    let endless = r#"{"content": [], "structuredContent": {"n": 1e400}}"#;
+    for (answer, what) in [
+        (Answer::Json(endless), "gave no valid answer"),
+        (Answer::Event(endless), "ended before it had answered"),
+    ] {
+        let web = Web::new(answer).await;
+        let fixture = Fixture::new(web.upstream()).await;
+        let client = fixture.client("2026-07-28").await;
+        let result = client.call("web/any", json!({})).await;
+        assert_eq!(text(&result), format!("The upstream server `web` {what}."));
+        fixture.expect_faults(&[]).await;
+    }
 }

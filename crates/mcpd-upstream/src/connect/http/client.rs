@@ -1,6 +1,7 @@
 //! The HTTP client of rmcp with four things more: the trace of a request is in its headers as well, for whoever on the way
-//! reads no messages; a server that has too much to do has answered, and is not gone; what goes wrong is told without the
-//! URL; and a server that has forgotten the session, so that rmcp greets it again, may have other things than before.
+//! reads no messages; a server that has too much to do, or says what can't be read, has answered, and is not gone; what goes
+//! wrong is told without the URL; and a server that has forgotten the session, so that rmcp greets it again, may have other
+//! things than before.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
@@ -21,9 +22,12 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::json;
 use sse_stream::Sse;
 
-use super::super::MAX_MESSAGE;
+use super::super::{MAX_MESSAGE, unreadable};
 use crate::link::TOO_MANY_REQUESTS;
 use crate::listener::Listener;
+
+/// How rmcp begins to tell of an answer that it can't read.
+const NO_MESSAGE: &str = "could not parse JSON response";
 
 type Headers = HashMap<HeaderName, HeaderValue>;
 type Fault = StreamableHttpError<reqwest::Error>;
@@ -93,6 +97,13 @@ impl StreamableHttpClient for Client {
                 if id.is_some() && status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() =>
             {
                 let answer = ServerJsonRpcMessage::error(too_many(&status), id);
+                Ok(StreamableHttpPostResponse::Json(answer, None))
+            }
+            // The server is there, and other calls have nothing to do with this answer.
+            Err(StreamableHttpError::UnexpectedServerResponse(what))
+                if id.is_some() && what.starts_with(NO_MESSAGE) =>
+            {
+                let answer = ServerJsonRpcMessage::error(unreadable(what), id);
                 Ok(StreamableHttpPostResponse::Json(answer, None))
             }
             Ok(answer) => {
