@@ -2,14 +2,18 @@
 
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::time::Duration;
 
-use rmcp::model::{ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage};
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage,
+};
 use rmcp::service::{ClientInitializeError, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::{IntoTransport, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
+use tokio::sync::Semaphore;
 
 use crate::link::UNREADABLE;
 use crate::listener::Listener;
@@ -28,6 +32,9 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;
 /// The largest message a server may send, in bytes, as for clients.
 const MAX_MESSAGE: usize = mcpd_server::DEFAULT_MAX_MESSAGE;
+
+/// How many answers may be on their way to a server that has asked something.
+const MOST_ANSWERS: usize = 64;
 
 /// An open connection. Dropping it closes it.
 pub(crate) type Connection = RunningService<RoleClient, Listener>;
@@ -112,6 +119,7 @@ where
     let transport = Tapped {
         transport: transport.into_transport(),
         listener: listener.clone(),
+        room: Arc::new(Semaphore::new(MOST_ANSWERS)),
     };
     let opened = listener.clone().serve_with_lifecycle(transport, lifecycle);
     opened.await.map_err(Fault::from)
@@ -154,10 +162,13 @@ fn unreadable(why: impl fmt::Display) -> ErrorData {
 }
 
 /// A transport that lets the listener hear everything first: in the order it came, so that no progress is told after the
-/// result, and without a task for each message of a server that has much to say.
+/// result, and without a task for each message of a server that has much to say. One that asks and asks, and reads no
+/// answer, is heard no more until it does.
 struct Tapped<T> {
     transport: T,
     listener: Listener,
+    /// How many answers more may be on their way.
+    room: Arc<Semaphore>,
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
@@ -167,11 +178,23 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
         &mut self,
         message: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), T::Error>> + Send + 'static {
-        self.transport.send(message)
+        let is_answer = matches!(
+            message,
+            ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
+        );
+        let place = is_answer.then(|| Arc::clone(&self.room).try_acquire_owned().ok());
+        let sent = self.transport.send(message);
+        async move {
+            let sent = sent.await;
+            drop(place);
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
+            // It is never closed.
+            drop(self.room.acquire().await);
             let Some(message) = self.transport.receive().await else {
                 self.listener.closed.cancel();
                 return None;

@@ -127,6 +127,35 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     }
 }
 
+#[tokio::test]
+async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("asked");
+    // Without end, unless nobody takes what it writes.
+    let served = format!(
+        r#"{SERVER} && serve tools/list && i=0 && while echo $i >{0}.new && mv {0}.new {0}; do
+             i=$((i+1)); printf '{{"jsonrpc": "2.0", "id": "%04096d", "method": "ping"}}\n' $i
+           done"#,
+        file.display()
+    );
+    let _fixture = shell(&served).await;
+    let asked = || fs::read_to_string(&file).unwrap_or_default();
+    let stopped = async {
+        let mut before = asked();
+        loop {
+            tokio::time::sleep(Duration::from_millis(500)).await;
+            let now = asked();
+            if !now.is_empty() && now == before {
+                return;
+            }
+            before = now;
+        }
+    };
+    tokio::time::timeout(PATIENCE, stopped)
+        .await
+        .expect("it is heard on and on");
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn orphans_of_a_server_are_reaped_while_it_runs() {
