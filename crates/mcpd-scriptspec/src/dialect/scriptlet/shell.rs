@@ -16,7 +16,7 @@ use calculation::{calculates, declares_integers, line_around};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shell {
-    /// What POSIX has.
+    /// What POSIX has. It may be Bash all the same, as it is on macOS.
     Plain,
     /// Bash and Zsh.
     Extended,
@@ -49,7 +49,7 @@ pub(super) fn fill(
         documents: VecDeque::new(),
         quotes: 0,
         expansions: 0,
-        has_integers: shell == Shell::Extended && declares_integers(code),
+        has_integers: shell != Shell::Fish && declares_integers(code),
         calculating: (0, false),
         subscripts: 0,
         is_unclear: false,
@@ -293,22 +293,29 @@ impl Filler<'_> {
 
     /// Whether the shell may calculate with the value: as an index, or because of what stands on this line.
     fn is_calculated(&mut self) -> bool {
-        if self.shell != Shell::Extended {
+        if self.shell == Shell::Fish {
             return false;
         }
         if self.at >= self.calculating.0 {
             let line = line_around(self.code, self.at);
-            self.calculating = (line.end, calculates(&self.code[line], self.has_integers));
+            let calculates = calculates(&self.code[line.clone()], self.shell, self.has_integers);
+            self.calculating = (line.end, calculates);
         }
-        self.calculating.1 || self.subscripts > 0 || self.code[..self.at].ends_with('[')
+        let is_index = self.shell == Shell::Extended && self.code[..self.at].ends_with('[');
+        self.calculating.1 || self.subscripts > 0 || is_index
     }
 
-    /// Whether a `[` begins a subscript, or a pattern: no `[[`, and no `[` that is a command.
+    /// Whether a `[` begins a subscript, or a pattern: no `[[`, and no `[` that is a command. Where there may be no
+    /// subscripts at all, one stands behind a name.
     fn starts_subscript(&self) -> bool {
         let before = self.code[..self.at].chars().next_back();
         let is_after_name = before.is_some_and(|char| char.is_alphanumeric() || char == '_');
         let is_command = self.rest()[1..].starts_with(['[', ' ', '\t', '\n']);
-        self.shell == Shell::Extended && (is_after_name || before != Some('[') && !is_command)
+        match self.shell {
+            Shell::Plain => is_after_name,
+            Shell::Extended => is_after_name || before != Some('[') && !is_command,
+            Shell::Fish => false,
+        }
     }
 
     fn found(&mut self, name: String, start: usize, length: usize, fault: Option<&'static str>) {

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use super::Shell;
+
 const COMPARISONS: &[&str] = &["-eq", "-ne", "-lt", "-le", "-gt", "-ge"];
 /// What may stand before a command.
 const KEYWORDS: &[&str] = &[
@@ -44,9 +46,13 @@ pub(super) fn declares_integers(code: &str) -> bool {
 }
 
 /// Whether a command on the line may calculate with its words.
-pub(super) fn calculates(line: &str, has_integers: bool) -> bool {
+pub(super) fn calculates(line: &str, shell: Shell, has_integers: bool) -> bool {
     let mut words = line.split_whitespace();
-    let is_test = line.contains('[') || words.clone().any(|word| word == "test");
+    // In single brackets Zsh calculates, and Bash does not.
+    let is_test = match shell {
+        Shell::Plain => line.contains("[["),
+        _ => line.contains('[') || words.clone().any(|word| word == "test"),
+    };
     is_test && words.any(|word| COMPARISONS.contains(&word))
         || commands(line).any(|words| {
             let first = words.first();
