@@ -93,6 +93,7 @@ mod principal;
 mod private;
 mod questions;
 mod quota;
+mod regular;
 mod relay;
 mod run;
 mod run_command;

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::ScriptPath;
 
 use super::fingerprint::Fingerprint;
+use crate::regular;
 
 /// The directory of a root whose files are resources.
 pub(super) const DIRECTORY: &str = "resources";
@@ -102,14 +103,8 @@ impl StaticFile {
     ///
     /// See [`ReadError`].
     pub(crate) fn read(&self) -> Result<Vec<u8>, ReadError> {
-        // Looked at before it is opened, for opening a pipe may take for ever.
-        if !self.file.metadata()?.is_file() {
-            return Err(ReadError::NotThere("it is no regular file"));
-        }
-        let file = File::open(&self.file)?;
-        if !file.metadata()?.is_file() {
-            return Err(ReadError::NotThere("it is no regular file"));
-        }
+        let file = regular::open(&self.file)?;
+        let file = file.ok_or(ReadError::NotThere("it is no regular file"))?;
         if !real_path(&file, &self.file)?.starts_with(&self.root) {
             return Err(ReadError::NotThere("it is outside of its root"));
         }

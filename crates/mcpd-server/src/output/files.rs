@@ -1,6 +1,5 @@
 //! Content that names a file in place of its data: `{"type": "image", "path": "chart.png"}`.
 
-use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -10,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::catalog::real_path;
 use crate::policy::Terms;
+use crate::regular;
 
 /// Bytes that the files of one result may have together.
 const MAX_BYTES: u64 = 16 << 20;
@@ -137,11 +137,8 @@ fn read_at_most(
     limit: u64,
     may_read: impl FnOnce(&Path) -> bool,
 ) -> io::Result<Vec<u8>> {
-    // Opening a pipe would wait for somebody to write to it.
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no regular file"));
-    }
-    let file = File::open(path)?;
+    let file = regular::open(path)?;
+    let file = file.ok_or_else(|| io::Error::other("it is no regular file"))?;
     // Asked of the file that is open, for a link may lead elsewhere by now.
     if !may_read(&real_path(&file, path)?) {
         return Err(io::Error::other("the script's sandbox does not allow it"));

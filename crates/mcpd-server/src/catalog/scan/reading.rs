@@ -8,6 +8,7 @@ use bytes::Bytes;
 use mcpd_scriptspec::{Described, Dialect};
 
 use crate::catalog::walk::Candidate;
+use crate::regular;
 
 /// How much of a file tells in which dialect it is, in bytes.
 const HEAD: u64 = 64 << 10;
@@ -49,9 +50,7 @@ impl From<io::Error> for Unreadable {
 /// Reads the file, or its sidecar if it has one.
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let mut head = Vec::new();
-    File::open(&candidate.file)?
-        .take(HEAD)
-        .read_to_end(&mut head)?;
+    open(&candidate.file)?.take(HEAD).read_to_end(&mut head)?;
     let has_shebang = head.starts_with(b"#!");
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
@@ -84,13 +83,16 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
 
 fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
     let mut text = Vec::new();
-    File::open(file)?
-        .take(MAX_SIZE + 1)
-        .read_to_end(&mut text)?;
+    open(file)?.take(MAX_SIZE + 1).read_to_end(&mut text)?;
     if text.len() as u64 > MAX_SIZE {
         return Err(Unreadable::TooLarge);
     }
     Ok(text)
+}
+
+/// What was a regular file when it was found.
+fn open(file: &Path) -> io::Result<File> {
+    regular::open(file)?.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
 /// The path of a sidecar below the root.
@@ -99,5 +101,21 @@ fn sidecar_path(candidate: &Candidate, sidecar: &Path) -> String {
     match candidate.path.as_str().rsplit_once('/') {
         Some((directory, _)) => format!("{directory}/{name}"),
         None => name.into_owned(),
+    }
+}
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::*;
+
+    #[test]
+    fn what_has_become_a_pipe_is_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
+        assert!(matches!(whole(&pipe), Err(Unreadable::Io(_))));
     }
 }
