@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::chain::{Link, Place};
 use super::record;
+use crate::regular;
 
 /// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there. A record is
 /// far shorter than the latter.
@@ -175,9 +176,12 @@ impl Files {
 
     /// What the first record of a file follows: the last one of the file before it.
     fn link_before(&self) -> io::Result<Link> {
-        let mut file = match File::open(numbered(&self.path, 1)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Link::default()),
+        let file = match regular::open(&numbered(&self.path, 1)) {
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
             file => file?,
+        };
+        let Some(mut file) = file else {
+            return Ok(Link::default());
         };
         let length = file.metadata()?.len();
         Ok(match End::of(&mut file, length)? {
@@ -299,12 +303,15 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
         numbers.extend(number(&entry?.file_name()));
     }
     numbers.sort_unstable_by_key(|number| Reverse(*number));
-    let opened = numbers.into_iter().map(|number| {
+    let mut files = Vec::new();
+    for number in numbers {
         let path = numbered(path, number);
-        let file = File::open(&path)?;
-        Ok((path, file))
-    });
-    opened.collect()
+        // Nobody has written a log to anything else.
+        if let Some(file) = regular::open(&path)? {
+            files.push((path, file));
+        }
+    }
+    Ok(files)
 }
 
 /// Whether `file` is the one at `path`, and not one that was there before.

@@ -11,14 +11,18 @@ use crate::audit::files::Files;
 /// A log of five records.
 fn log() -> (TempDir, Files) {
     let directory = tempfile::tempdir().unwrap();
-    let files = Files {
-        path: directory.path().join("audit.jsonl"),
+    let files = log_in(directory.path());
+    append(&files, "abcde");
+    (directory, files)
+}
+
+fn log_in(directory: &Path) -> Files {
+    Files {
+        path: directory.join("audit.jsonl"),
         max_size: u64::MAX,
         keep: 3.try_into().unwrap(),
         durable: false,
-    };
-    append(&files, "abcde");
-    (directory, files)
+    }
 }
 
 fn append(files: &Files, names: &str) {
@@ -87,6 +91,19 @@ fn a_file_that_is_only_called_like_one_of_the_log_is_none() {
         fs::write(directory.path().join(format!("audit.jsonl.{number}")), "x").unwrap();
     }
     assert_eq!(verify(&files.path).unwrap().records, 5);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn what_is_no_file_is_none_of_the_log() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let directory = tempfile::tempdir().unwrap();
+    let beside = |number| directory.path().join(format!("audit.jsonl.{number}"));
+    fs::create_dir(beside(1)).unwrap();
+    mknodat(CWD, beside(2), FileType::Fifo, Mode::RWXU, 0).unwrap();
+    let files = log_in(directory.path());
+    append(&files, "abc");
+    assert_eq!(verify(&files.path).unwrap().records, 3);
 }
 
 #[test]
