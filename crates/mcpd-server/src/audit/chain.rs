@@ -14,6 +14,9 @@ const NOTHING: &str = "000000000000000000000000000000000000000000000000000000000
 /// How much longer a record is with its place in the chain, in bytes and at most.
 const PLACE: usize = 192;
 
+/// The highest number there is: every reader of JSON knows it exactly, and no log ever comes so far.
+const MAX_SEQ: u64 = 1 << 53;
+
 /// What the next record of a chain follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
@@ -64,7 +67,8 @@ pub(super) struct Place {
 impl Place {
     /// Reads a line. `None` if it is no record.
     pub(super) fn read(line: &str) -> Option<Self> {
-        let mut place: Self = serde_json::from_str(line).ok()?;
+        let place: Option<Self> = serde_json::from_str(line).ok();
+        let mut place = place.filter(|place| place.seq <= MAX_SEQ)?;
         let body = line.strip_suffix(&end(&place.hash))?;
         place.is_intact = hash(body) == place.hash;
         Some(place)
@@ -128,6 +132,8 @@ mod tests {
         check(|line| line.replace(r#""a":1"#, r#""seq":7"#), None);
         check(|line| line.replace('}', " }"), None);
         check(|_| "\0\0\0".to_owned(), None);
+        let endless = format!(r#""seq":{}"#, u64::MAX);
+        check(|line| line.replace(r#""seq":1"#, &endless), None);
     }
 
     #[test]

@@ -120,6 +120,25 @@ fn a_record_that_was_written_anew_is_found() {
 }
 
 #[test]
+fn a_number_that_no_record_has_is_found() {
+    // With a hash that fits, and whatever follows it.
+    check(
+        |lines| {
+            let mut link = Place::read(lines[1].trim_end()).unwrap().link();
+            link.seq = u64::MAX - 1;
+            lines.truncate(2);
+            for name in ["x", "y"] {
+                let mut line = String::new();
+                link.append(&format!(r#"{{"method":"{name}"}}"#), &mut line);
+                link.seq = u64::MAX - 1;
+                lines.push(line);
+            }
+        },
+        &[(3, "this is no record"), (4, "this is no record")],
+    );
+}
+
+#[test]
 fn removed_records_are_found() {
     check(|lines| drop(lines.remove(2)), &[(3, "record 3 is missing")]);
     check(
