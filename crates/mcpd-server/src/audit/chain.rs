@@ -11,6 +11,9 @@ use crate::id;
 /// The hash that stands before the first record of all.
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
+/// How long a line may be that is a record, in bytes. All of them are far shorter.
+pub(super) const MAX_LINE: u64 = 1024 * 1024;
+
 /// How much longer a record is with its place in the chain, in bytes and at most.
 const PLACE: usize = 192;
 

@@ -11,13 +11,12 @@ use std::path::{Path, PathBuf};
 use same_file::Handle;
 use serde_json::json;
 
-use super::chain::{Link, Place};
+use super::chain::{Link, MAX_LINE, Place};
 use super::record;
 use crate::regular;
 
-/// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there. A record is
-/// far shorter than the latter.
-const ENDS: [u64; 2] = [64 * 1024, 1024 * 1024];
+/// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there.
+const ENDS: [u64; 2] = [64 * 1024, MAX_LINE];
 
 /// How every record begins.
 const OPENING: &[u8] = br#"{"timestamp":""#;

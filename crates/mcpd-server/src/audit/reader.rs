@@ -4,12 +4,12 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead as _, BufReader, Seek as _, SeekFrom, Take};
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Take};
 use std::path::{Path, PathBuf};
 
 use same_file::Handle;
 
-use super::chain::{Link, Place};
+use super::chain::{Link, MAX_LINE, Place};
 use super::files::readable;
 
 /// How many faults are told at most.
@@ -43,10 +43,12 @@ pub struct Line {
     pub file: PathBuf,
     /// Its number there, from 1 on.
     pub number: u64,
-    /// What it says; what is not UTF-8 is replaced.
+    /// What it says. What is not UTF-8 is replaced, and what is beyond the first MiB left out.
     pub text: String,
-    /// Whether nothing of it was replaced.
-    pub is_text: bool,
+    /// Whether nothing of it was replaced or left out.
+    pub is_verbatim: bool,
+    /// How many bytes it has.
+    pub length: u64,
     /// Whether it is whole. Only the last line of a log may be torn.
     pub is_whole: bool,
 }
@@ -112,25 +114,41 @@ impl Source {
     }
 
     fn line(&mut self) -> io::Result<Option<Line>> {
-        let mut bytes = Vec::new();
-        self.bytes.read_until(b'\n', &mut bytes)?;
-        let is_whole = bytes.last() == Some(&b'\n');
-        if bytes.is_empty() {
+        let (bytes, mut is_whole) = self.part()?;
+        let mut length = bytes.len() as u64;
+        let mut last = length;
+        // What is too long for a record is passed over.
+        while !is_whole && last > 0 {
+            let part;
+            (part, is_whole) = self.part()?;
+            last = part.len() as u64;
+            length += last;
+        }
+        if length == 0 && !is_whole {
             return Ok(None);
         }
         if is_whole {
-            self.offset += bytes.len() as u64;
+            self.offset += length + 1;
             self.lines += 1;
-            bytes.pop();
         }
         let text = String::from_utf8_lossy(&bytes);
         Ok(Some(Line {
             file: self.path.clone(),
             number: self.lines + u64::from(!is_whole),
-            is_text: matches!(text, Cow::Borrowed(_)),
+            is_verbatim: matches!(text, Cow::Borrowed(_)) && length == bytes.len() as u64,
             text: text.into_owned(),
+            length,
             is_whole,
         }))
+    }
+
+    /// What comes next, no more than may belong to a record, and whether its line ends there.
+    fn part(&mut self) -> io::Result<(Vec<u8>, bool)> {
+        let mut bytes = Vec::new();
+        let mut bounded = (&mut self.bytes).take(MAX_LINE);
+        bounded.read_until(b'\n', &mut bytes)?;
+        let is_end = bytes.pop_if(|byte| *byte == b'\n').is_some();
+        Ok((bytes, is_end))
     }
 }
 
@@ -233,12 +251,10 @@ pub fn verify(file: &Path) -> io::Result<Verified> {
     let mut before = None;
     for line in Records::open(file)? {
         let line = line?;
-        // What was replaced could make it what it was.
-        let place = Place::read(&line.text).filter(|_| line.is_text);
+        // What was replaced or left out could make it what it was.
+        let place = Place::read(&line.text).filter(|_| line.is_verbatim);
         let kind = match place {
-            _ if !line.is_whole => Some(FaultKind::Torn {
-                bytes: line.text.len() as u64,
-            }),
+            _ if !line.is_whole => Some(FaultKind::Torn { bytes: line.length }),
             None => {
                 before = None;
                 Some(FaultKind::Unreadable)

@@ -176,6 +176,34 @@ fn what_is_no_record_is_found() {
 }
 
 #[test]
+fn what_is_too_long_for_a_record_is_none_and_is_not_read_whole() {
+    let padded = |line: &str, length: usize| {
+        let (start, end) = line.split_at(1);
+        start.to_owned() + &" ".repeat(length - line.len()) + end
+    };
+    for length in [MAX_LINE as usize + 1, 3 * MAX_LINE as usize] {
+        let (_directory, files) = log();
+        let text = fs::read_to_string(&files.path).unwrap();
+        let third = text.split_inclusive('\n').nth(2).unwrap();
+        let long = padded(third, length);
+        fs::write(&files.path, text.replace(third, &long)).unwrap();
+        let mut lines = Records::open(&files.path).unwrap().map(Result::unwrap);
+        let line = lines.by_ref().nth(2).unwrap();
+        assert_eq!(line.length, length as u64 - 1);
+        assert!(line.text.len() as u64 <= MAX_LINE && line.is_whole);
+        assert_eq!(lines.next().unwrap().number, 4);
+        let verified = verify(&files.path).unwrap();
+        assert_eq!(verified.records, 4 + u64::from(line.is_verbatim));
+        assert_eq!(verified.faults[0].line, 3);
+    }
+    let torn = "x".repeat(2 * MAX_LINE as usize);
+    check(
+        |lines| lines.push(torn),
+        &[(6, "the record is torn after 2097152 bytes")],
+    );
+}
+
+#[test]
 fn a_torn_record_is_found_and_those_before_it_are_good() {
     check(
         |lines| lines[4].truncate(30),
