@@ -155,6 +155,21 @@ fn records_are_found_by_what_they_say() {
 }
 
 #[test]
+fn records_are_found_by_text_that_json_writes_otherwise() {
+    let sandbox = sandbox();
+    let mut session = Pipes::start(&sandbox, &[]);
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hello", "arguments": {"a": ["say \"h\u00e4\""], "\u00e9": 1}}}"#;
+    session.send(call.as_bytes());
+    assert_eq!(session.receive()["id"], 1);
+    session.close_input();
+    assert_eq!(session.wait(), 0);
+    for text in [r#"say "hä""#, "é", r#"\"h\u00e4"#] {
+        check_found(&sandbox, &[text], &["hello"]);
+    }
+    check_found(&sandbox, &["hö"], &[]);
+}
+
+#[test]
 fn what_is_done_to_it_shows() {
     let sandbox = sandbox();
     make_calls(&sandbox, "");

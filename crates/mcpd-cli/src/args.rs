@@ -791,7 +791,7 @@ pub(crate) struct AuditTail {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AuditGrep {
-    /// Only records with this text somewhere.
+    /// Only records with this text somewhere, in what they say or as it is in the file.
     pub(crate) text: Option<String>,
     /// Only those of this tool, prompt or resource: its path, or what a call has named.
     #[arg(long)]

@@ -183,7 +183,19 @@ fn is_wanted(
         && grep
             .text
             .as_deref()
-            .is_none_or(|text| line.text.contains(text))
+            .is_none_or(|text| line.text.contains(text) || says(&record, text))
+}
+
+/// Whether `text` is in one of the strings of `value`, whatever stands for its characters in JSON.
+fn says(value: &Value, text: &str) -> bool {
+    match value {
+        Value::String(string) => string.contains(text),
+        Value::Array(values) => values.iter().any(|value| says(value, text)),
+        Value::Object(fields) => fields
+            .iter()
+            .any(|(name, value)| name.contains(text) || says(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
 }
 
 /// A moment as people write it: with a time zone, in that of this machine, or so long ago.
