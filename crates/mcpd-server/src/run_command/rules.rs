@@ -57,7 +57,7 @@ impl Rules {
         let parsed = words::parse(command).map_err(|fault| {
             format!("The command was not run, because it can't be read: {fault}.")
         })?;
-        for command in &parsed.commands {
+        for command in parsed.commands.iter().chain(&parsed.started) {
             if let Some(pattern) = self.deny.iter().find(|pattern| pattern.may_be(command)) {
                 return Err(format!(
                     "The command was not run: `{}` is denied by the rule `{}`.",
@@ -167,10 +167,7 @@ impl Pattern {
 }
 
 fn shown(command: &[Word]) -> String {
-    let words: Vec<_> = command
-        .iter()
-        .map(|(Word::Known(word) | Word::Unknown(word))| word.as_str())
-        .collect();
+    let words: Vec<_> = command.iter().map(Word::text).collect();
     excerpt(&words.join(" "), SHOWN)
 }
 
@@ -225,6 +222,7 @@ mod tests {
             check(&rules, command, false);
         }
         check(&rules, "/tmp/git log", false);
+        check(&rules, "time git log", false);
         check(&rules, "g''it log > x", true);
     }
 
@@ -278,6 +276,28 @@ mod tests {
             "if ls; then rm x; fi",
         ] {
             check(&rules, command, false);
+        }
+        // Behind words of the shell, and in the texts that it evaluates.
+        for command in [
+            "time rm x",
+            "time -p { rm x; }",
+            "exec command A=1 rm x",
+            "builtin eval 'ls; rm' x",
+            "trap -- 'rm x' EXIT",
+            "eval \"$X\"",
+            "coproc rm x",
+            "alias x=rm\nx y",
+        ] {
+            check(&rules, command, false);
+        }
+        for command in [
+            "time ls",
+            "command -v rm",
+            "eval ls",
+            "exec >x",
+            "trap - INT",
+        ] {
+            check(&rules, command, true);
         }
         // It may be.
         for command in ["git $X", "$X y", "git push", "git 'push"] {

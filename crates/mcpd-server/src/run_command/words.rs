@@ -16,8 +16,8 @@ const PREFIXES: [&str; 9] = [
 const SUFFIXES: [&str; 4] = ["fi", "done", "esac", "}"];
 /// Words that begin a construct with other words in it than commands.
 const CONSTRUCTS: [&str; 4] = ["for", "case", "select", "function"];
-/// Commands that run what other commands have made.
-const EVALUATORS: [&str; 2] = ["eval", "trap"];
+/// Words of the shell that run the command after them.
+const STARTERS: [&str; 4] = ["builtin", "command", "exec", "time"];
 /// What a redirection may begin with.
 const REDIRECTIONS: [&str; 10] = ["<", ">", "<<", ">>", "<<<", "<<-", "<>", "<&", ">&", ">|"];
 
@@ -36,11 +36,25 @@ pub(super) enum Word {
     Unknown(String),
 }
 
+impl Word {
+    /// What is known of it.
+    pub(super) fn text(&self) -> &str {
+        let (Self::Known(text) | Self::Unknown(text)) = self;
+        text
+    }
+
+    fn is_option(&self) -> bool {
+        matches!(self, Self::Known(text) if text.starts_with('-'))
+    }
+}
+
 /// What a text runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
     /// The simple commands, in the order of their ends.
     pub(super) commands: Vec<Vec<Word>>,
+    /// The parts of them that are commands which the shell runs as well, such as that after `time`.
+    pub(super) started: Vec<Vec<Word>>,
     /// The first thing there is in it besides simple commands, pipelines and lists.
     pub(super) doubt: Option<&'static str>,
 }
@@ -165,12 +179,12 @@ impl Parser {
                 Some('\n') if announced > 0 => return Err(STRAY_DOCUMENT),
                 Some('\n') => {
                     self.rest.next();
-                    self.finish(&mut command);
+                    self.finish(&mut command)?;
                     self.skip_documents()?;
                 }
                 Some(';' | '&' | '|') => {
                     self.rest.next();
-                    self.finish(&mut command);
+                    self.finish(&mut command)?;
                 }
                 // It ends a pattern of `case`, which is no command. Where it is a mistake, the shell runs nothing.
                 Some(')') => {
@@ -182,14 +196,14 @@ impl Parser {
                     if !command.is_empty() {
                         self.doubt("the definition of a function");
                     }
-                    self.finish(&mut command);
+                    self.finish(&mut command)?;
                     self.group()?;
                 }
                 Some('<' | '>') => self.redirection()?,
                 Some(_) => self.command_word(&mut command, is_group)?,
             }
         }
-        self.finish(&mut command);
+        self.finish(&mut command)?;
         match self.documents.len() > announced {
             true => Err(STRAY_DOCUMENT),
             false => Ok(()),
@@ -229,20 +243,59 @@ impl Parser {
         } else if is_assignment(&word) {
             self.doubt("an assignment");
         } else if !begins(&PREFIXES) && !begins(&SUFFIXES) {
-            if begins(&EVALUATORS) {
-                self.doubt("`eval` or `trap`");
-            }
             command.push(word);
         }
         Ok(())
     }
 
-    /// Takes a command down that is complete.
-    fn finish(&mut self, command: &mut Vec<Word>) {
+    /// Takes a command down that is complete, and what it has the shell run.
+    fn finish(&mut self, command: &mut Vec<Word>) -> Result<(), &'static str> {
         let command = std::mem::take(command);
         if !command.is_empty() && !is_construct(&command) {
+            self.look_into(&command)?;
             self.parsed.commands.push(command);
         }
+        Ok(())
+    }
+
+    /// Takes down what a command has the shell run, if it is one of the shell's own.
+    fn look_into(&mut self, command: &[Word]) -> Result<(), &'static str> {
+        let Some((Word::Known(name), arguments)) = command.split_first() else {
+            return Ok(());
+        };
+        match name.as_str() {
+            "alias" => Err("`alias` gives names to commands in one shell that are none in another"),
+            "coproc" => {
+                Err("`coproc` is a word of the language to one shell and a program to another")
+            }
+            "eval" => self.evaluated(without_options(arguments)),
+            "trap" => {
+                let action = without_options(arguments).first();
+                self.evaluated(action.map_or(&[], std::slice::from_ref))
+            }
+            "command" if asks_where(arguments) => Ok(()),
+            name if STARTERS.contains(&name) => {
+                let started = started(arguments);
+                if !started.is_empty() {
+                    self.nested(|parser| parser.look_into(started))?;
+                    self.parsed.started.push(started.to_owned());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Reads words that are put together to commands.
+    fn evaluated(&mut self, words: &[Word]) -> Result<(), &'static str> {
+        self.doubt("`eval` or `trap`");
+        let is_known = |word: &Word| matches!(word, Word::Known(_));
+        let texts = words.iter().map(Word::text).collect::<Vec<_>>().join(" ");
+        if words.iter().all(is_known) {
+            return self.within(&texts, |parser| parser.list(false));
+        }
+        self.parsed.commands.push(vec![Word::Unknown(texts)]);
+        Ok(())
     }
 
     fn doubt(&mut self, what: &'static str) {
@@ -514,10 +567,29 @@ fn is_construct(command: &[Word]) -> bool {
     matches!(command.first(), Some(Word::Known(word)) if CONSTRUCTS.contains(&&**word))
 }
 
+fn without_options(arguments: &[Word]) -> &[Word] {
+    let options = arguments.iter().take_while(|word| word.is_option());
+    &arguments[options.count()..]
+}
+
+/// Whether `command` runs nothing with these arguments, and only says what it would run.
+fn asks_where(arguments: &[Word]) -> bool {
+    matches!(arguments.first(), Some(Word::Known(option)) if option == "-v" || option == "-V")
+}
+
+/// The command that one of [`STARTERS`] runs with these arguments.
+fn started(arguments: &[Word]) -> &[Word] {
+    let is_before = |word: &&Word| {
+        let is_prefix = matches!(word, Word::Known(word) if PREFIXES.contains(&&**word));
+        is_prefix || word.is_option() || is_assignment(word)
+    };
+    let before = arguments.iter().take_while(is_before);
+    &arguments[before.count()..]
+}
+
 /// `NAME=VALUE`, or `NAME+=VALUE`.
 fn is_assignment(word: &Word) -> bool {
-    let (Word::Known(word) | Word::Unknown(word)) = word;
-    let Some((name, _)) = word.split_once('=') else {
+    let Some((name, _)) = word.text().split_once('=') else {
         return false;
     };
     let name = name.strip_suffix('+').unwrap_or(name);

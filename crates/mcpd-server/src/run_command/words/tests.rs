@@ -77,7 +77,13 @@ fn what_only_a_shell_can_judge_is_said() {
         "[b][a|?${x:-$(…)}]",
         "an expansion that is more than a name",
     );
-    check_doubt("eval a", "[eval|a]", "`eval` or `trap`");
+    check_doubt("eval a 'b; c'", "[a|b][c][eval|a|b; c]", "`eval` or `trap`");
+    check_doubt("trap 'a b' X", "[a|b][trap|a b|X]", "`eval` or `trap`");
+    check_doubt(
+        "time eval $a b",
+        "[?$a b][time|eval|?$a|b]",
+        "`eval` or `trap`",
+    );
     check_doubt("X=1 a", "[a]", "an assignment");
     check_doubt("X=$(b)", "[b]", "a substitution");
     check_doubt(
@@ -129,6 +135,32 @@ fn commands_in_constructs_count() {
     check_doubt("case x in y) a;; *) b;; esac; c", "[a][b][c]", doubt);
     check_doubt("case x in y)\na;;\n(*)\nb;;\nesac", "[a][?*][b]", doubt);
     assert!(parse("a $(case x in x) b;; esac)").is_err());
+}
+
+#[test]
+fn what_words_of_the_shell_start_counts() {
+    let started = |text: &str| {
+        let parsed = parse(text).unwrap();
+        let words =
+            |command: &Vec<Word>| command.iter().map(Word::text).collect::<Vec<_>>().join(" ");
+        parsed.started.iter().map(words).collect::<Vec<_>>()
+    };
+    assert_eq!(started("time -p a b | command c"), ["a b", "c"]);
+    assert_eq!(
+        started("time command -- ! A=1 a"),
+        ["a", "command -- ! A=1 a"]
+    );
+    assert_eq!(started("time -$x a"), ["-$x a"]);
+    assert_eq!(started("exec >a; command -v b; time"), [""; 0]);
+    let deep = "time ".repeat(100_000);
+    assert_eq!(parse(&format!("{deep} a")), Err("it is nested too deeply"));
+}
+
+#[test]
+fn words_that_are_not_the_same_to_every_shell_are_refused() {
+    for text in ["alias a=b", "coproc a", "time alias", "eval 'coproc a'"] {
+        assert!(parse(text).is_err(), "{text}");
+    }
 }
 
 #[test]
