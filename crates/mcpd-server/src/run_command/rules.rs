@@ -340,6 +340,18 @@ mod tests {
     }
 
     #[test]
+    fn one_character_is_one_of_ascii() {
+        let rules = rules(&["a ?", "b [äö]", "c {ä,ö}", "d *"], &[]);
+        for command in ["a x", "c ö", "d ä"] {
+            check(&rules, command, true);
+        }
+        // It is two bytes, and so it is to a pattern.
+        for command in ["a ä", "b ä"] {
+            check(&rules, command, false);
+        }
+    }
+
+    #[test]
     fn a_pattern_that_says_nothing_is_refused() {
         assert!(Pattern::new(" ").is_err());
         assert!(Pattern::new("[").is_err());
