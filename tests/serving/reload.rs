@@ -104,6 +104,62 @@ fn what_can_not_be_another_is_named() {
 }
 
 #[test]
+fn what_clients_must_show_is_as_it_was_at_the_start() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    let daemon = Daemon::start(&sandbox, &[]);
+    configure(&sandbox, "auth = false\ntoken_file = \"other\"\n");
+    daemon.signal(Signal::HUP);
+    let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
+    assert!(said.ends_with("again: `auth`, `token_file`"), "{said}");
+    assert_eq!(printed(&daemon.client()).as_deref(), Some(""));
+    let stranger = daemon.client().with_token(None);
+    let (status, _) = stranger
+        .post(&call("printer", json!({})).to_string())
+        .unwrap();
+    assert_eq!(status, 401);
+    assert!(!sandbox.path().join("other").exists());
+}
+
+#[test]
+fn clients_of_an_issuer_still_need_a_url() {
+    let sandbox = Sandbox::new().with_script("printer", PRINTER);
+    let issuer = "[[oauth.issuer]]\nurl = \"https://auth.example\"\n";
+    let resource = "[oauth]\nresource = \"http://tools.example/mcp\"\n";
+    configure(&sandbox, &format!("{resource}{issuer}"));
+    let daemon = Daemon::listening(&sandbox, &["--listen", "0.0.0.0:0"]);
+    configure(&sandbox, &format!("[oauth]\n{issuer}"));
+    daemon.signal(Signal::HUP);
+    let said = daemon.hear("the configuration stays as it was");
+    assert!(said.contains("`resource` is missing"), "{said}");
+}
+
+/// The mode of the log is for good, so the log goes on where it was.
+#[test]
+fn a_log_that_goes_on_stays_hidden() {
+    let script = PRINTER.replace("printf '%s' \"$PLAIN\"", "cat \"$PLAIN\" 2>&1 || true");
+    let sandbox = Sandbox::new().with_script("printer", &script);
+    let directory = sandbox.path().display();
+    let configure = |log: &str, audit: &str| {
+        configure(
+            &sandbox,
+            &format!(
+                "floor = \"guarded\"\n[env]\nset = {{ PLAIN = \"{directory}/{log}\" }}\n[audit]\n{audit}"
+            ),
+        );
+    };
+    configure("log.jsonl", "path = \"log.jsonl\"\n");
+    let daemon = Daemon::start(&sandbox, &[]);
+    printed(&daemon.client()).unwrap();
+    // The same place, so that it shows which configuration counts.
+    configure("./log.jsonl", "path = \"other.jsonl\"\nmode = \"off\"\n");
+    daemon.signal(Signal::HUP);
+    let shown = eventually("the new configuration", || {
+        printed(&daemon.client()).filter(|shown| shown.contains("/./"))
+    });
+    assert!(shown.contains("log.jsonl: Permission denied"), "{shown}");
+}
+
+#[test]
 fn a_fault_is_told_with_its_place() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     let daemon = Daemon::start(&sandbox, &[]);

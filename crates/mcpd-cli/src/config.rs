@@ -24,6 +24,7 @@ use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
     Serving,
 };
+use crate::sockets::Place;
 use crate::{directories, kit, token};
 
 mod audit;
@@ -106,25 +107,57 @@ pub(crate) struct Changes {
     pub(crate) effective: Vec<Effective>,
 }
 
-/// Reads everything again. Programs that print secrets are run with `executor`.
-pub(crate) async fn changes(line: &CommandLine, executor: &Executor) -> anyhow::Result<Changes> {
+/// What a server was started with that no configuration changes while it runs.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Started<'a> {
+    pub(crate) args: &'a Serve,
+    /// Where it listens.
+    pub(crate) places: &'a [Place],
+}
+
+/// Reads everything again, for a server that runs. Programs that print secrets are run with its executor.
+pub(crate) async fn changes(
+    line: &CommandLine,
+    started: Started<'_>,
+    server: &Server,
+) -> anyhow::Result<Changes> {
     let file = File::find(line)?;
     let args = line.with(&settings(&file))?;
-    let Command::Serve(serve) = args.command else {
+    let Command::Serve(mut serve) = args.command else {
         bail!("read the command line: it is another");
     };
+    // Whoever is let in is so at the addresses that were fit for it at the start.
+    serve.no_auth = started.args.no_auth;
+    serve.token_file.clone_from(&started.args.token_file);
+    let auth = authentication(&file, &serve)?.0;
+    oauth::check_resource(&file, started.places)?;
+    let audit = audit::target(&file)?;
     let limits = kept(limits(&serve.serving.limits));
-    let hidden = served(&serve);
+    // What is in use stays hidden, whatever the file says of it now.
+    let mut hidden = served(started.args);
+    if let Some(log) = server.audit()
+        && audit.as_ref().is_none_or(|(path, _)| *path != log.file())
+    {
+        hidden.extend(mcpd_server::audit::files(&log.file(), log.options().keep));
+    }
     let Serving {
         confinement,
         enabling,
         ..
     } = &serve.serving;
     Ok(Changes {
-        settings: changeable(&file, confinement, enabling, limits, hidden, executor).await?,
-        auth: authentication(&file, &serve)?.0,
+        settings: changeable(
+            &file,
+            confinement,
+            enabling,
+            limits,
+            hidden,
+            server.executor(),
+        )
+        .await?,
+        auth,
         logging: args.logging,
-        audit: audit::target(&file)?,
+        audit,
         effective: effective(line, &file)?,
     })
 }

@@ -9,7 +9,7 @@ use mcpd_server::transport::http::Auth;
 use serde_json::Value;
 
 use crate::args::CommandLine;
-use crate::config::{self, Effective, File};
+use crate::config::{self, Effective, File, Started};
 use crate::logging::Filter;
 use crate::service::{self, State};
 use crate::signals::Reload;
@@ -52,11 +52,12 @@ impl Reloading<'_> {
         mut reload: Reload,
         server: &Server,
         auth: &Auth,
+        started: Started<'_>,
     ) -> Infallible {
         loop {
             reload.requested().await;
             service::tell(State::Reloading);
-            match self.reload(server, auth).await {
+            match self.reload(server, auth, started).await {
                 Ok(()) => tracing::info!("the configuration was read again"),
                 Err(error) => {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
@@ -67,8 +68,13 @@ impl Reloading<'_> {
     }
 
     /// Whatever can fail comes first.
-    async fn reload(&self, server: &Server, auth: &Auth) -> anyhow::Result<()> {
-        let changes = config::changes(self.line, server.executor()).await?;
+    async fn reload(
+        &self,
+        server: &Server,
+        auth: &Auth,
+        started: Started<'_>,
+    ) -> anyhow::Result<()> {
+        let changes = config::changes(self.line, started, server).await?;
         let filter = self.filter.read(&changes.logging)?;
         let fixed = fixed(
             &config::effective(self.line, self.file)?,

@@ -8,7 +8,7 @@ use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
 use crate::args::{LogFormat, Logging, Serve};
-use crate::config;
+use crate::config::{self, Started};
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
@@ -66,7 +66,11 @@ async fn run_observed(
             tracing::debug!("there can be {shortage}");
         }
         service::tell(State::Ready);
-        reloading.follow(reload, &server, &auth).await
+        let started = Started {
+            args,
+            places: &config.places,
+        };
+        reloading.follow(reload, &server, &auth, started).await
     };
     let certificates = config.certificates;
     let encrypted = async {

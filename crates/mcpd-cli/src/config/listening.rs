@@ -63,7 +63,7 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     };
     let mut addresses = http.places.iter().flat_map(Place::addresses);
     addresses.try_for_each(|address| http.check_exposure(*address))?;
-    oauth::check_resource(file, http.places.iter().flat_map(Place::addresses))?;
+    oauth::check_resource(file, &http.places)?;
     Ok(http)
 }
 

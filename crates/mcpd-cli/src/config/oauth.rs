@@ -1,7 +1,6 @@
 //! From `[oauth]` to the issuers whose tokens are accepted, and what those are good for.
 
 use std::fs;
-use std::net::SocketAddr;
 
 use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
 
@@ -9,6 +8,7 @@ use super::clients;
 use super::file::File;
 use super::tables::{IssuerTable, ScopeTable};
 use super::value::Spanned;
+use crate::sockets::Place;
 
 /// Whose tokens `file` has mcpd accept, if it says anything of it.
 ///
@@ -43,15 +43,13 @@ pub(super) fn oauth(file: &File) -> anyhow::Result<Option<OAuth>> {
     Ok(Some(oauth.others(others)))
 }
 
-/// Refuses to take the URL that clients know from `addresses` of which no client knows one.
+/// Refuses to take the URL that clients know from addresses at `places` of which no client knows one.
 ///
 /// # Errors
 ///
 /// The URL is not given, and can't be told.
-pub(super) fn check_resource<'a>(
-    file: &File,
-    mut addresses: impl Iterator<Item = &'a SocketAddr>,
-) -> anyhow::Result<()> {
+pub(super) fn check_resource(file: &File, places: &[Place]) -> anyhow::Result<()> {
+    let mut addresses = places.iter().flat_map(Place::addresses);
     let tables = file.tables.oauth.as_ref();
     match tables.filter(|table| table.get_ref().resource.is_none()) {
         Some(table) if addresses.any(|address| address.ip().is_unspecified()) => {
