@@ -116,6 +116,22 @@ fn without_a_token_nothing_else_is_served() {
 }
 
 #[test]
+fn a_token_is_not_both_wanted_and_not() {
+    let flags = ["serve", "scripts", "--no-auth", "--token-file", "token"];
+    let refused = sandbox().run(&flags);
+    assert!(
+        refused.contains("'--no-auth' cannot be used with"),
+        "{refused}"
+    );
+    // A flag goes before a variable.
+    let sandbox = sandbox();
+    let mut shown = sandbox.command(&["config", "show", "scripts", "--no-auth", "--origin"]);
+    let shown = shown.env("MCPD_TOKEN_FILE", "token").output().unwrap();
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains("--no-auth"), "{shown}");
+}
+
+#[test]
 fn a_port_that_is_taken_is_named_with_the_way_out() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
@@ -42,13 +43,19 @@ impl CommandLine {
     /// What is wrong with it; also the text of `--help` and `--version`.
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
-        let definition = everywhere(Args::command(), &without_need_of_roots);
-        let (command, matches) = last_command(definition.try_get_matches_from(&words)?);
-        Ok(Self {
+        let mut definition = everywhere(Args::command(), &without_need_of_roots);
+        let (command, matches) = last_command(definition.try_get_matches_from_mut(&words)?);
+        let line = Self {
             words,
             command,
             matches,
-        })
+        };
+        // Nothing for clap to find, to which a variable is as good as a flag: either flag goes before that of the other.
+        if line.is_given("no_auth") && line.is_given("token_file") {
+            let what = "the argument '--no-auth' cannot be used with '--token-file <FILE>'";
+            return Err(definition.error(ErrorKind::ArgumentConflict, what));
+        }
+        Ok(line)
     }
 
     /// Whether the command reads a configuration.
