@@ -470,7 +470,7 @@ fn a_configuration_is_checked_without_being_used() {
 #[test]
 fn no_secret_is_shown() {
     let sandbox = sandbox();
-    let configuration = "[[tool]]\nmatch = \"*\"\n[tool.env]\nA = \"s3cret-text\"\nB = { file = \"b\" }\n\n[[upstream]]\nname = \"x\"\nurl = \"http://localhost\"\ntoken = \"s3cret-text\"\nheaders = { H = \"s3cret-text\" }\n";
+    let configuration = "[[tool]]\nmatch = \"*\"\n[tool.env]\nA = \"s3cret-text\"\nB = { file = \"b\" }\n\n[[upstream]]\nname = \"x\"\nurl = \"http://s3cret@localhost/mcp?key=s3cret\"\ntoken = \"s3cret-text\"\nheaders = { H = \"s3cret-text\" }\n";
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     for arguments in [&["--origin"][..], &["--json"]] {
         let shown = sandbox.run(&[&["config", "show"], arguments].concat());
@@ -487,7 +487,7 @@ fn no_secret_is_shown() {
     tool[0].env.A = "[secret]"  # mcpd.toml:4
     tool[0].env.B.file = "b"  # mcpd.toml:5
     upstream[0].name = "x"  # mcpd.toml:8
-    upstream[0].url = "http://localhost"  # mcpd.toml:9
+    upstream[0].url = "http://[secret]@localhost/mcp?[secret]"  # mcpd.toml:9
     upstream[0].token = "[secret]"  # mcpd.toml:10
     upstream[0].headers.H = "[secret]"  # mcpd.toml:11
     "#);

@@ -6,6 +6,7 @@ use std::fmt;
 use std::ops::Range;
 
 use anyhow::Context as _;
+use reqwest::Url;
 use serde::Serialize;
 use serde_json::{Value, json};
 use toml::Spanned;
@@ -219,8 +220,37 @@ fn add<'a>(
             }
         }
         _ if schema.is_secret(at) => entries.push((value.span(), key, json!(SECRET))),
+        DeValue::String(url) if at["format"] == "uri" => {
+            entries.push((value.span(), key, json!(shown_url(url))));
+        }
         plain => entries.push((value.span(), key, plain_value(plain))),
     }
+}
+
+/// A URL without what may be a secret in it.
+fn shown_url(text: &str) -> String {
+    let url = Url::parse(text).ok();
+    let Some(mut url) = url.filter(Url::has_host) else {
+        return SECRET.to_owned();
+    };
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let has_query = url.query().is_some() || url.fragment().is_some();
+    if !has_user && !has_query {
+        return text.to_owned();
+    }
+    // Only a URL without a host refuses them.
+    url.set_username("").ok();
+    url.set_password(None).ok();
+    url.set_query(None);
+    url.set_fragment(None);
+    let mut shown = url.to_string();
+    if has_user {
+        shown = shown.replacen("://", &format!("://{SECRET}@"), 1);
+    }
+    if has_query {
+        shown += &format!("?{SECRET}");
+    }
+    shown
 }
 
 fn plain_value(value: &DeValue<'_>) -> Value {
@@ -232,5 +262,33 @@ fn plain_value(value: &DeValue<'_>) -> Value {
         DeValue::Array(array) => array.iter().map(|one| plain_value(one.get_ref())).collect(),
         DeValue::Datetime(time) => json!(time.to_string()),
         DeValue::Table(_) => Value::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(url: &str, expected: &str) {
+        assert_eq!(shown_url(url), expected);
+    }
+
+    #[test]
+    fn the_secrets_of_a_url_are_not_shown() {
+        check("https://a.example", "https://a.example");
+        check("http://[::1]:80/mcp", "http://[::1]:80/mcp");
+        check(
+            "https://a.example/mcp?key=s3cret",
+            "https://a.example/mcp?[secret]",
+        );
+        check("https://a.example#s3cret", "https://a.example/?[secret]");
+        check(
+            "https://ada:s3cret@a.example:1/mcp",
+            "https://[secret]@a.example:1/mcp",
+        );
+        check("https://s3cret@a.example/@", "https://[secret]@a.example/@");
+        check("ada:s3cret@a.example", "[secret]");
+        check("//ada:s3cret@a.example", "[secret]");
     }
 }

@@ -269,6 +269,7 @@ pub(super) struct UpstreamTable {
     /// A program and its arguments, spoken to over its stdin and stdout. It has this or a `url`.
     pub(super) command: Option<Spanned<Vec<String>>>,
     /// Where it is reached over Streamable HTTP, `http` or `https`.
+    #[schemars(extend("format" = "uri"))]
     pub(super) url: Option<Spanned<String>>,
     /// The path that its tools and prompts are served below; the name without it. With `""` they are served as they
     /// are called.
