@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use mcpd_protocol::{CallToolResult, LoggingLevel, Tool};
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
-use mcpd_server::{Connection, Reply, Server, ToolNames};
+use mcpd_server::{Connection, Reply, Server, Settings, ToolNames};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -32,6 +32,22 @@ impl fmt::Display for Puppet {
 impl Source for Puppet {
     async fn run(self, publisher: Publisher) {
         self.0.send(publisher).expect("a test that waits for it");
+    }
+}
+
+/// A source that panics before it is a task of its own.
+struct Stillborn(&'static str);
+
+impl fmt::Display for Stillborn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.0)
+    }
+}
+
+impl Source for Stillborn {
+    fn run(self, _: Publisher) -> impl Future<Output = ()> + Send {
+        assert!(self.0.is_empty(), "it can't be started");
+        std::future::ready(())
     }
 }
 
@@ -234,6 +250,14 @@ async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
             format!("has the tool `far/three`, which can't be served: {no_object}"),
         ]
     );
+}
+
+#[tokio::test]
+async fn a_source_that_can_not_be_started_does_not_keep_the_list_as_it_was() {
+    let mut fixture = Fixture::new(|offer| echo(offer, "echo")).await;
+    let settings = Settings::default().source(Stillborn("stillborn"));
+    fixture.server.reload(settings).expect("is read");
+    fixture.expect(&["script"]).await;
 }
 
 #[tokio::test]

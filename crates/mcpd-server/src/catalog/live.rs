@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use futures_util::FutureExt as _;
 use mcpd_scriptspec::Severity;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
@@ -146,7 +148,8 @@ impl Follower {
         let is_watching = watched.is_some();
         let changed = Arc::new(Notify::new());
         // Nobody shall wait for the watch, so what changes before it is there is looked for when it is.
-        let mut again = self.first().await;
+        let mut again = survived(self.first()).await.unwrap_or(true);
+        self.ready.send_replace(true);
         let mut watch = start_watch(watched.as_ref(), &changed).await;
         if is_watching {
             changed.notify_one();
@@ -158,7 +161,7 @@ impl Follower {
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
-                () = self.live.orders.is_there.notified() => self.obey().await,
+                () = self.live.orders.is_there.notified() => drop(survived(self.obey()).await),
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
@@ -175,7 +178,7 @@ impl Follower {
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }
-            again = self.refresh().await;
+            again = survived(self.refresh()).await.unwrap_or(true);
             pause = if again {
                 LONGEST_PAUSE.min(pause * 2)
             } else {
@@ -213,7 +216,6 @@ impl Follower {
         // Nobody has seen a list before, so none has changed.
         let swap = async { self.swap(scan, offers) };
         tokio::join!(self.scanner.remember(), swap);
-        self.ready.send_replace(true);
         again
     }
 
@@ -241,6 +243,17 @@ impl Follower {
         self.live.current.store(Arc::clone(&after));
         after
     }
+}
+
+/// What comes of `work`; nothing if it panics. The roots are followed on, or the catalog would stay as it is for good.
+async fn survived<T>(work: impl Future<Output = T>) -> Option<T> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    if done.is_err() {
+        tracing::error!(
+            "a fault of its own kept mcpd from making the catalog anew: what is served may be old"
+        );
+    }
+    done.ok()
 }
 
 async fn start_watch(roots: Option<&Vec<PathBuf>>, changed: &Arc<Notify>) -> Option<Watch> {
