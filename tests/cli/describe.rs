@@ -1,6 +1,9 @@
 //! `mcpd describe`.
 
+use std::fs;
+
 use insta::assert_snapshot;
+use mcpd_tests::Sandbox;
 
 use crate::sandbox;
 
@@ -96,6 +99,39 @@ fn a_faulty_script_is_told_from_one_that_is_not_there() {
     exit code: 5
     ----- stderr -----
     mcpd: error: there is no tool `broken`: the script is faulty; run `mcpd check @@ROOT@@/scripts/broken`
+    ");
+}
+
+#[test]
+fn a_script_that_is_no_tool_is_told_from_a_faulty_one() {
+    let script = |metadata| format!("#!/bin/sh\necho '{metadata}'\n");
+    let sandbox = Sandbox::new()
+        .with_script("review", &script(r#"{"kind": "prompt"}"#))
+        .with_script(
+            "motd",
+            &script(r#"{"kind": "resource", "uri": "my://motd"}"#),
+        );
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "review"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `review`: the script is a prompt
+    ");
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "motd"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `motd`: the script is a resource
+    ");
+}
+
+#[test]
+#[cfg(unix)]
+fn a_file_that_may_not_be_executed_is_told_from_one_that_is_not_there() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("scripts/hello.sh"), "#!/bin/sh\n").unwrap();
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "hello.sh"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `hello.sh`: the file is not executable; make it so with `chmod +x`
     ");
 }
 

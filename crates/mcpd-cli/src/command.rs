@@ -1,15 +1,17 @@
 //! The commands. Each reads its arguments, asks the libraries and writes what they say.
 
 use std::io;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Command, CommandLine};
+use crate::args::{Command, CommandLine, OneTool};
 use crate::config::{File, settings};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
@@ -129,33 +131,51 @@ async fn with_server(
 }
 
 /// The tool that the user means. If there is none, they have been told what there is instead.
-fn find_tool(catalog: &Catalog, name: &str) -> Option<Arc<Tool>> {
-    let tool = catalog.tool(name).cloned();
+fn find_tool(catalog: &Catalog, wanted: &OneTool) -> Option<Arc<Tool>> {
+    let tool = catalog.tool(&wanted.tool).cloned();
     if tool.is_none() {
         output::error(&format!(
             "there is no tool `{}`{}",
-            name.escape_debug(),
-            hint(catalog, name)
+            wanted.tool.escape_debug(),
+            hint(catalog, wanted)
         ));
     }
     tool
 }
 
-fn hint(catalog: &Catalog, name: &str) -> String {
-    let faulty = catalog
-        .scan()
-        .scripts
-        .iter()
-        .find(|script| script.path.as_str() == name);
-    if let Some(script) = faulty {
-        return format!(
-            ": the script is faulty; run `mcpd check {}`",
-            script.file.display()
-        );
+fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
+    let name = wanted.tool.as_str();
+    let mut scripts = catalog.scan().scripts.iter();
+    if let Some(script) = scripts.find(|script| script.path.as_str() == name) {
+        return match script.spec.as_deref().map(|spec| &spec.role) {
+            Some(Role::Prompt) => ": the script is a prompt".to_owned(),
+            Some(Role::Resource { .. }) => ": the script is a resource".to_owned(),
+            _ => format!(
+                ": the script is faulty; run `mcpd check {}`",
+                script.file.display()
+            ),
+        };
+    }
+    if lacks_right(&wanted.directory.join(name)) {
+        return ": the file is not executable; make it so with `chmod +x`".to_owned();
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
     match suggest::nearest(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
     }
+}
+
+/// Whether there is a file that nobody may execute.
+#[cfg(unix)]
+fn lacks_right(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt as _;
+    file.metadata()
+        .is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 == 0)
+}
+
+/// There is no such right.
+#[cfg(not(unix))]
+fn lacks_right(_: &Path) -> bool {
+    false
 }

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
     )
     .await?;
     with_server(server, async |server| {
-        let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+        let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();

@@ -27,7 +27,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
         )
         .await?,
         async |server| {
-            let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+            let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
                 return Ok(ExitCode::Tool);
             };
             if args.json {

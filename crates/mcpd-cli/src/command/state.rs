@@ -26,7 +26,7 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
         )
         .await?,
         async |server| {
-            let Some(tool) = find_tool(&server.catalog(), &args.tool.tool) else {
+            let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
                 return Ok(ExitCode::Tool);
             };
             if !tool.spec().is_some_and(|spec| spec.state) {
