@@ -9,6 +9,7 @@ use crate::{
     json::{self, SyntaxErrorKind},
     parse::Parsed,
     rules::Code,
+    suggest::suggest,
 };
 
 const JSON: &str = ".mcpd.json";
@@ -73,6 +74,10 @@ pub(super) fn finish(mut draft: Draft, fields: Option<Node>) -> Parsed {
             "options" => options = Some(value),
             // For editors.
             "$schema" => {}
+            // It is no field of the metadata, whose names are all that is known there.
+            near if suggest(near, ["options"]).is_some() => {
+                draft.unknown_field(near, key_span, &["options"]);
+            }
             _ => draft.metadata.add(key, key_span, value),
         }
     }
