@@ -60,7 +60,7 @@ pub struct Interpreter {
 #[non_exhaustive]
 pub enum MissingInterpreter {
     /// Nobody has said what runs them.
-    #[error("nothing is known to run `.{0}` files")]
+    #[error("nothing is known to run {}", Files(.0))]
     Unknown(String),
     /// None of the programs that could is installed.
     #[error("nothing to run `.{extension}` files is installed: {}", Tried(.tried))]
@@ -252,6 +252,18 @@ impl fmt::Display for Choice {
     }
 }
 
+/// The files of an extension, which may be none.
+struct Files<'a>(&'a str);
+
+impl fmt::Display for Files<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            "" => f.write_str("files without an extension"),
+            extension => write!(f, "`.{extension}` files"),
+        }
+    }
+}
+
 /// What was looked for, in words.
 struct Tried<'a>(&'a [String]);
 
@@ -319,5 +331,10 @@ mod tests {
         assert_eq!(found.args, ["-n"]);
         let missing = interpreters.find("xyz", &executor).await.unwrap_err();
         assert_eq!(missing.to_string(), "nothing is known to run `.xyz` files");
+        let missing = interpreters.find("", &executor).await.unwrap_err();
+        assert_eq!(
+            missing.to_string(),
+            "nothing is known to run files without an extension"
+        );
     }
 }
