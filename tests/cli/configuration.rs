@@ -61,6 +61,9 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"strikt\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `level`: unknown value `strikt`; did you mean `strict`?");
     assert_snapshot!(mistake("[sandbox.x]\nmemory = \"64MB\"\n"), @r#"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: `64MB` is no number of bytes; write one such as "64 MiB" (KiB, MiB, GiB, TiB)"#);
     assert_snapshot!(mistake("[sandbox.x]\nmemory = -1\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `memory`: a number of bytes is not negative");
+    assert_snapshot!(mistake("timeout = \"5 s\"\n"), @"use the configuration: mcpd.toml:1:11: `timeout`: invalid type: a text, expected a number");
+    assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"use the configuration: mcpd.toml:1:1: in [tool]: there can be several; write `[[tool]]`");
+    assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"use the configuration: mcpd.toml:2:2: in [tool.env]: there can be several; write `[[tool]]`");
     assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a text, expected an array"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
@@ -426,6 +429,11 @@ fn a_configuration_is_checked_without_being_used() {
     exit code: 0
     ----- stdout -----
     []
+    ");
+    assert_snapshot!(check("listen = [\"nowhere.invalid:80\", \"http://127.0.0.1\"]\n", &[]), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:1:33: `listen`: failed to use the address `http://127.0.0.1`: expected HOST:PORT, such as 127.0.0.1:43210, or unix:PATH
     ");
     let wrong = "floor = \"gaurded\"\n[interpreter]\n\".py\" = [\"python\"]\n[[rule]]\nclients = [\"reports\"]\nallow = [\"*\"]\n";
     assert_snapshot!(check(wrong, &[]), @r#"

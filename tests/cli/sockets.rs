@@ -170,7 +170,7 @@ fn what_is_no_place_to_listen_is_refused() {
     check_refused(
         "",
         &["--listen", "unix:"],
-        "the path of the socket is missing",
+        "use the address `unix:`: expected HOST:PORT",
     );
     check_refused(
         "",

@@ -9,7 +9,7 @@ use mcpd_server::Settings;
 use serde::Serialize;
 
 use super::file::File;
-use super::{clients, interpreters, oauth, policy, run_command, sources};
+use super::{clients, interpreters, listening, oauth, policy, run_command, sources};
 use crate::args::{Confinement, Enabling};
 
 /// Something that is wrong at a place of a file.
@@ -96,6 +96,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
+        listening::addresses(file).err(),
     ];
     let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
     // Parts that make use of one sandbox find the same.

@@ -64,8 +64,10 @@ impl File {
         };
         file.tables = toml::from_str(&file.text).map_err(|error| {
             let span = error.span().unwrap_or_default();
-            let key = file.key(span.start).map(|key| format!("`{key}`: "));
-            let what = key.unwrap_or_default() + &words(error.message());
+            let what = match file.key(span.start) {
+                Some(key) => format!("`{key}`: {}", words(error.message())),
+                None => file.single(span.start, error.message()),
+            };
             file.error(span, &what)
         })?;
         Ok(file)
@@ -109,6 +111,16 @@ impl File {
         let before = self.text.get(..place)?;
         let line = before.rsplit('\n').next()?;
         line.split_once('=').map(|(key, _)| key.trim())
+    }
+
+    /// The parser's message; about a `[tool]` where there can be several, it is not in its words.
+    fn single(&self, place: usize, message: &str) -> String {
+        if message != "invalid type: map, expected a sequence" {
+            return words(message);
+        }
+        let name = self.text[place..].trim_start_matches('[');
+        let name = name.split([']', '.']).next().unwrap_or_default();
+        format!("there can be several; write `[[{name}]]`")
     }
 
     /// A path in the file, which is relative to where that is.
@@ -168,7 +180,8 @@ fn words(message: &str) -> String {
             .replace("a sequence", "an array")
             .replace("a nonzero usize", "a whole number above 0")
             .replace("a nonzero u32", "a whole number above 0")
-            .replace("u64", "a whole number");
+            .replace("u64", "a whole number")
+            .replace("f64", "a number");
     }
     let mut names = message.split('`').skip(1).step_by(2);
     let given = names.next().unwrap_or_default();

@@ -138,11 +138,21 @@ fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
     if file.tables.listen.is_empty() {
         return Ok(vec![place(&local(DEFAULT_PORT), Path::to_owned)?]);
     }
-    let places = file.tables.listen.iter().map(|text| {
-        place(text.get_ref(), |path| file.absolute(path))
+    each_address(file, |text| place(text, |path| file.absolute(path)))
+}
+
+/// Refuses addresses in the file that can't be any, whatever the names in them are names of.
+pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
+    each_address(file, check_form).map(|_: Vec<()>| ())
+}
+
+/// What becomes of each address in the file; an error has its place.
+fn each_address<T>(file: &File, of: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
+    let addresses = file.tables.listen.iter().map(|text| {
+        of(text.get_ref())
             .map_err(|error| file.error(text.span(), &format!("`listen`: failed to {error:#}")))
     });
-    places.collect()
+    addresses.collect()
 }
 
 fn local(port: u16) -> String {
@@ -151,16 +161,31 @@ fn local(port: u16) -> String {
 
 /// The place that `text` means; its path is made absolute by `absolute`.
 fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Place> {
+    check_form(text)?;
     if let Some(path) = text.strip_prefix(UNIX) {
-        if path.is_empty() {
-            bail!("use the address `{text}`: the path of the socket is missing");
-        }
         return Ok(Place::File(absolute(Path::new(path))));
     }
     let addresses = text
         .to_socket_addrs()
         .with_context(|| format!("use the address `{text}`"))?;
     Ok(Place::Network(addresses.collect()))
+}
+
+/// Refuses what has not the form of an address. The system would look a URL up as the name of a host.
+fn check_form(text: &str) -> anyhow::Result<()> {
+    let is_address = match text.strip_prefix(UNIX) {
+        Some(path) => !path.is_empty(),
+        None => text.rsplit_once(':').is_some_and(|(host, port)| {
+            !host.is_empty() && !host.contains(['/', '*']) && port.parse::<u16>().is_ok()
+        }),
+    };
+    if !is_address {
+        bail!(
+            "use the address `{text}`: expected HOST:PORT, such as {}, or unix:PATH",
+            local(DEFAULT_PORT)
+        );
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -213,8 +238,27 @@ mod tests {
         assert_eq!(place("unix:/b:1"), Some(Place::File("/b:1".into())));
         let address = ([127, 0, 0, 1], 80).into();
         assert_eq!(place("127.0.0.1:80"), Some(Place::Network(vec![address])));
-        for wrong in ["unix:", "", "127.0.0.1", "/a", "http://127.0.0.1:80"] {
-            assert_eq!(place(wrong), None, "{wrong}");
+    }
+
+    #[test]
+    fn what_has_not_the_form_of_an_address_is_not_looked_up() {
+        for wrong in [
+            "unix:",
+            "",
+            "8080",
+            ":8080",
+            "*:8080",
+            "127.0.0.1",
+            "127.0.0.1:65536",
+            "/a",
+            "http://127.0.0.1:80",
+        ] {
+            let error = place(wrong, Path::to_owned).unwrap_err();
+            let expected = "expected HOST:PORT, such as 127.0.0.1:43210, or unix:PATH";
+            assert_eq!(
+                format!("{error:#}"),
+                format!("use the address `{wrong}`: {expected}")
+            );
         }
     }
 }
