@@ -141,6 +141,17 @@ fn nothing_at_all_is_wrong_usage() {
 }
 
 #[test]
+fn a_number_that_must_not_be_zero_is_described() {
+    let sandbox = Sandbox::new();
+    for wrong in ["0", "many"] {
+        let said = sandbox.run(&["stdio", "scripts", "--page-size", wrong]);
+        let expected =
+            format!("'{wrong}' for '--page-size <NUMBER>': expected a whole number above 0");
+        assert!(said.contains(&expected), "{said}");
+    }
+}
+
+#[test]
 fn a_log_filter_that_is_none_is_named() {
     assert_snapshot!(Sandbox::new().run(&["list", "scripts", "--log", "a=b=c"]), @r#"
     exit code: 1

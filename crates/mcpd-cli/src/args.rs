@@ -259,17 +259,18 @@ pub(crate) struct Serving {
     )]
     pub(crate) tool_names: Option<ToolNames>,
     /// How many entries a list gives at a time; clients fetch the rest page by page.
-    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_PAGE_SIZE)]
+    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
     pub(crate) page_size: NonZeroUsize,
     /// The longest message that is read.
-    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"))]
+    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]
     pub(crate) max_message: NonZeroUsize,
     /// How many scripts run at a time [default: 4 for each core]
     #[arg(
         long,
         value_name = "NUMBER",
         env = "MCPD_CONCURRENCY",
-        hide_env_values = true
+        hide_env_values = true,
+        value_parser = whole_number
     )]
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// A file with a secret of at least 32 bytes, the same for all servers that a client may reach: scripts
@@ -874,6 +875,10 @@ fn seconds(text: &str) -> Result<Duration, String> {
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.filter(|time| !time.is_zero())
         .ok_or_else(|| "expected a number of seconds above 0".to_owned())
+}
+
+fn whole_number(text: &str) -> Result<NonZeroUsize, &'static str> {
+    text.parse().map_err(|_| "expected a whole number above 0")
 }
 
 /// How the command line spells values.
