@@ -303,6 +303,20 @@ fn an_unknown_tool_gets_a_suggestion() {
 }
 
 #[test]
+fn a_question_that_nobody_can_answer_is_told() {
+    let script = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{"output": "mcp"}'; exit 0; fi
+echo '{"inputRequests": {"where": {"method": "roots/list"}}}'
+"#;
+    let sandbox = Sandbox::new().with_script("ask", script);
+    assert_snapshot!(sandbox.run(&["call", "scripts", "ask"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: the tool needs `roots`, which only other clients have
+    ");
+}
+
+#[test]
 fn a_script_that_runs_too_long_is_ended() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     assert_snapshot!(sandbox.run(&["call", "scripts", "stubborn", "--timeout", "1"]), @"

@@ -1,17 +1,18 @@
 //! A client of a server in this very process. It says what any other client says and gets what any
 //! other client gets, so that trying a tool in the shell shows what a model will see.
 
+use std::borrow::Cow;
 use std::pin::pin;
 
 use anyhow::{Context as _, bail};
-use mcpd_protocol::jsonrpc::{self, ErrorObject, Message, Notification, RequestId};
+use mcpd_protocol::jsonrpc::{self, ErrorCode, ErrorObject, Message, Notification, RequestId};
 use mcpd_protocol::{
     ClientCapabilities, Interactive, LoggingLevel, Method, ProtocolVersion, TASKS_EXTENSION, meta,
 };
 use mcpd_server::{Connection, Reply, Server, ToolNames};
 use serde::de::DeserializeOwned;
-use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+use serde_json::{Map, Value, json};
 
 /// Sends one request and waits for its result; `notified` gets what comes before it.
 pub(crate) async fn request<M, R>(
@@ -67,6 +68,20 @@ where
         Interactive::Complete(result) => Ok(Ok(result)),
         _ => bail!("answer the tool: it asks questions, which only other clients can answer"),
     }
+}
+
+/// What an error says to people, who can't declare a capability.
+pub(crate) fn words(error: ErrorObject) -> Cow<'static, str> {
+    if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
+        return error.message;
+    }
+    let data = error.data.as_deref().map(RawValue::get);
+    let data: Value = serde_json::from_str(data.unwrap_or_default()).unwrap_or_default();
+    let missing = data["requiredCapabilities"].as_object();
+    let missing = missing.into_iter().flat_map(Map::keys);
+    let missing: Vec<_> = missing.map(|name| format!("`{name}`")).collect();
+    let missing = missing.join(" and ");
+    format!("the tool needs {missing}, which only other clients have").into()
 }
 
 /// The `_meta` of a request that wants progress and log messages from `level` on.

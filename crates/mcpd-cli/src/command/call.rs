@@ -50,7 +50,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                 Ok(verdict(name, &result))
             }
             Err(error) => {
-                output::error(&error.message);
+                output::error(&client::words(error));
                 Ok(ExitCode::Tool)
             }
         }

@@ -100,7 +100,7 @@ async fn called(
     let result = client::request::<CallToolRequest, _>(server, &params, call::relay)
         .await
         .map_err(|error| pipeline(format!("failed to {error:#}")))?
-        .map_err(|error| pipeline(error.message.into_owned()))?;
+        .map_err(|error| pipeline(client::words(error).into_owned()))?;
     Answer::called(name, &result)
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
                     .iter()
                     .try_for_each(|contents| print(contents, args.json))?,
                 Err(error) => {
-                    output::error(&error.message);
+                    output::error(&client::words(error));
                     return Ok(ExitCode::Tool);
                 }
             }
