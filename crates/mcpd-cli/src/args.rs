@@ -332,8 +332,8 @@ Examples:
   mcpd serve ~/tools --listen 0.0.0.0:8080 --allow-host tools.example
   mcpd serve ~/tools --listen 127.0.0.1:8080 --listen unix:/tmp/mcpd.sock
 
-The address is that of --listen or --port, or else of the first there is of the variables MCPD_LISTEN,
-MCPD_PORT and MCP_PORT, and `listen` in mcpd.toml.
+The address is that of --listen or --port, or else of the first there is of the variables
+MCPD_LISTEN, MCPD_PORT and MCP_PORT, and `listen` in mcpd.toml.
 The token is made at the first start; clients send it as `Authorization: Bearer TOKEN`.")]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -560,10 +560,11 @@ pub(crate) struct State {
 #[command(after_help = "\
 Examples:
   echo '{\"action\": \"list_tools\"}' | mcpd endpoint ~/tools
-  echo '{\"action\": \"call_tool\", \"tool\": \"greet\", \"arguments\": {\"name\": \"World\"}}' | mcpd endpoint ~/tools
+  echo '{\"action\": \"call_tool\", \"tool\": \"greet\", \"arguments\": {\"name\": \"World\"}}' \\
+    | mcpd endpoint ~/tools
 
-The exit code is 1 when the answer is an error. A tool that ran and failed is a result: it has an exit code
-of its own.")]
+The exit code is 1 when the answer is an error. A tool that ran and failed is a result:
+it has an exit code of its own.")]
 pub(crate) struct Endpoint {
     #[command(flatten)]
     pub(crate) roots: Roots,
@@ -582,8 +583,8 @@ Examples:
   mcpd check ~/tools --as claude
   mcpd check --explain unknown-field
 
-The exit code is 1 if there is an error, or a warning that is denied, whatever the format; with --as,
-if a tool is refused.")]
+The exit code is 1 if there is an error, or a warning that is denied, whatever the format;
+with --as, if a tool is refused.")]
 pub(crate) struct Check {
     /// Directories with scripts, or single scripts.
     #[arg(value_name = "PATH", required_unless_present = "explain")]
@@ -659,7 +660,8 @@ impl Client {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-One tool is printed as an object, any other number as an array; faults go to stderr, as `mcpd check` finds them.
+One tool is printed as an object, any other number as an array; faults go to stderr,
+as `mcpd check` finds them.
 The exit code is 1 if there is an error, or no tool.")]
 pub(crate) struct Compile {
     /// Files that describe tools, or directories of them.
