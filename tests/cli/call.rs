@@ -317,12 +317,30 @@ echo '{"inputRequests": {"where": {"method": "roots/list"}}}'
 }
 
 #[test]
+fn the_last_words_of_a_script_that_was_stopped_are_part_of_the_answer() {
+    let script = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{}'; exit 0; fi
+echo 'WARN the disk is slow' >&2
+exec sleep 60
+"#;
+    let sandbox = Sandbox::new().with_script("slow", script);
+    assert_snapshot!(sandbox.run(&["call", "scripts", "slow", "--timeout", "1", "-q"]), @"
+    exit code: 5
+    ----- stdout -----
+    The script was stopped because it ran longer than its limit of 1 s. What it printed until then follows.
+    WARN the disk is slow
+    ----- stderr -----
+    mcpd: error: `slow` failed: exit code 143 (time-limit)
+    ");
+}
+
+#[test]
 fn a_script_that_runs_too_long_is_ended() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     assert_snapshot!(sandbox.run(&["call", "scripts", "stubborn", "--timeout", "1"]), @"
     exit code: 5
     ----- stdout -----
-    The script was stopped because it ran longer than its limit of 1 s. What it printed until then follows.
+    The script was stopped because it ran longer than its limit of 1 s. It had printed nothing until then.
     ----- stderr -----
     mcpd: error: `stubborn` failed: exit code 137 (time-limit)
     ");

@@ -285,7 +285,7 @@ fn the_configuration_says_what_is_run_and_how_long() {
     );
     let limit = |seconds: &str| {
         format!(
-            "The command was stopped because it ran longer than its limit of {seconds} s. What it printed until then follows."
+            "The command was stopped because it ran longer than its limit of {seconds} s. It had printed nothing until then."
         )
     };
     let timeout = "[run_command]\ntimeout = 0.3\nmax_timeout = 0.4\n";

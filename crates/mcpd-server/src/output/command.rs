@@ -33,7 +33,7 @@ fn message(outcome: &Outcome) -> Option<String> {
         }
         Ending::Exited(0) => None,
         Ending::Exited(code) => Some(format!("The command failed with exit code {code}.")),
-        _ => explanation("The command", outcome),
+        _ => explanation("The command", outcome, is_silent),
     }
 }
 

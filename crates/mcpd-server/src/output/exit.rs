@@ -74,12 +74,17 @@ impl Exit {
     }
 }
 
-/// A sentence for endings that were not the program's own choice; `subject` is what its caller calls it.
-pub(super) fn explanation(subject: &str, outcome: &Outcome) -> Option<String> {
+/// A sentence for endings that were not the program's own choice; `subject` is what its caller calls it, and what it
+/// printed follows unless it `is_silent`.
+pub(super) fn explanation(subject: &str, outcome: &Outcome, is_silent: bool) -> Option<String> {
     match outcome.ending {
         Ending::TimedOut { limit, .. } => Some(format!(
-            "{subject} was stopped because it ran longer than its limit of {} s. What it printed until then follows.",
-            limit.as_secs_f64()
+            "{subject} was stopped because it ran longer than its limit of {} s. {}",
+            limit.as_secs_f64(),
+            match is_silent {
+                true => "It had printed nothing until then.",
+                false => "What it printed until then follows.",
+            }
         )),
         Ending::OutputLimit { limit, .. } => Some(format!(
             "{subject} was stopped because it printed more than its limit of {limit} bytes."

@@ -20,19 +20,22 @@ const STDERR_TAIL: usize = 4096;
 pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
     let text = of(stdout);
     let exit = Exit::of(outcome);
-    let explanation = explanation("The script", outcome).map(ContentBlock::text);
-    let mut content: Vec<_> = explanation.into_iter().collect();
-    if !text.is_empty() || (content.is_empty() && outcome.success()) {
-        content.push(ContentBlock::text(text));
-        if stdout.omitted() > 0 {
-            content.extend(rest::content(Stream::Stdout, &outcome.stdout, shelf));
-        }
-    }
-    if content.is_empty() {
-        content.push(ContentBlock::text(last_words(outcome, &exit)));
-        if outcome.stderr.total_bytes > STDERR_TAIL as u64 || outcome.stderr.omitted() > 0 {
-            content.extend(rest::content(Stream::Stderr, &outcome.stderr, shelf));
-        }
+    let (text, cut) = if text.is_empty() && !outcome.success() {
+        // A script that fails silently on stdout has usually said why on stderr.
+        let stderr = &outcome.stderr;
+        let is_cut = stderr.total_bytes > STDERR_TAIL as u64 || stderr.omitted() > 0;
+        (tail(stderr), is_cut.then_some((Stream::Stderr, stderr)))
+    } else {
+        let is_cut = stdout.omitted() > 0;
+        (text, is_cut.then_some((Stream::Stdout, &outcome.stdout)))
+    };
+    let is_silent = text.is_empty() && !outcome.success();
+    let message =
+        explanation("The script", outcome, is_silent).or_else(|| is_silent.then(|| silence(&exit)));
+    let texts = message.into_iter().chain((!is_silent).then_some(text));
+    let mut content: Vec<_> = texts.map(ContentBlock::text).collect();
+    if let Some((stream, output)) = cut {
+        content.extend(rest::content(stream, output, shelf));
     }
     let mut result = CallToolResult::new(content);
     if !outcome.success() {
@@ -91,15 +94,12 @@ pub(super) fn of(output: &Captured) -> String {
     text
 }
 
-/// A script that fails silently on stdout has usually said why on stderr.
-fn last_words(outcome: &Outcome, exit: &Exit) -> String {
-    match tail(&outcome.stderr) {
-        words if words.is_empty() => format!(
-            "The script ended with exit code {} ({}) and printed nothing.",
-            exit.code, exit.name
-        ),
-        words => words,
-    }
+/// What there is to say of a failure without a word.
+fn silence(exit: &Exit) -> String {
+    format!(
+        "The script ended with exit code {} ({}) and printed nothing.",
+        exit.code, exit.name
+    )
 }
 
 /// The end of a stream.
