@@ -172,14 +172,22 @@ fn value_type(schema: &Value) -> String {
     let kind = schema["type"].as_str().unwrap_or("any JSON value");
     let (min, max, unit) = match kind {
         "string" => ("minLength", "maxLength", " characters"),
+        "array" => ("minItems", "maxItems", " elements"),
         _ => ("minimum", "maximum", ""),
     };
-    match (schema.get(min), schema.get(max)) {
+    let mut text = match (schema.get(min), schema.get(max)) {
         (Some(min), Some(max)) => format!("{kind} from {min} to {max}{unit}"),
         (Some(min), None) => format!("{kind} of at least {min}{unit}"),
         (None, Some(max)) => format!("{kind} of at most {max}{unit}"),
         (None, None) => kind.to_owned(),
+    };
+    if let Some(pattern) = schema["pattern"].as_str() {
+        write!(text, " that matches `{pattern}`").expect(STRING);
     }
+    if let Some(each) = schema.get("items") {
+        write!(text, ", each: {}", value_type(each)).expect(STRING);
+    }
+    text
 }
 
 #[cfg(test)]
@@ -212,6 +220,22 @@ mod tests {
         check(
             &json!({"type": "string", "enum": ["a", "b"]}),
             r#""a" | "b""#,
+        );
+    }
+
+    #[test]
+    fn a_pattern_and_the_elements_of_an_array_are_part_of_a_type() {
+        check(
+            &json!({"type": "string", "pattern": "^x"}),
+            "string that matches `^x`",
+        );
+        check(
+            &json!({"type": "array", "items": {}}),
+            "array, each: any JSON value",
+        );
+        check(
+            &json!({"type": "array", "maxItems": 3, "items": {"type": "string", "maxLength": 9}}),
+            "array of at most 3 elements, each: string of at most 9 characters",
         );
     }
 }
