@@ -22,6 +22,19 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
 }
 
 #[test]
+#[cfg(unix)]
+fn where_there_are_no_tools_the_right_to_execute_is_mentioned() {
+    let sandbox = Sandbox::new();
+    fs::create_dir_all(sandbox.path().join("scripts")).unwrap();
+    fs::write(sandbox.path().join("scripts/hello"), HELLO).unwrap();
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stderr -----
+    there are no tools: a script must be executable (`chmod +x`)
+    ");
+}
+
+#[test]
 fn json_is_the_definition_that_clients_get() {
     let sandbox = Sandbox::new().with_script("deep/hello", HELLO);
     assert_snapshot!(sandbox.run(&["list", "scripts", "--json"]), @r#"

@@ -39,6 +39,9 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
                 output::note(&format!(
                     "not all is as it should be: {shortfall}; `mcpd check` says why\n"
                 ));
+            } else if tools.is_empty() && catalog.scan().scripts.is_empty() {
+                // Most often somebody forgot that, and a file that is no script can't be told from it.
+                output::note("there are no tools: a script must be executable (`chmod +x`)\n");
             }
             Ok(ExitCode::Success)
         },
