@@ -1,6 +1,6 @@
 //! The end of mcpd, however it comes: no script outlives it that a process group can reach.
 
-use mcpd_tests::{Pipes, Sandbox};
+use mcpd_tests::{Pipes, Sandbox, eventually};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -32,6 +32,25 @@ fn calling(sandbox: &Sandbox) -> Pipes {
 fn when_the_client_hangs_up_scripts_end_and_the_exit_code_is_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let mut client = calling(&sandbox);
+    client.close_input();
+    assert_eq!(client.wait(), 0);
+    nothing_left(&sandbox, &[]);
+}
+
+#[test]
+fn a_script_whose_call_is_cancelled_can_tidy_up() {
+    let sandbox = Sandbox::new();
+    let witness = sandbox.path().join("tidy");
+    let tidy = format!("'sleep 0.2; echo tidy; : > {}; exit'", witness.display());
+    let sandbox = sandbox.with_script("stubborn", &STUBBORN.replace("''", &tidy));
+    let mut client = calling(&sandbox);
+    let cancelled = json!({"requestId": 1});
+    client.send(
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
+            .to_string()
+            .as_bytes(),
+    );
+    eventually("tidied up", || witness.exists().then_some(()));
     client.close_input();
     assert_eq!(client.wait(), 0);
     nothing_left(&sandbox, &[]);

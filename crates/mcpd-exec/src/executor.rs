@@ -155,10 +155,11 @@ impl Executor {
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future kills the process and its whole group, within 10 ms of its start or else at once; the process is
-    /// reaped in the background.
+    /// Dropping the future asks the process and its whole group to end; after [`Limits::grace`](crate::Limits::grace), or
+    /// when the last clone of the executor is dropped, what is left of it is killed. That goes on in the background, without
+    /// the runtime, and holds the turn. What it prints meanwhile is not read. In its first 10 ms a process is killed at once.
     /// If it was still waiting for its turn, nothing is started.
-    /// To end a process gently and keep its output, use [`run_until`](Self::run_until).
+    /// To keep the output of what was ended, use [`run_until`](Self::run_until).
     pub async fn run(&self, command: Command) -> Result<Outcome, StartError> {
         self.execute(command, None, future::pending()).await
     }
@@ -231,6 +232,9 @@ impl Executor {
         const AFTER_KILL: Duration = Duration::from_secs(1);
         for (stop, patience) in [(Stop::Ask, deadline), (Stop::Kill, AFTER_KILL)] {
             self.0.stop.send_replace(stop);
+            if stop == Stop::Kill {
+                self.0.spawners.hurry();
+            }
             // All turns at once are to be had when nothing runs.
             if time::timeout(patience, self.0.turns.acquire_many(self.0.concurrency))
                 .await

@@ -23,7 +23,7 @@
 //! | the process ends | [`Ending::Exited`] or [`Ending::Signaled`], exactly |
 //! | [`Limits::wall`] is up | TERM to the group, [`Limits::grace`], KILL; [`Ending::TimedOut`] with output and status |
 //! | the caller cancels | the same, as [`Ending::Cancelled`] ([`Executor::run_until`]) |
-//! | the future is dropped | KILL at once, reaped in the background |
+//! | the future is dropped | the same, in the background; KILL at once when the executor is dropped, too |
 //! | the future is dropped while it waits | nothing is started |
 //! | output passes [`Limits::output_hard`] | KILL; [`Ending::OutputLimit`] |
 //! | output passes what is kept | head and tail are kept, the total is exact, memory does not grow |

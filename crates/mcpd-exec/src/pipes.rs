@@ -147,6 +147,11 @@ impl Drain {
         }
     }
 
+    /// The pipe, if somebody may still write to it.
+    pub(crate) fn into_pipe(self) -> Option<Reader> {
+        self.pipe
+    }
+
     /// Writes down what was read, once it is more than memory will hold.
     fn keep(&mut self) {
         let Some(keeping) = &mut self.keeping else {

@@ -4,13 +4,13 @@ use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, thread};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use crate::enforced::Enforced;
-use crate::os::{self, Child, Output, System};
+use crate::os::{self, Child, Output, Reader, System};
 use crate::outcome::Usage;
 
 /// A turn to run something. It is given back when the last clone is gone: the run's and the process's.
@@ -152,9 +152,27 @@ impl Process {
         let (reply, remains) = oneshot::channel();
         self.reaper.send(Task::End(Box::new(Dying {
             live,
+            farewell: None,
             reply: Some(reply),
         })));
         End::Soon(remains)
+    }
+
+    /// Asks the group to end, and ends what is left of it when its leader has ended, or `grace` is over. `outputs` are closed
+    /// no sooner, or it would die of its last words.
+    pub(crate) fn leave(mut self, grace: Duration, outputs: [Option<Reader>; 2]) {
+        self.terminate();
+        let Some(live) = self.live.take() else { return };
+        let farewell = Farewell {
+            // What is further away than any clock goes is never.
+            until: Instant::now().checked_add(grace),
+            _outputs: outputs,
+        };
+        self.reaper.send(Task::End(Box::new(Dying {
+            live,
+            farewell: Some(farewell),
+            reply: None,
+        })));
     }
 }
 
@@ -197,17 +215,50 @@ enum Task {
     End(Box<Dying>),
     /// There may be orphans.
     Look,
+    /// There is no time left for farewells. It is told when they are over.
+    Hurry(mpsc::Sender<()>),
 }
 
 /// A run that is being ended, and who wants to know.
 #[derive(Debug)]
 struct Dying {
     live: Live,
+    /// `None` once nothing of it may go on.
+    farewell: Option<Farewell>,
     reply: Option<oneshot::Sender<Remains>>,
 }
 
+/// What a run that was asked to end is given.
+#[derive(Debug)]
+struct Farewell {
+    /// `None` is never.
+    until: Option<Instant>,
+    _outputs: [Option<Reader>; 2],
+}
+
 impl Dying {
+    /// Whether it may still go on.
+    fn lingers(&mut self) -> bool {
+        let lingers = self.farewell.as_ref().is_some_and(|farewell| {
+            let has_time = farewell.until.is_none_or(|until| Instant::now() < until);
+            has_time && !self.live.child.has_exited()
+        });
+        if !lingers {
+            self.hurry();
+        }
+        lingers
+    }
+
+    fn hurry(&mut self) {
+        if self.farewell.take().is_some() {
+            self.live.child.kill();
+        }
+    }
+
     fn attempt(&mut self) -> Progress {
+        if self.lingers() {
+            return Progress::Waiting;
+        }
         let progress = self.live.child.end_round();
         if progress != Progress::Over {
             return progress;
@@ -257,6 +308,13 @@ impl Reaper {
         self.send(Task::Look);
     }
 
+    /// Kills what was left to end by itself. Who is told hears when that is done.
+    pub(crate) fn hurry(&self) -> mpsc::Receiver<()> {
+        let (done, is_done) = mpsc::channel();
+        self.send(Task::Hurry(done));
+        is_done
+    }
+
     fn lasting(&self) -> Lasting {
         if self.lasting.fetch_add(1, Ordering::Relaxed) == 0 {
             self.nudge();
@@ -275,6 +333,9 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
     let mut closed = false;
     loop {
         let patience = match (dying.is_empty(), lasting.load(Ordering::Relaxed), orphans) {
+            (false, ..) if dying.iter().any(|run| run.farewell.is_some()) => {
+                Some(pace.pause.min(Pace::LASTING))
+            }
             (false, ..) => Some(pace.pause),
             _ if closed => return,
             (true, 1.., _) => Some(Pace::LASTING),
@@ -289,6 +350,10 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
                 }
                 pace.pause = Duration::ZERO;
                 dying.push(run);
+            }
+            Ok(Task::Hurry(done)) => {
+                dying.iter_mut().for_each(|run| run.hurry());
+                done.send(()).ok();
             }
             Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => closed = true,
@@ -331,7 +396,7 @@ struct Pace {
 impl Pace {
     const FIRST: Duration = Duration::from_micros(100);
     const LAST: Duration = Duration::from_secs(1);
-    /// Often enough for a process that leaves a thousand orphans a second.
+    /// Often enough for a process that leaves a thousand orphans a second, and for one whose time will be up.
     const LASTING: Duration = Duration::from_millis(100);
     /// So many looks without a pause, while there is something to kill: whoever sleeps among a hundred that keep forking
     /// comes back when it is too late.

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! It is over when the process has ended and both pipes are closed. Once asked, the whole group is killed at the end,
-//! so nobody in it outlives a run that was cut short.
+//! so nobody in it outlives a run that was cut short. A run that is dropped is left to the [reaper](crate::process), which
+//! goes the same way.
 
 use std::future::Future;
 use std::io;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::{Fuse, FusedFuture as _};
+use scopeguard::ScopeGuard;
 use tokio::sync::{oneshot, watch};
 use tokio::time::{Instant, Sleep, sleep};
 
@@ -106,6 +108,8 @@ pub(crate) async fn run(
     };
     let mut level = Stop::No;
     run.take_over(on_line.as_deref_mut())?;
+    let mut attended = scopeguard::guard(run, Run::leave);
+    let run = &mut *attended;
     if cancel.is_terminated() {
         run.ask(Ending::Cancelled);
     }
@@ -132,7 +136,7 @@ pub(crate) async fn run(
         spawn,
         wall: at.elapsed(),
     };
-    Ok(run.finish(on_line, timing))
+    Ok(ScopeGuard::into_inner(attended).finish(on_line, timing))
 }
 
 impl Run<'_> {
@@ -251,6 +255,16 @@ impl Run<'_> {
         self.timer
             .as_mut()
             .reset(now.checked_add(patience).unwrap_or_else(distant));
+    }
+
+    /// Nobody waits for it any more.
+    fn leave(self) {
+        let grace = match self.stage {
+            Stage::Running | Stage::Leaving | Stage::Asked => self.limits.grace,
+            Stage::Killed | Stage::Ending => Duration::ZERO,
+        };
+        let outputs = [self.stdout, self.stderr].map(Drain::into_pipe);
+        self.process.leave(grace, outputs);
     }
 
     fn finish(mut self, mut on_line: Option<&mut OnLine<'_>>, timing: Timing) -> Outcome {

@@ -109,6 +109,11 @@ impl Spawners {
         started.await.map_err(|_| StartError::ShuttingDown)?
     }
 
+    /// Kills what was left to end by itself.
+    pub(crate) fn hurry(&self) {
+        self.reaper.hurry();
+    }
+
     /// Hands a job to a thread, to a new one if all are busy and there may be more.
     fn push(&self, job: Job) -> io::Result<()> {
         let index = Lane::of(&job.command.sandbox);
@@ -143,6 +148,15 @@ impl Spawners {
             }
         })?;
         Ok(())
+    }
+}
+
+impl Drop for Spawners {
+    fn drop(&mut self) {
+        /// Far more than it takes, unless something is wrong with the machine.
+        const PATIENCE: Duration = Duration::from_millis(500);
+        // The host may be about to end, and its threads with it.
+        self.reaper.hurry().recv_timeout(PATIENCE).ok();
     }
 }
 

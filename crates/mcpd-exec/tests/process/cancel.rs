@@ -72,6 +72,47 @@ async fn a_run_dropped_in_the_middle_is_killed_with_its_group() {
     world.nothing_left();
 }
 
+/// Drops a run that has all the time in the world to end, once it is ready for that.
+async fn drop_with_time(world: &World, trap: &str) {
+    let body = format!("trap '{trap}' TERM; echo started; while :; do sleep 0.02; done");
+    let script = world.sh(&body).current_dir(world.directory());
+    let script = script.limits(limits(|limits| limits.grace = Duration::MAX));
+    let started = Notify::new();
+    tokio::select! {
+        outcome = world.executor.run_with(script, |_| started.notify_one()) => panic!("{outcome:?}"),
+        () = within(started.notified()) => {}
+    }
+}
+
+/// It may even print: nobody reads it, and it does not die of that.
+#[tokio::test]
+async fn a_run_dropped_in_the_middle_can_tidy_up() {
+    let world = World::new();
+    let witness = world.directory().join("witness");
+    drop_with_time(&world, "echo bye; sleep 0.2; : > witness; exit").await;
+    world.nothing_left();
+    assert!(witness.exists());
+}
+
+#[tokio::test]
+async fn an_executor_that_is_dropped_leaves_no_time_for_that() {
+    let mut world = World::new();
+    drop_with_time(&world, "").await;
+    drop(std::mem::replace(
+        &mut world.executor,
+        World::new().executor,
+    ));
+    world.nothing_left();
+}
+
+#[tokio::test]
+async fn a_shutdown_leaves_what_was_dropped_the_time_it_gives() {
+    let world = World::new();
+    drop_with_time(&world, "").await;
+    let left = world.executor.shutdown(ms(100)).await;
+    assert_eq!((left, world.processes()), (0, 0));
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn runs_dropped_at_any_moment_leave_nothing() {
     let world = World::with(config(8, 512));
