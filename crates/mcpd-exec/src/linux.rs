@@ -25,7 +25,9 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{
+    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process_group, pidfd_send_signal, waitid,
+};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -259,8 +261,13 @@ pub(crate) struct Child {
 impl Child {
     /// Asks the group to end, and wakes those who are stopped and could not hear it.
     pub(crate) fn terminate(&mut self) {
-        self.signal_group(Signal::TERM);
-        self.signal_group(Signal::CONT);
+        for signal in [Signal::TERM, Signal::CONT] {
+            self.signal_group(signal);
+            // Without a session of its own it may have joined another group. Twice would be once too often.
+            if getpgid(Some(self.pid)) != Ok(self.pid) {
+                self.signal_leader(signal);
+            }
+        }
     }
 
     /// Kills the group.
@@ -269,12 +276,19 @@ impl Child {
             group.kill();
         }
         self.signal_group(Signal::KILL);
+        self.signal_leader(Signal::KILL);
     }
 
     /// Until it is reaped its number is nobody else's.
     fn signal_group(&self, signal: Signal) {
         // Fails if nobody is left, or those left have changed their user. Either way there is nothing more to do.
         kill_process_group(self.pid, signal).ok();
+    }
+
+    /// Wherever it is.
+    fn signal_leader(&self, signal: Signal) {
+        // Fails if it has ended, or has changed its user.
+        pidfd_send_signal(self.pidfd.as_fd(), signal).ok();
     }
 
     /// Whether the leader has ended. It stays a zombie, so that its group can still be signalled.

@@ -2,7 +2,9 @@
 
 use mcpd_exec::{Containment, Ending, Level, Outcome, Sandbox};
 
-use crate::support::{World, config, eventually, eventually_async, levels, limits, ms, within};
+use crate::support::{
+    World, config, eventually, eventually_async, levels, limits, ms, signal, within,
+};
 
 fn world() -> World {
     let mut config = config(8, 64);
@@ -62,6 +64,28 @@ async fn a_daemon_that_holds_the_pipes_does_not_delay_a_confined_run() {
         assert_eq!(outcome.enforced.containment, Containment::Proven);
         assert!(outcome.enforced.seccomp);
         world.nothing_left();
+    }
+}
+
+/// Whoever leads no session may join another group of it.
+#[tokio::test]
+async fn a_leader_that_has_left_its_group_is_ended_all_the_same() {
+    let body = "my $child = fork // die $!;
+        if (!$child) { setpgrp(0, 0); sleep 300; exit }
+        select undef, undef, undef, 0.1;
+        setpgrp(0, $child) or die $!;
+        sleep 300";
+    for level in levels().await {
+        let world = world();
+        let limits = limits(|limits| limits.wall = ms(500));
+        let command = world.perl(body).sandbox(Sandbox::at(level)).limits(limits);
+        let outcome = within(world.executor.run(command)).await.unwrap();
+        assert!(
+            matches!(outcome.ending, Ending::TimedOut { .. }),
+            "{outcome:?}"
+        );
+        assert!(signal(&outcome).is_some(), "at {level}: {outcome:?}");
+        world.end_all();
     }
 }
 
