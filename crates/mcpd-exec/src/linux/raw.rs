@@ -19,6 +19,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::ptr::{null, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use libc::{c_char, c_int, c_long, c_void};
@@ -296,20 +297,36 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     })
 }
 
-/// Whether others may look into this process, restored on drop: who changes the user in our memory changes that, too.
-struct Dumpable(c_int);
+/// Whether others may look into this process, restored when the last is dropped: who changes the user in our memory changes
+/// that, too, and nobody of that user may look into it meanwhile.
+struct Dumpable;
 
 impl Dumpable {
+    /// How many there are, and what it was before the first.
+    fn kept() -> MutexGuard<'static, (usize, c_int)> {
+        static KEPT: Mutex<(usize, c_int)> = Mutex::new((0, 0));
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn keep() -> Self {
-        // SAFETY: no pointers.
-        Self(unsafe { libc::prctl(libc::PR_GET_DUMPABLE) })
+        let mut kept = Self::kept();
+        if kept.0 == 0 {
+            // SAFETY: no pointers.
+            kept.1 = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
+        }
+        kept.0 += 1;
+        Self
     }
 }
 
 impl Drop for Dumpable {
     fn drop(&mut self) {
-        // SAFETY: no pointers.
-        unsafe { libc::prctl(libc::PR_SET_DUMPABLE, self.0) };
+        let mut kept = Self::kept();
+        kept.0 -= 1;
+        if kept.0 == 0 {
+            // SAFETY: no pointers.
+            unsafe { libc::prctl(libc::PR_SET_DUMPABLE, kept.1) };
+        }
     }
 }
 
@@ -743,5 +760,24 @@ pub(crate) fn hard_limit_of(pid: Pid, resource: c_int) -> io::Result<u64> {
             0 => Ok(limit.rlim_max),
             _ => Err(io::Error::last_os_error()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::process::{DumpableBehavior, dumpable_behavior, set_dumpable_behavior};
+
+    use super::*;
+
+    #[test]
+    fn nobody_looks_in_until_the_last_has_changed_its_user() {
+        let (first, second) = (Dumpable::keep(), Dumpable::keep());
+        // As the kernel does when a child on our memory changes its user.
+        set_dumpable_behavior(DumpableBehavior::NotDumpable).unwrap();
+        let third = Dumpable::keep();
+        drop((first, second));
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::NotDumpable);
+        drop(third);
+        assert_eq!(dumpable_behavior().unwrap(), DumpableBehavior::Dumpable);
     }
 }
