@@ -22,6 +22,9 @@ const LOOKS: [Duration; 3] = [
 /// Most processes write less.
 const READ: usize = 4 * 1024;
 
+/// More than a process can have left behind in a pipe, which it has not widened.
+const MOST: usize = 64 * 1024;
+
 /// As much in a pipe, and its writer will soon have to wait: half of what pipes hold.
 const MUCH: u64 = 32 * 1024;
 
@@ -64,13 +67,17 @@ fn is_filling(output: &Output) -> bool {
     matches!(waiting, Some(Ok(MUCH..)))
 }
 
-/// Reads what is there, and closes the pipe if nobody can write any more.
+/// Reads what is there, and closes the pipe if nobody can write any more. Of those who go on writing, it is somebody else's
+/// matter how much they may.
 fn read_all(output: &mut Output) {
     let Some(pipe) = &output.pipe else { return };
     if rustix::io::ioctl_fionbio(pipe, true).is_err() {
         return;
     }
     loop {
+        if output.read.len() > MOST {
+            return;
+        }
         output.read.reserve(READ);
         match rustix::io::read(pipe, rustix::buffer::spare_capacity(&mut output.read)) {
             Ok(1..) | Err(Errno::INTR) => {}
@@ -79,4 +86,19 @@ fn read_all(output: &mut Output) {
         }
     }
     output.pipe = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use super::*;
+
+    #[test]
+    fn a_flood_of_those_left_behind_is_left_to_others() {
+        let mut output = Output::new(File::open("/dev/zero").unwrap().into());
+        read_all(&mut output);
+        assert!(output.pipe.is_some());
+        assert!((MOST..3 * MOST).contains(&output.read.len()));
+    }
 }
