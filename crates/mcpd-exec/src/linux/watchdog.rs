@@ -7,8 +7,8 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use std::{env, thread};
 
 use super::{temporary, tree};
@@ -21,9 +21,19 @@ const ALL_IS_WELL: &[u8] = b".";
 /// How many watch over this process.
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
 
-/// The lifeline to the second process: it tears when this one dies, whatever kills it.
+/// Keeps a second process, as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Watchdog(Arc<Mutex<Option<ChildStdin>>>);
+pub(crate) struct Watchdog(Arc<Mutex<Watch>>);
+
+#[derive(Debug)]
+enum Watch {
+    /// The lifeline to the second process: it tears when this one dies, whatever kills it.
+    Kept(ChildStdin),
+    /// There is none at present.
+    Lost,
+    /// There shall be none any more.
+    Over,
+}
 
 impl Watchdog {
     /// Starts the second process, and again should it end: a thread waits for that.
@@ -32,15 +42,15 @@ impl Watchdog {
     ///
     /// This program can't be started again, or the thread can't be started.
     pub(crate) fn start(temporary: &Path) -> io::Result<Self> {
-        let mut child = second_process(temporary)?;
-        let lifeline = Arc::new(Mutex::new(child.stdin.take()));
-        let held = Arc::clone(&lifeline);
+        let (mut child, lifeline) = second_process(temporary)?;
+        let watch = Arc::new(Mutex::new(Watch::Kept(lifeline)));
+        let kept = Arc::clone(&watch);
         let temporary = temporary.to_owned();
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
-            .spawn(move || keep_alive(child, &held, &temporary))?;
+            .spawn(move || while keep(&mut child, &kept, &temporary) {})?;
         WATCHING.fetch_add(1, Relaxed);
-        Ok(Self(lifeline))
+        Ok(Self(watch))
     }
 
     /// Whether there is one, whoever has started it: they all watch over the whole process.
@@ -51,33 +61,45 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        WATCHING.fetch_sub(1, Relaxed);
-        let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(mut lifeline) = held.take() {
+        if let Watch::Kept(mut lifeline) = std::mem::replace(&mut *lock(&self.0), Watch::Over) {
+            WATCHING.fetch_sub(1, Relaxed);
             // If it is gone already, there is nobody to reassure.
             lifeline.write_all(ALL_IS_WELL).ok();
         }
     }
 }
 
-fn keep_alive(mut child: Child, lifeline: &Mutex<Option<ChildStdin>>, temporary: &Path) {
+fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
+    watch.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Starts the next second process once this one has ended. False if there shall be none.
+fn keep(child: &mut Child, watch: &Mutex<Watch>, temporary: &Path) -> bool {
     /// One that ends as soon as it has started would keep us busy.
-    const ENOUGH: Duration = Duration::from_secs(1);
+    const PAUSE: Duration = Duration::from_secs(1);
+    child.wait().ok();
+    let mut held = lock(watch);
+    if let Watch::Kept(_) = *held {
+        *held = Watch::Lost;
+        WATCHING.fetch_sub(1, Relaxed);
+    }
     loop {
-        let begun = Instant::now();
-        child.wait().ok();
-        if begun.elapsed() < ENOUGH {
-            thread::sleep(ENOUGH);
+        match *held {
+            Watch::Over => return false,
+            Watch::Lost | Watch::Kept(_) => {}
         }
-        let mut held = lifeline.lock().unwrap_or_else(PoisonError::into_inner);
-        if held.is_none() {
-            return;
+        // There may be no room for another process just now.
+        if let Ok((next, lifeline)) = second_process(temporary) {
+            *child = next;
+            *held = Watch::Kept(lifeline);
+            WATCHING.fetch_add(1, Relaxed);
+            drop(held);
+            thread::sleep(PAUSE);
+            return true;
         }
-        match second_process(temporary) {
-            Ok(next) => child = next,
-            Err(_) => return,
-        }
-        *held = child.stdin.take();
+        drop(held);
+        thread::sleep(PAUSE);
+        held = lock(watch);
     }
 }
 
@@ -85,8 +107,8 @@ fn keep_alive(mut child: Child, lifeline: &Mutex<Option<ChildStdin>>, temporary:
     clippy::disallowed_methods,
     reason = "it has to outlive every executor"
 )]
-fn second_process(temporary: &Path) -> io::Result<Child> {
-    Command::new("/proc/self/exe")
+fn second_process(temporary: &Path) -> io::Result<(Child, ChildStdin)> {
+    let mut child = Command::new("/proc/self/exe")
         .args([ARGUMENT, &tree::nonce().to_string()])
         .arg(temporary)
         .env_clear()
@@ -95,7 +117,9 @@ fn second_process(temporary: &Path) -> io::Result<Child> {
         .stderr(Stdio::null())
         // What a terminal or a supervisor sends to the host's group is not meant for it.
         .process_group(0)
-        .spawn()
+        .spawn()?;
+    let lifeline = child.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+    Ok((child, lifeline))
 }
 
 /// Does the work of the second process, if this is to be it.
