@@ -37,27 +37,54 @@ impl Mark {
         self.0
     }
 
-    fn of(pid: Pid) -> Option<Self> {
+    /// Whether it begins so.
+    fn is_of(self, nonce: u32) -> bool {
+        self.0 >> 32 == u64::from(nonce)
+    }
+
+    /// `None` if the process has ended, or has none.
+    ///
+    /// # Errors
+    ///
+    /// This process lacks the means to find out, for now.
+    fn of(pid: Pid) -> io::Result<Option<Self>> {
         match raw::hard_limit_of(pid, libc::RLIMIT_LOCKS as i32) {
-            Ok(limit) => Some(Self(limit)),
+            Ok(limit) => Ok(Some(Self(limit))),
             // Even root may lack the right to look at others that way. The file is slower, and readable to all.
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Self::in_proc(pid),
-            Err(_) => None,
+            Err(_) => Ok(None),
         }
     }
 
-    fn in_proc(pid: Pid) -> Option<Self> {
+    fn in_proc(pid: Pid) -> io::Result<Option<Self>> {
         let limits = format!("/proc/{pid}/limits", pid = pid.as_raw_nonzero());
-        let limits = fs::read_to_string(limits).ok()?;
+        let limits = match fs::read_to_string(limits) {
+            Err(error) if is_exhaustion(&error) => return Err(error),
+            limits => limits.unwrap_or_default(),
+        };
         let locks = limits
             .lines()
-            .find_map(|line| line.strip_prefix("Max file locks"))?;
-        locks.split_whitespace().nth(1)?.parse().ok().map(Self)
+            .find_map(|line| line.strip_prefix("Max file locks"));
+        let hard = locks.and_then(|locks| locks.split_whitespace().nth(1)?.parse().ok());
+        Ok(hard.map(Self))
     }
 
+    /// Whether it certainly is.
     fn is_on(self, pid: Pid) -> bool {
-        Self::of(pid) == Some(self)
+        self.may_be_on(pid).unwrap_or(false)
     }
+
+    fn may_be_on(self, pid: Pid) -> io::Result<bool> {
+        Ok(Self::of(pid)? == Some(self))
+    }
+}
+
+/// Whether this process or the system has too much open, rather than that there is nothing to see.
+fn is_exhaustion(error: &io::Error) -> bool {
+    matches!(
+        error.raw_os_error(),
+        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
+    )
 }
 
 /// What all marks of this process begin with.
@@ -99,7 +126,12 @@ impl Orphans {
         let adopted = ORPHANS.get_or_init(|| {
             let pid = getpid();
             let path = format!("/proc/self/task/{pid}/children", pid = pid.as_raw_nonzero());
-            let children = File::open(path)?;
+            let children = File::open(&path).map_err(|error| {
+                let told = format!(
+                    "open `{path}`, which takes a kernel with CONFIG_PROC_CHILDREN: {error}"
+                );
+                io::Error::new(error.kind(), told)
+            })?;
             set_child_subreaper(Some(pid))?;
             Ok(Self {
                 children,
@@ -121,7 +153,7 @@ impl Orphans {
             return false;
         };
         let children = self.children();
-        let is_marked = |pid: &Pid| mark.is_on(*pid);
+        let is_marked = |pid: &Pid| mark.may_be_on(*pid).unwrap_or(true);
         let none = children.len() <= Self::AT_A_TIME && !children.iter().any(is_marked);
         drop(held);
         none
@@ -132,7 +164,8 @@ impl Orphans {
         let held = self.hold();
         let list = self.list(&held, Some(mark));
         drop(held);
-        list.into_iter().filter(|pid| is_alive(*pid)).count() as u32
+        let is_left = |pid: &Pid| mark.is_on(*pid) && is_alive(*pid);
+        list.into_iter().filter(is_left).count() as u32
     }
 
     /// Reaps the dead among the orphans with a mark of this process, and says how many are alive.
@@ -148,15 +181,14 @@ impl Orphans {
         self.reaping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The orphans with this mark, dead or alive; with `None`, with any mark of this process.
+    /// The orphans that may have this mark, dead or alive; with `None`, those with any mark of this process.
     ///
     /// Marks are read under the lock too: whoever is reaped in between may have left a child that came too late for the list.
     fn list(&self, _held: &MutexGuard<'_, ()>, mark: Option<Mark>) -> Vec<Pid> {
         let mut marked = self.children();
-        marked.retain(|pid| match (Mark::of(*pid), mark) {
-            (Some(found), Some(mark)) => found == mark,
-            (Some(found), None) => found.0 >> 32 == u64::from(nonce()),
-            (None, _) => false,
+        marked.retain(|pid| match mark {
+            Some(mark) => mark.may_be_on(*pid).unwrap_or(true),
+            None => Mark::of(*pid).is_ok_and(|found| found.is_some_and(|it| it.is_of(nonce()))),
         });
         marked
     }
@@ -240,7 +272,7 @@ impl Ending {
         }
     }
 
-    /// Says how many there were, dead or alive.
+    /// Says how many there may have been, dead or alive.
     fn kill_orphans(&mut self, orphans: &Orphans) -> usize {
         let held = orphans.hold();
         let list = orphans.list(&held, Some(self.mark));
@@ -265,19 +297,23 @@ impl Ending {
     /// Kills all others with the mark that can be found, and says how many those were; `alive` if the dead shall not
     /// count, who may stay if nobody reaps them. To tell them apart takes time.
     fn search(&mut self, leader: Pid, alive: bool) -> usize {
-        let others = processes().filter(|pid| *pid != leader);
+        let Ok(processes) = processes() else {
+            // There may be some.
+            return 1;
+        };
+        let others = processes.filter(|pid| *pid != leader);
         others
             .filter(|pid| self.kill(*pid) && (!alive || is_alive(*pid)))
             .count()
     }
 
-    /// Kills `pid` if it is the very process that has the mark.
+    /// Kills `pid` if it is the very process that has the mark. True if it was there to be killed.
     fn kill(&mut self, pid: Pid) -> bool {
         if !self.mark.is_on(pid) {
             return false;
         }
         let Ok(pidfd) = pidfd_open(pid, PidfdFlags::empty()) else {
-            return false;
+            return self.mark.is_on(pid);
         };
         // What comes later was not there when the run ended, and counting takes time in which it may go on.
         if self.rounds == 1 && is_alive(pid) {
@@ -287,10 +323,13 @@ impl Ending {
     }
 }
 
-/// All processes there are.
-fn processes() -> impl Iterator<Item = Pid> {
-    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
-    entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?))
+/// All processes that can be seen.
+fn processes() -> io::Result<impl Iterator<Item = Pid>> {
+    let entries = match fs::read_dir("/proc") {
+        Err(error) if is_exhaustion(&error) => return Err(error),
+        entries => entries.into_iter().flatten().flatten(),
+    };
+    Ok(entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)))
 }
 
 /// Neither dead nor a zombie.
@@ -314,8 +353,10 @@ pub(crate) fn end_all(nonce: u32) {
             // Something can't be killed, for now.
             thread::sleep(Duration::from_millis(10));
         }
-        let found = processes().filter(|pid| {
-            let mark = Mark::of(*pid).filter(|mark| mark.0 >> 32 == u64::from(nonce));
+        let Ok(processes) = processes() else { continue };
+        let found = processes.filter(|pid| {
+            let mark = Mark::of(*pid).ok().flatten();
+            let mark = mark.filter(|mark| mark.is_of(nonce));
             mark.is_some_and(|mark| Ending::new(mark).kill(*pid) && is_alive(*pid))
         });
         quiet = if found.count() == 0 { quiet + 1 } else { 0 };
