@@ -26,7 +26,7 @@ pub enum StartError {
         program: PathBuf,
     },
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
-    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line", program = program.display())]
+    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it", program = program.display())]
     NoShebang {
         /// The file.
         program: PathBuf,

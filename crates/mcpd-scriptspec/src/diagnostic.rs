@@ -78,7 +78,7 @@ impl Diagnostic {
             Code::HelpFailed,
             format!("`--help` ended with exit code {exit_code}"),
         )
-        .with_help("print the metadata and exit with 0 when the first argument is `--help`")
+        .with_help("print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it")
     }
 
     /// `--help` was ended by a signal.
@@ -96,7 +96,7 @@ impl Diagnostic {
     pub fn help_timed_out(limit: Duration) -> Self {
         let message = format!("`--help` did not end within {} s", limit.as_secs_f64());
         Self::probe(Code::HelpTimedOut, message)
-            .with_help("answer `--help` before any other work, and without reading stdin")
+            .with_help("answer `--help` before any other work, and without reading stdin, or describe it in `NAME.mcpd.toml` beside it")
     }
 
     /// One output of `--help` was longer than `limit` bytes.

@@ -164,6 +164,9 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
                 SyntaxErrorKind::Trailing => Code::TextAfterJson,
             };
             let help = match report.stream() {
+                Stream::Stdout if is_prose(&text[start..]) => {
+                    "stdout of `--help` is the metadata, one JSON object; what prints help for people is described in `NAME.mcpd.toml` beside it"
+                }
                 Stream::Stdout | Stream::Source => {
                     "stdout of `--help` is the metadata, one JSON object and nothing else"
                 }
@@ -175,6 +178,11 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
             Output::Faulty
         }
     }
+}
+
+/// Whether a text that is no JSON was not meant to be.
+fn is_prose(text: &str) -> bool {
+    text.trim_start().starts_with(char::is_alphabetic)
 }
 
 /// Whether each output plainly holds what belongs on the other.

@@ -30,7 +30,7 @@ async fn check_file(bytes: &str, mode: u32, kind: &str, text: &str) {
     check(&world, world.command(file), kind, text).await;
 }
 
-const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line";
+const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it";
 const NOT_EXECUTABLE: &str =
     "start `@`: permission denied; make it executable (chmod +x), and its directories accessible";
 

@@ -62,7 +62,7 @@ pub(super) fn read(
             reported.help(if stderr.root().is_some_and(resembles) {
                 "stderr holds what looks like the metadata: print it to stdout"
             } else {
-                r#"print at least `{"description": "…"}` to stdout"#
+                r#"print at least `{"description": "…"}` to stdout, or describe it in `NAME.mcpd.toml` beside it"#
             });
         }
     }
