@@ -85,8 +85,9 @@ impl Writer {
         let mut batch = Vec::new();
         while entries.blocking_recv_many(&mut batch, BATCH) > 0 {
             let is_awaited = batch.iter().any(|entry| entry.written.is_some());
+            let is_full = batch.len() == BATCH;
             self.write(batch.drain(..));
-            if !is_awaited && entries.is_empty() && !entries.is_closed() {
+            if !is_awaited && !is_full && !entries.is_closed() {
                 thread::sleep(TOGETHER);
             }
             // Nobody may call as long as it is known to fail: that it is over has to be found out without.
