@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
     CallToolResult, ClientCapabilities, CreateTaskResult, DetailedTask, InputResponses,
-    Interactive, ProtocolVersion, TASKS_EXTENSION, Task, TaskStatus,
+    Interactive, ProtocolVersion, TASKS_EXTENSION, Task, TaskStatus, Wire,
 };
 use mcpd_scriptspec::TaskSupport;
 use serde::Deserialize;
@@ -119,9 +120,12 @@ impl Tasks {
         support: TaskSupport,
     ) -> Result<Interactive<CallToolResult>, ErrorObject> {
         let mut started = Started::new(server, call, brought);
-        if support != TaskSupport::Required
-            && let Ok(ended) = tokio::time::timeout(PATIENCE, &mut started.run).await
-        {
+        let ended = match support {
+            // A call that is refused has ended at once, and is no task.
+            TaskSupport::Required => (&mut started.run).now_or_never(),
+            _ => tokio::time::timeout(PATIENCE, &mut started.run).await.ok(),
+        };
+        if let Some(ended) = ended {
             started.tell();
             return ended;
         }
@@ -390,9 +394,9 @@ pub(crate) fn capability() -> ClientCapabilities {
     ClientCapabilities::of_extension(TASKS_EXTENSION)
 }
 
-/// Whether the client of a request knows tasks.
+/// Whether the client of a request knows tasks. On the stateful wire there are none, whatever it declares.
 pub(crate) fn is_known_to(context: &Context) -> bool {
-    context.capabilities.covers(&capability())
+    context.version.wire() == Wire::Stateless && context.capabilities.covers(&capability())
 }
 
 /// The error about a task that is not there, or not the caller's.

@@ -233,11 +233,25 @@ async fn a_client_that_knows_no_tasks_waits_or_is_refused() {
         .ask_as(json!({}), "subscriptions/listen", listen)
         .await;
     assert_eq!(refused["error"]["code"], -32021, "{refused}");
-    // The older revisions have no such error, and no such methods.
+    // The older revisions have no such error, and no such methods, whatever their clients declare.
+    let told = client.old_call("gated", place.gate()).await;
+    assert!(told.contains("runs_start"), "{told}");
+    let introduction = json!({"protocolVersion": "2025-11-25", "capabilities": knows_tasks(), "clientInfo": {"name": "test", "version": "0"}});
+    let introduction =
+        json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": introduction});
+    client.ask(introduction).await;
     let told = client.old_call("gated", place.gate()).await;
     assert!(told.contains("runs_start"), "{told}");
     let get = json!({"jsonrpc": "2.0", "id": 1, "method": "tasks/get", "params": {"taskId": "x"}});
     assert_eq!(client.ask(get).await["error"]["code"], -32601);
+}
+
+#[tokio::test]
+async fn a_call_that_is_refused_is_no_task() {
+    let place = Place::new();
+    let client = place.serve().await;
+    let params = json!({"name": "gated", "arguments": place.gate(), "requestState": "forged"});
+    assert_eq!(client.refused("tools/call", params).await, -32602);
 }
 
 #[tokio::test]
@@ -247,8 +261,13 @@ async fn without_a_database_nothing_is_promised() {
     place.open_gate();
     let discovered = client.request("server/discover", json!({})).await;
     assert!(discovered["capabilities"]["extensions"].is_null());
-    let result = client.call("gated", place.gate()).await;
-    assert_eq!(result["resultType"], "complete", "{result}");
+    let call = json!({"name": "gated", "arguments": place.gate()});
+    for capabilities in [json!({}), knows_tasks()] {
+        let answer = client
+            .ask_as(capabilities, "tools/call", call.clone())
+            .await;
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    }
     assert_eq!(
         client.refused("tasks/get", json!({"taskId": "x"})).await,
         -32601

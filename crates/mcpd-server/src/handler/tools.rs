@@ -42,11 +42,11 @@ pub(crate) fn call(
     };
     let support = tool.task_support();
     let knows_tasks = support != TaskSupport::Never && tasks::is_known_to(&context);
-    if support == TaskSupport::Required && !knows_tasks {
-        return needs_tasks(&context);
-    }
     let run = match server.tasks() {
-        Some(tasks) if knows_tasks && context.version.wire() == Wire::Stateless => {
+        Some(_) if support == TaskSupport::Required && !knows_tasks => {
+            return needs_tasks(&context);
+        }
+        Some(tasks) if knows_tasks => {
             let call = tasks::Call {
                 tool: Arc::clone(tool),
                 arguments: params.arguments,
