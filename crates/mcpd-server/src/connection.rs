@@ -237,6 +237,7 @@ impl Connection {
         );
         tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
         if let Some(replaced) = lock(&self.conversation).replace(conversation.clone()) {
+            (conversation.session.questions).replace(&replaced.session.questions);
             replaced.session.end();
         }
         conversation
@@ -268,6 +269,10 @@ impl Reply {
 
     /// The answer to what is no message.
     pub(crate) fn refuse(error: &DecodeError) -> Self {
+        if error.is_notification {
+            tracing::debug!("a notification is ignored: {error}");
+            return Self::Nothing;
+        }
         Self::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())
     }
 

@@ -84,8 +84,14 @@ impl Conversation {
     fn element(&self, server: &Server, message: Message<'_>, face: Face) -> Reply {
         match message {
             Message::Request(request) => {
-                let answer = Params::read(request.params)
-                    .and_then(|params| self.request(server, &request, &params, face));
+                let answer = Params::read(request.params).and_then(|params| {
+                    if params.meta.is_stateless() {
+                        return Err(ErrorObject::invalid_request(
+                            "revisions from 2026-07-28 on have no batches; send one message at a time",
+                        ));
+                    }
+                    self.request(server, &request, &params, face)
+                });
                 Reply::to(&request.id, answer)
             }
             Message::Notification(notification) => {

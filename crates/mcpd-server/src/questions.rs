@@ -40,6 +40,8 @@ pub(crate) struct Questions {
 struct Open {
     asked: i64,
     waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
+    /// Nothing may be asked any more: the client has begun anew, and numbers go on elsewhere.
+    is_over: bool,
 }
 
 /// A question is called off when whoever asked it waits no longer: "the sender SHOULD issue a
@@ -78,6 +80,9 @@ impl Questions {
         let (answered, answer) = oneshot::channel();
         let id = {
             let mut open = lock(&self.open);
+            if open.is_over {
+                return Err(Unanswered::NotAsked("the client has begun another session"));
+            }
             open.asked += 1;
             let id = RequestId::from(open.asked);
             open.waiting.insert(id.clone(), answered);
@@ -104,6 +109,14 @@ impl Questions {
         }
     }
 
+    /// Takes the place of those of the session before on the same channel, which nobody will answer: numbers go on.
+    pub(crate) fn replace(&self, before: &Self) {
+        let mut before = lock(&before.open);
+        before.is_over = true;
+        before.waiting.clear();
+        lock(&self.open).asked = before.asked;
+    }
+
     /// Takes a response of the client. One that answers nothing is ignored.
     pub(crate) fn answered(&self, response: Response<'_>) {
         let waiting = response
@@ -112,6 +125,34 @@ impl Questions {
         if let Some(waiting) = waiting {
             // Whoever asked may have stopped waiting this very moment.
             waiting.send(response.outcome.map(RawValue::to_owned)).ok();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn whoever_begins_anew_is_asked_under_other_numbers() {
+        let request = json!({"method": "elicitation/create", "params": {"message": "Who?", "requestedSchema": {"type": "object", "properties": {}}}});
+        let request: InputRequest = serde_json::from_value(request).unwrap();
+        let (outbox, mut messages) = Outbox::new();
+        let (before, after) = (Questions::default(), Questions::default());
+        let mut first = Box::pin(before.ask(&outbox, &request));
+        assert!(futures_util::poll!(&mut first).is_pending());
+        after.replace(&before);
+        assert!(matches!(first.await, Err(Unanswered::NotAsked(_))));
+        let late = before.ask(&outbox, &request).await;
+        assert!(matches!(late, Err(Unanswered::NotAsked(_))));
+        let mut second = Box::pin(after.ask(&outbox, &request));
+        assert!(futures_util::poll!(&mut second).is_pending());
+        for id in [1, 2] {
+            let message: serde_json::Value =
+                serde_json::from_slice(&messages.try_recv().unwrap()).unwrap();
+            assert_eq!(message["id"], id);
         }
     }
 }

@@ -20,6 +20,8 @@ pub(crate) struct Introduction {
     pub(crate) client: Option<Implementation>,
     /// It was said, and not supposed.
     pub(crate) is_given: bool,
+    /// It was promised in return that the client hears when a list changes.
+    pub(crate) hears_of_lists: bool,
 }
 
 /// One `initialize` and what followed.
@@ -52,17 +54,18 @@ impl Introduction {
             capabilities: ClientCapabilities::default(),
             client: None,
             is_given: false,
+            hears_of_lists: false,
         }
     }
 }
 
 impl Session {
-    /// A session that hears of every list change.
+    /// A session that hears of every list change, if that was promised.
     pub(crate) fn new(introduction: Introduction, subscribers: &Arc<Subscribers>) -> Self {
         let lists = Filter {
-            tools: true,
-            prompts: true,
-            resources: true,
+            tools: introduction.hears_of_lists,
+            prompts: introduction.hears_of_lists,
+            resources: introduction.hears_of_lists,
             ..Filter::default()
         };
         Self {

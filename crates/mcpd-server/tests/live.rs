@@ -456,6 +456,19 @@ async fn a_client_that_initializes_again_hears_of_each_change_once() {
     );
 }
 
+/// It was promised nothing.
+#[tokio::test]
+async fn a_client_that_does_not_initialize_hears_of_no_change() {
+    let mut served = Fixture::new().await;
+    let (stranger, mut messages) = Connection::open(&served.server, ToolNames::Path);
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    ask(&stranger, &ping).await;
+    write(&served.root.path().join("second"), &script("two", "echo 2"));
+    served.expect(&["first: one", "second: two"]).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    assert!(messages.try_recv().is_err(), "it hears of a change");
+}
+
 #[tokio::test]
 async fn a_root_that_is_replaced_is_followed() {
     let place = tempfile::tempdir().expect("a directory");

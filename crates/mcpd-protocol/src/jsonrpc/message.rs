@@ -76,6 +76,8 @@ pub struct DecodeError {
     pub id: Option<RequestId>,
     /// `-32700` when it is not JSON, `-32600` when it is not a message.
     pub error: ErrorObject,
+    /// It was meant to be a notification: "The receiver MUST NOT send a response" -- 2026-07-28/basic#notifications
+    pub is_notification: bool,
 }
 
 impl<'a> Message<'a> {
@@ -181,7 +183,25 @@ impl<'a> Envelope<'a> {
         // The id of an answer belongs to a request of ours: echoed, it would seem to answer one of theirs.
         let is_answer = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let echoed = id.clone().filter(|_| !is_answer);
-        self.classify(id).map_err(|message| refuse(echoed, message))
+        let is_notification = self.is_notification();
+        self.classify(id).map_err(|message| DecodeError {
+            is_notification,
+            ..refuse(echoed, message)
+        })
+    }
+
+    /// Whether it is one but for its parameters.
+    fn is_notification(&self) -> bool {
+        let is_call = self.method.and_then(json::string).is_some();
+        let others = [self.id, self.result, self.error];
+        is_call
+            && self.repeated.is_none()
+            && self.is_json_rpc()
+            && others.iter().all(Option::is_none)
+    }
+
+    fn is_json_rpc(&self) -> bool {
+        self.jsonrpc.and_then(json::string).as_deref() == Some("2.0")
     }
 
     fn classify(&self, id: Option<RequestId>) -> Result<Message<'a>, Cow<'static, str>> {
@@ -189,7 +209,7 @@ impl<'a> Envelope<'a> {
             return Err(format!("`{name}` is given more than once").into());
         }
         match self.jsonrpc {
-            Some(version) if json::string(version).as_deref() == Some("2.0") => {}
+            Some(_) if self.is_json_rpc() => {}
             Some(_) => return Err("`jsonrpc` must be the string \"2.0\"".into()),
             None => return Err("`jsonrpc` is missing; it must be \"2.0\"".into()),
         }
@@ -289,6 +309,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     std::str::from_utf8(bytes).map_err(|e| DecodeError {
         id: None,
         error: ErrorObject::parse_error(format!("not UTF-8 from byte {} on", e.valid_up_to())),
+        is_notification: false,
     })
 }
 
@@ -314,13 +335,18 @@ fn not_json(text: &str, cause: &serde_json::Error) -> DecodeError {
     } else {
         ErrorObject::parse_error(format!("not JSON: {cause}"))
     };
-    DecodeError { id: None, error }
+    DecodeError {
+        id: None,
+        error,
+        is_notification: false,
+    }
 }
 
 fn refuse(id: Option<RequestId>, message: impl Into<Cow<'static, str>>) -> DecodeError {
     DecodeError {
         id,
         error: ErrorObject::invalid_request(message),
+        is_notification: false,
     }
 }
 

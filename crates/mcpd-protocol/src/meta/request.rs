@@ -67,10 +67,16 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Whether the request is written for the stateless wire: it names its revision, rightly or not.
+    /// Whether the request is written for the stateless wire: it says something that only requests there do, rightly or not.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
-        self.protocol_version.is_some()
+        let said = [
+            self.protocol_version,
+            self.client_capabilities,
+            self.client_info,
+            self.log_level,
+        ];
+        said.iter().any(Option::is_some)
     }
 
     /// The revision the request is written in, known to this crate or not.

@@ -1,13 +1,14 @@
 //! Tools: what there is to call, and calling it.
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use super::input::{InputResponses, Interactive};
 use super::pagination::PaginatedRequestParams;
 use super::{NotificationParams, notification, request};
 use crate::content::{ContentBlock, Icon};
-use crate::json::present;
+use crate::json::{self, present};
 use crate::meta::{Meta, ResultMeta};
 use crate::stamp::{CacheScope, ResultType, stamped};
 
@@ -113,7 +114,11 @@ pub struct CallToolRequestParams {
     /// The tool.
     pub name: String,
     /// As they came, until the tool's schema says what they are. Absent means `{}`.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "arguments"
+    )]
     pub arguments: Option<Box<RawValue>>,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
     #[serde(
@@ -128,6 +133,20 @@ pub struct CallToolRequestParams {
     /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
+}
+
+/// "Requests that fail to satisfy CallToolRequest schema" are errors -- 2026-07-28/server/tools#error-handling
+fn arguments<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<Box<RawValue>>, D::Error> {
+    let arguments = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    match arguments.as_deref().filter(|raw| !json::is_object(raw)) {
+        None => Ok(arguments),
+        Some(raw) => Err(D::Error::custom(format_args!(
+            "`arguments` must be an object, not {}",
+            json::kind(raw)
+        ))),
+    }
 }
 
 /// What a call gave. A tool that failed gives a result too; only a call that never reached a tool is

@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use crate::Server;
 use crate::context::{self, Context};
 use crate::dispatch::MethodResult;
+use crate::output::Downgrade as _;
 use crate::session::Introduction;
 
 /// How much a client may say of itself in `initialize`, in bytes: it is kept as long as the session.
@@ -46,11 +47,9 @@ pub(crate) fn initialize(
     let params: InitializeRequestParams = params.parse()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
-    let mut result = InitializeResult::new(
-        version,
-        capabilities(server, version),
-        (**server.identity()).clone(),
-    );
+    let mut identity = (**server.identity()).clone();
+    identity.downgrade(version);
+    let mut result = InitializeResult::new(version, capabilities(server, version), identity);
     result.instructions = server.instructions().map(str::to_owned);
     let result = context::encode(&Stamp::Stateful, result)?;
     let introduction = Introduction {
@@ -58,6 +57,7 @@ pub(crate) fn initialize(
         capabilities: known(params.capabilities, version),
         client: Some(params.client_info),
         is_given: true,
+        hears_of_lists: server.is_watching(),
     };
     Ok((introduction, result))
 }

@@ -2,11 +2,11 @@
 //! where nobody would miss it.
 
 use mcpd_protocol::{
-    Annotations, AudioContent, CallToolResult, ContentBlock, GetPromptResult, Interactive,
-    ProtocolVersion, ReadResourceResult, Resource, ResourceContents,
+    Annotations, AudioContent, CallToolResult, ContentBlock, GetPromptResult, Implementation,
+    Interactive, ProtocolVersion, ReadResourceResult, Resource, ResourceContents,
 };
 
-/// A result that holds content.
+/// What older revisions have fewer words for.
 pub(crate) trait Downgrade {
     /// Takes out what `version` has no words for.
     fn downgrade(&mut self, version: ProtocolVersion);
@@ -17,6 +17,18 @@ impl<R: Downgrade> Downgrade for Interactive<R> {
         // Only the newest revision has results that ask.
         if let Self::Complete(result) = self {
             result.downgrade(version);
+        }
+    }
+}
+
+impl Downgrade for Implementation {
+    fn downgrade(&mut self, version: ProtocolVersion) {
+        if !version.has_titles() {
+            self.title = None;
+        }
+        if !version.has_icons() {
+            (self.description, self.website_url) = (None, None);
+            self.icons.clear();
         }
     }
 }
