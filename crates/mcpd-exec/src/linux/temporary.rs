@@ -1,8 +1,9 @@
 //! Temporary directories for runs: one for each run at a time, emptied after it, and kept for the next one, so that the
 //! Landlock rulesets that allow writing there can be kept too.
 
+use std::ffi::CString;
 use std::fs::{self, DirBuilder};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -10,7 +11,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use std::{io, thread};
 
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::io::Errno;
+use rustix::path::Arg;
 
 use super::landlock::Ruleset;
 use super::tree;
@@ -203,10 +206,8 @@ impl Directory {
     ///
     /// It is not there, or something stays.
     fn clear(&mut self) -> io::Result<()> {
-        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let held = rustix::fs::open(&self.path, flags, Mode::empty())?;
-        // By this name it stays the same, whatever is put in its place.
-        let name = PathBuf::from(format!("/proc/self/fd/{}/", held.as_raw_fd()));
+        let held = hold(CWD, &self.path)?;
+        let name = by_number(&held);
         let seen = Seen::at(&name)?;
         if (seen.device, seen.inode) != (self.empty.device, self.empty.inode) {
             return Err(io::ErrorKind::NotFound.into());
@@ -214,8 +215,9 @@ impl Directory {
         if fs::metadata(&name)?.permissions().mode() & 0o7777 != PRIVATE {
             set_mode(&name, PRIVATE)?;
         }
-        for entry in fs::read_dir(&name)? {
-            remove(&entry?.path())?;
+        let entries = fs::read_dir(&name)?;
+        for entry in entries {
+            remove_at(&held, &*entry?.file_name())?;
         }
         self.empty = Seen::at(&name)?;
         Ok(())
@@ -251,51 +253,87 @@ pub(crate) fn remove_all(parent: &Path, nonce: u32) {
 
 /// Removes whatever is there, with all that is in it.
 ///
-/// Directories can be nested deeper than any stack is, or than there are descriptors, so this does not go down: it
-/// brings up what is nested.
-///
 /// # Errors
 ///
 /// There is nothing, or something stays.
 fn remove(path: &Path) -> io::Result<()> {
-    if !fs::symlink_metadata(path)?.is_dir() {
-        return fs::remove_file(path);
+    let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+        return Err(io::ErrorKind::InvalidInput.into());
+    };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    remove_at(&rustix::fs::open(parent, flags, Mode::empty())?, name)
+}
+
+/// Removes whatever has this name in a directory, with all that is in it.
+///
+/// Whoever the directory belongs to may still be alive and put something else in the place of anything, such as a link to
+/// what is ours. So nothing is gone through by its path, and no link is followed. And as directories can be nested deeper
+/// than any stack is, or than there are descriptors, this does not go down: it brings up what is nested.
+fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
+    if remove_file(parent, name)? {
+        return Ok(());
     }
-    open_up(path);
-    while remove_level(path)? {}
-    fs::remove_dir(path)
+    let directory = open_up(parent, name)?;
+    while remove_level(&directory)? {}
+    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
 /// Removes what is in `directory`, but for what is in directories there: that it brings up. False if nothing was there.
-fn remove_level(directory: &Path) -> io::Result<bool> {
+fn remove_level(directory: &OwnedFd) -> io::Result<bool> {
     let mut found = false;
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
+    for name in names(directory)? {
         found = true;
-        if !entry.file_type()?.is_dir() {
-            fs::remove_file(entry.path())?;
+        if remove_file(directory, &*name)? {
             continue;
         }
-        open_up(&entry.path());
-        for nested in fs::read_dir(entry.path())? {
-            let nested = nested?;
-            if nested.file_type()?.is_dir() {
+        let inner = open_up(directory, &*name)?;
+        for nested in names(&inner)? {
+            if !remove_file(&inner, &*nested)? {
                 // Whoever moves a directory has to be able to write it.
-                open_up(&nested.path());
-                let name = format!("{:016x}", tree::random());
-                fs::rename(nested.path(), directory.join(name))?;
-            } else {
-                fs::remove_file(nested.path())?;
+                open_up(&inner, &*nested)?;
+                let new = format!("{:016x}", tree::random());
+                renameat(&inner, &*nested, directory, new)?;
             }
         }
-        fs::remove_dir(entry.path())?;
+        unlinkat(directory, &*name, AtFlags::REMOVEDIR)?;
     }
     Ok(found)
 }
 
-/// The owner of a directory can close it to itself, and open it again.
-fn open_up(directory: &Path) {
-    set_mode(directory, PRIVATE).ok();
+/// False if it is a directory.
+fn remove_file(parent: &OwnedFd, name: impl Arg) -> io::Result<bool> {
+    match unlinkat(parent, name, AtFlags::empty()) {
+        Ok(()) => Ok(true),
+        Err(Errno::ISDIR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Opens a directory, even one that its owner has closed to itself.
+fn open_up(parent: &OwnedFd, name: impl Arg) -> io::Result<OwnedFd> {
+    let held = hold(parent, name)?;
+    // If it can't be done that shows in what follows.
+    set_mode(&by_number(&held), PRIVATE).ok();
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(openat(&held, ".", flags, Mode::empty())?)
+}
+
+/// A directory that stays the same, whatever is put in its place. Not behind a link.
+fn hold(parent: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    Ok(openat(parent, name, flags, Mode::empty())?)
+}
+
+/// What is held, as a path.
+fn by_number(held: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}/", held.as_raw_fd()))
+}
+
+/// The names in a directory that is open for reading.
+fn names(directory: &OwnedFd) -> io::Result<impl Iterator<Item = CString>> {
+    let entries = Dir::read_from(directory)?.filter_map(Result::ok);
+    let names = entries.map(|entry| entry.file_name().to_owned());
+    Ok(names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")))
 }
 
 fn ourselves() -> RunAs {
@@ -366,7 +404,9 @@ impl Drop for Lease {
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::{mkdirat, openat};
+    use std::os::unix::fs::symlink;
+
+    use rustix::fs::mkdirat;
 
     use super::*;
 
@@ -385,6 +425,29 @@ mod tests {
         drop(directory);
         remove(&path).unwrap();
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn no_link_is_followed() {
+        let parent = tempfile::tempdir().unwrap();
+        let [path, outside] = ["run", "outside"].map(|name| parent.path().join(name));
+        fs::create_dir_all(path.join("inner/most")).unwrap();
+        fs::create_dir_all(outside.join("inner")).unwrap();
+        set_mode(&outside, 0o755).unwrap();
+        for link in ["link", "inner/link", "inner/most/link"] {
+            symlink(&outside, path.join(link)).unwrap();
+        }
+        remove(&path).unwrap();
+        symlink(&outside, &path).unwrap();
+        let held = hold(CWD, parent.path()).unwrap();
+        assert!(
+            open_up(&held, "run").is_err(),
+            "put there in the last moment"
+        );
+        remove(&path).unwrap();
+        assert!(!path.exists() && outside.join("inner").exists());
+        let mode = fs::metadata(outside).unwrap().permissions().mode();
+        assert_eq!(mode & 0o7777, 0o755);
     }
 
     #[test]
