@@ -135,7 +135,8 @@ impl Command {
     }
 
     /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary directory
-    /// of its own in place of the one this is in. The program and its directory always are.
+    /// of its own in place of the one this is in. The program and its directory always are. At
+    /// [`Level::Guarded`](crate::Level::Guarded) that holds for nothing that is [hidden](Sandbox::hidden).
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
         self.visible.push(path.as_ref().to_owned());

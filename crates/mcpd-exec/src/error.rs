@@ -25,6 +25,15 @@ pub enum StartError {
         /// The file.
         program: PathBuf,
     },
+    /// It lies where confined processes may read nothing.
+    #[error("start `{program}`: it lies in what is hidden from confined processes, `{hidden}`; move it elsewhere", program = program.display(), hidden = hidden.display())]
+    #[non_exhaustive]
+    Hidden {
+        /// The program.
+        program: PathBuf,
+        /// What is hidden.
+        hidden: PathBuf,
+    },
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
     #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it", program = program.display())]
     NoShebang {

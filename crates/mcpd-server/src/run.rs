@@ -238,14 +238,15 @@ async fn redacted(
     redacting.await.map_err(RunError::Redaction)
 }
 
-/// What has been said of mechanisms that are missing: each is worth one line, not one for every run.
+/// What has been said of what is missing: each is worth one line, not one for every run.
 #[derive(Debug, Default)]
-pub(crate) struct Gaps(Mutex<BTreeSet<&'static str>>);
+pub(crate) struct Gaps(Mutex<BTreeSet<String>>);
 
 impl Gaps {
     fn report(&self, enforced: &Enforced) {
         for missing in &enforced.missing {
-            if sync::lock(&self.0).insert(missing.mechanism) {
+            // One mechanism may lack several things.
+            if sync::lock(&self.0).insert(missing.to_string()) {
                 tracing::warn!(level = %enforced.level, "scripts are confined less than they should be: {missing}");
             }
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use super::StartError;
 use crate::command::Command;
 use crate::os::{self, Fault};
+use crate::sandbox::Level;
 
 /// The kernel reads no more of a `#!` line than this.
 const SHEBANG_LIMIT: u64 = 256;
@@ -52,7 +53,10 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
     }
     match fault {
         Fault::Missing | Fault::NotDirectory => missing(program),
-        Fault::Denied => denied(program),
+        Fault::Denied => match hidden(command, &program) {
+            Some(hidden) => StartError::Hidden { program, hidden },
+            None => denied(program),
+        },
         Fault::Loop if fs::metadata(&program).is_err() => StartError::SymlinkLoop { program },
         Fault::Loop => bad_interpreter(program).unwrap_or_else(|program| io_error(program, error)),
         Fault::NotAProgram => StartError::NoShebang { program },
@@ -128,6 +132,17 @@ fn missing(program: PathBuf) -> StartError {
             bad_interpreter(program).unwrap_or_else(|program| StartError::NoLoader { program })
         }
     }
+}
+
+/// What hides `program` from itself.
+fn hidden(command: &Command, program: &Path) -> Option<PathBuf> {
+    let sandbox = &command.sandbox;
+    let program = program.canonicalize().ok()?;
+    let hides = |path: &&PathBuf| {
+        let path = path.canonicalize();
+        sandbox.level > Level::None && path.is_ok_and(|path| program.starts_with(path))
+    };
+    sandbox.hidden.iter().find(hides).cloned()
 }
 
 fn denied(program: PathBuf) -> StartError {

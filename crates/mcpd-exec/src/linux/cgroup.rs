@@ -19,7 +19,8 @@ use crate::limits::Limits;
 pub(crate) struct Groups {
     parent: PathBuf,
     /// Whether runs can be held to it.
-    memory: bool,
+    /// Whether it limits memory, and why not.
+    memory: Result<(), String>,
     processes: bool,
     /// Groups that could not be removed yet, because something in them was still dying.
     stale: Mutex<Vec<PathBuf>>,
@@ -48,13 +49,20 @@ impl Groups {
             fs::write(host.join("cgroup.procs"), "0")?;
         }
         let control = parent.join("cgroup.subtree_control");
-        let has = |name: &str| {
-            let enable = || fs::write(&control, format!("+{name}")).is_ok();
-            controllers.split_whitespace().any(|known| known == name) && enable()
+        let enable = |name: &str| {
+            if !controllers.split_whitespace().any(|known| known == name) {
+                return Err(format!("the control group has no `{name}` controller"));
+            }
+            fs::write(&control, format!("+{name}")).map_err(|error| match error.raw_os_error() {
+                Some(libc::EBUSY) => format!(
+                    "other processes are in the control group, so that its `{name}` controller can't be used"
+                ),
+                _ => format!("the control group refuses its `{name}` controller ({error})"),
+            })
         };
         let groups = Self {
-            memory: has("memory"),
-            processes: has("pids"),
+            memory: enable("memory"),
+            processes: enable("pids").is_ok(),
             parent: parent.to_owned(),
             stale: Mutex::default(),
         };
@@ -65,9 +73,13 @@ impl Groups {
     }
 
     /// What `limits` ask of a group, and it can't do.
-    pub(crate) fn lack(&self, limits: &Limits) -> Option<&'static str> {
-        (limits.memory.is_some() && !self.memory)
-            .then_some("the control group has no `memory` controller, so memory is not limited")
+    pub(crate) fn lack(&self, limits: &Limits) -> Option<String> {
+        let reason = self
+            .memory
+            .as_ref()
+            .err()
+            .filter(|_| limits.memory.is_some());
+        reason.map(|reason| format!("{reason}: memory is not limited"))
     }
 
     /// A group for one run, if its limits ask for one.
@@ -76,7 +88,7 @@ impl Groups {
     ///
     /// It can't be made, or does not take the limits.
     pub(crate) fn group(self: &Arc<Self>, limits: &Limits) -> io::Result<Option<Group>> {
-        let memory = limits.memory.filter(|_| self.memory);
+        let memory = limits.memory.filter(|_| self.memory.is_ok());
         let processes = limits.processes.filter(|_| self.processes);
         if memory.is_none() && processes.is_none() {
             return Ok(None);
@@ -259,7 +271,7 @@ mod tests {
             memory: Some(64 << 20),
             ..Limits::default()
         };
-        if groups.memory {
+        if groups.memory.is_ok() {
             let group = groups.group(&limits).unwrap().unwrap();
             let limit = fs::read_to_string(group.directory.join("memory.max")).unwrap();
             assert_eq!(limit.trim(), (64 << 20).to_string());

@@ -77,17 +77,15 @@ impl Confinement {
 
     /// What could not be had, and is no reason not to run: it is reported all the same.
     pub(crate) fn report(&mut self, command: &Command, proc: Proc) {
-        if self.isolation.is_none() {
-            return;
-        }
-        if proc == Proc::Empty {
+        if self.isolation.is_some() && proc == Proc::Empty {
             self.misses(
                 "/proc",
                 "the kernel refuses one of its own here, so it is empty",
             );
         }
         let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
-        if !is_counted && self.group.is_none() {
+        let is_limited = (command.limits.at(command.sandbox.level).processes).is_some();
+        if is_limited && !is_counted && self.group.is_none() {
             let reason = "the kernel counts root's not at all, and another user's everywhere; that takes a control group";
             self.misses("process limit", reason);
         }

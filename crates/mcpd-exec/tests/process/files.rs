@@ -200,6 +200,18 @@ async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
     }
 }
 
+#[tokio::test]
+async fn a_script_in_a_hidden_directory_is_told_so() {
+    for level in levels().await.filter(|level| *level == Level::Guarded) {
+        let world = world();
+        let script = world.sh("echo unseen");
+        let sandbox = Sandbox::at(level).hide(world.directory());
+        let error = world.executor.run(script.sandbox(sandbox)).await;
+        let told = error.unwrap_err().to_string();
+        assert!(told.contains("hidden from confined processes"), "{told}");
+    }
+}
+
 /// At `strict` it is all that is seen of the directory. At `guarded` it can't be read either.
 #[tokio::test]
 async fn a_script_in_a_hidden_directory_runs() {
