@@ -69,7 +69,7 @@ impl<'a> Tokens<'a> {
 
     pub(super) fn next(&mut self) -> Token<'a> {
         let rest = &self.source[self.at..self.end];
-        let text = rest.trim_start();
+        let text = rest.trim_start_matches(is_blank);
         let start = self.end - text.len();
         let (kind, length) = kind(text);
         self.at = start + length;
@@ -78,6 +78,11 @@ impl<'a> Tokens<'a> {
             span: start..self.at,
         }
     }
+}
+
+/// Editors begin files with a byte order mark.
+fn is_blank(char: char) -> bool {
+    char.is_whitespace() || char == '\u{feff}'
 }
 
 /// The first token of a text, and its length in bytes.
@@ -95,6 +100,8 @@ fn kind(text: &str) -> (Kind<'_>, usize) {
             let length = text.find(|char| !is_part(char)).unwrap_or(text.len());
             match &text[..length] {
                 word if word.eq_ignore_ascii_case("rem") => (Kind::End, 0),
+                // The sign says that it is a text, and means nothing.
+                word if text[length..].starts_with('$') => (Kind::Word(word), length + 1),
                 word => (Kind::Word(word), length),
             }
         }
