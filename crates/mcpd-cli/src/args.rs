@@ -898,6 +898,52 @@ mod tests {
         Args::command().debug_assert();
     }
 
+    /// What a command prints for `-h`, and those below it for theirs.
+    fn describe(command: &clap::Command, page: &mut String) {
+        let name = command.get_bin_name().unwrap_or("mcpd");
+        let mut shown = command.clone();
+        if name != "mcpd" {
+            // They are the same everywhere.
+            shown = shown.mut_args(|arg| {
+                let is_everywhere = arg.is_global_set() || arg.get_id() == "help";
+                arg.hide(is_everywhere)
+            });
+        }
+        let help = shown.render_help().to_string();
+        let help: Vec<_> = help.trim_end().lines().map(str::trim_end).collect();
+        *page += &format!("\n## {name}\n\n```text\n{}\n```\n", help.join("\n"));
+        let is_own = |below: &&clap::Command| below.get_name() != "help";
+        for below in command.get_subcommands().filter(is_own) {
+            describe(below, page);
+        }
+    }
+
+    #[test]
+    fn the_page_of_the_command_line_is_what_it_prints() {
+        let mut page = "# The command line\n\n\
+            What each command prints for `-h`; `--help` says more of its options.\n\
+            Those of `mcpd` itself can follow any command.\n\n\
+            | exit code | when |\n|---|---|\n\
+            | 0 | the command did what it was asked to |\n\
+            | 1 | the command line is wrong, mcpd could not do its job, or `check` or `audit` found faults |\n\
+            | 2 | the parameters of a BASIC program are none (`mcpd basic`) |\n\
+            | 5 | there is no such tool, or it answered that it failed |\n\
+            | 130 | a call was interrupted |\n"
+            .to_owned();
+        let mut command = Args::command().term_width(100);
+        command.build();
+        describe(&command, &mut page);
+        let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");
+        if std::env::var_os("UPDATE_DOCS").is_some() {
+            std::fs::write(&file, &page).unwrap();
+        }
+        let is_same = std::fs::read_to_string(&file).unwrap() == page;
+        assert!(
+            is_same,
+            "docs/cli.md is old: set UPDATE_DOCS=1 and test again"
+        );
+    }
+
     #[test]
     fn without_a_command_a_root_directory_is_served() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
