@@ -1,7 +1,6 @@
 //! `_meta`: what travels beside the payload. Reserved keys are constants here; every other key
 //! belongs to whoever put it there.
 
-mod key;
 mod request;
 
 use std::ops::{Deref, DerefMut};
@@ -10,7 +9,6 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use key::is_valid_key;
 pub use request::RequestMeta;
 pub(crate) use request::fault;
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
-use mcpd_exec::{Executor, Limits, Sandbox};
+use mcpd_exec::{Executor, Level, Limits, Sandbox};
 use mcpd_scriptspec::TaskSupport;
 use mcpd_server::{Environment, Policy, Profile, Rule};
 
@@ -71,15 +71,10 @@ fn given(file: &File) -> Vec<PathBuf> {
 pub(super) type Profiles = BTreeMap<String, Profile>;
 
 pub(super) fn profiles(file: &File) -> anyhow::Result<Profiles> {
-    let built_in = [
-        ("none", Sandbox::none()),
-        ("guarded", Sandbox::guarded()),
-        ("strict", Sandbox::strict()),
-    ];
+    let built_in = [Level::None, Level::Guarded, Level::Strict];
     let mut profiles: Profiles = built_in
-        .into_iter()
-        .map(|(name, sandbox)| (name.to_owned(), Profile::new(sandbox)))
-        .collect();
+        .map(|level| (level.to_string(), Profile::new(Sandbox::at(level))))
+        .into();
     for (name, table) in &file.tables.sandbox {
         let profile = profile(file, name, table)?;
         let name = name.get_ref().clone();
@@ -89,7 +84,7 @@ pub(super) fn profiles(file: &File) -> anyhow::Result<Profiles> {
 }
 
 fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow::Result<Profile> {
-    if ["none", "guarded", "strict"].contains(&name.get_ref().as_str()) {
+    if name.get_ref().parse::<Level>().is_ok() {
         let what = format!("`{}` is always there; choose another name", name.get_ref());
         return Err(file.error(name.span(), &what));
     }
@@ -157,9 +152,7 @@ fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Resul
         });
     };
     let mut floor = floor.clone();
-    if floor.sandbox.level == mcpd_exec::Level::None
-        && (flags.no_network || !flags.allow_write.is_empty())
-    {
+    if floor.sandbox.level == Level::None && (flags.no_network || !flags.allow_write.is_empty()) {
         bail!(
             "use the sandbox `{name}`: it confines nothing, so `--allow-write` and `--no-network` have no effect"
         );
