@@ -5,6 +5,8 @@ use mcpd_protocol::{
     Annotations, AudioContent, CallToolResult, ContentBlock, GetPromptResult, Implementation,
     Interactive, ProtocolVersion, ReadResourceResult, Resource, ResourceContents,
 };
+use serde_json::Value;
+use serde_json::value::RawValue;
 
 /// What older revisions have fewer words for.
 pub(crate) trait Downgrade {
@@ -38,11 +40,28 @@ impl Downgrade for CallToolResult {
         self.content
             .iter_mut()
             .for_each(|content| block(content, version));
-        self.structured_content.take_if(|value| {
+        let unknown = self.structured_content.take_if(|value| {
             !version.has_structured_content()
                 || version.structured_content_is_object_only() && !value.get().starts_with('{')
         });
+        if let Some(value) = unknown
+            && !tells(&self.content, &value)
+        {
+            self.content.push(ContentBlock::text(value.get()));
+        }
     }
+}
+
+/// Whether one of the blocks is `value` as text, however that is laid out.
+fn tells(content: &[ContentBlock], value: &RawValue) -> bool {
+    let read = |json: &str| serde_json::from_str::<Value>(json).ok();
+    let (json, value) = (value.get(), read(value.get()));
+    content.iter().any(|block| match block {
+        ContentBlock::Text(text) => {
+            text.text == json || value.is_some() && read(&text.text) == value
+        }
+        _ => false,
+    })
 }
 
 impl Downgrade for GetPromptResult {
@@ -126,10 +145,8 @@ fn note(text: String, annotations: &Option<Annotations>) -> ContentBlock {
 
 #[cfg(test)]
 mod tests {
-    use mcpd_protocol::ProtocolVersion as Version;
-    use serde_json::Value;
-
     use super::*;
+    use mcpd_protocol::ProtocolVersion as Version;
 
     /// What each revision makes of a block, oldest first.
     #[track_caller]
@@ -189,6 +206,21 @@ mod tests {
         assert_eq!(kept("{}"), [false, false, true, true, true]);
         assert_eq!(kept("[]"), [false, false, false, false, true]);
         assert_eq!(kept("null"), [false, false, false, false, true]);
+    }
+
+    #[test]
+    fn structured_content_that_is_left_out_is_told_as_text_once() {
+        #[track_caller]
+        fn check(text: &str, told: &[&str]) {
+            let mut result = CallToolResult::text(text);
+            result.structured_content = Some(serde_json::from_str("[1, 2]").unwrap());
+            result.downgrade(Version::V2025_11_25);
+            let told: Vec<_> = told.iter().map(|text| ContentBlock::text(*text)).collect();
+            assert_eq!(result.content, told);
+        }
+        check("[1, 2]", &["[1, 2]"]);
+        check("[\n  1,\n  2\n]", &["[\n  1,\n  2\n]"]);
+        check("two numbers", &["two numbers", "[1, 2]"]);
     }
 
     #[test]
