@@ -125,8 +125,11 @@ impl Tool {
         body: RemoteTool,
     ) -> Self {
         path.as_str().clone_into(&mut definition.name);
-        let title = || path.to_string();
-        definition.title.get_or_insert_with(title);
+        let annotations = definition.annotations.as_ref();
+        if annotations.is_none_or(|annotations| annotations.title.is_none()) {
+            let title = || path.to_string();
+            definition.title.get_or_insert_with(title);
+        }
         let mut meta = definition::meta(&path, definition.meta.unwrap_or_default());
         meta.insert("mcpd/origin".to_owned(), json!("remote"));
         definition.meta = Some(meta);

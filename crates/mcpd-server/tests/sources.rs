@@ -86,9 +86,13 @@ impl Fixture {
             connection,
             messages,
         };
-        let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
-        fixture.request("initialize", initialize).await;
+        fixture.initialize("2025-11-25").await;
         fixture
+    }
+
+    async fn initialize(&self, version: &str) {
+        let initialize = json!({"protocolVersion": version, "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
+        self.request("initialize", initialize).await;
     }
 
     async fn request(&self, method: &str, params: impl fmt::Display) -> Value {
@@ -192,6 +196,25 @@ async fn a_tool_from_elsewhere_is_known_as_such() {
     let source = |name| catalog.tool(name).expect("it is served").source();
     assert_eq!(source("far/one"), Some("the puppet"));
     assert_eq!(source("script"), None);
+}
+
+#[tokio::test]
+async fn a_tool_from_elsewhere_keeps_the_title_among_its_annotations() {
+    let served = Fixture::new(|offer| {
+        let mut definition = definition(r#"{"type": "object"}"#);
+        definition.annotations.get_or_insert_default().title = Some("One".to_owned());
+        offer.tool("far/one", definition, async |_, _| {
+            Ok(CallToolResult::text(""))
+        });
+    })
+    .await;
+    for version in ["2025-03-26", "2025-11-25"] {
+        served.initialize(version).await;
+        let list = served.request("tools/list", json!({})).await;
+        let tool = &list["result"]["tools"][0];
+        assert_eq!(tool["annotations"], json!({"title": "One"}));
+        assert_eq!(tool["title"], Value::Null, "{version}");
+    }
 }
 
 #[tokio::test]

@@ -41,7 +41,9 @@ impl Entry for Tool {
         }
         if !version.has_titles() {
             // One revision has a place for it there alone.
-            listed.annotations.get_or_insert_default().title = listed.title.take();
+            if let Some(title) = listed.title.take() {
+                listed.annotations.get_or_insert_default().title = Some(title);
+            }
             listed.meta = None;
         }
         if !version.has_tool_annotations() {
