@@ -51,7 +51,7 @@ mod remote;
 mod tool;
 
 pub use offer::{MAX_ENTRIES, Offer};
-pub(crate) use remote::{Behind, RemotePrompt, RemoteResource};
+pub(crate) use remote::{Behind, RemotePrompt, RemoteResource, passed_on};
 pub(crate) use tool::RemoteTool;
 
 /// How long the first list waits for sources. What comes later is announced as a change.

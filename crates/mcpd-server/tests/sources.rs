@@ -2,11 +2,13 @@
 
 use std::fmt;
 use std::fs;
+use std::future::ready;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_protocol::{CallToolResult, LoggingLevel, Tool};
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
+use mcpd_protocol::{CallToolResult, LoggingLevel, Prompt, Resource, Tool};
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
 use mcpd_server::{Connection, Reply, Server, Settings, ToolNames};
 use serde_json::value::RawValue;
@@ -47,7 +49,7 @@ impl fmt::Display for Stillborn {
 impl Source for Stillborn {
     fn run(self, _: Publisher) -> impl Future<Output = ()> + Send {
         assert!(self.0.is_empty(), "it can't be started");
-        std::future::ready(())
+        ready(())
     }
 }
 
@@ -330,6 +332,42 @@ async fn a_call_gets_an_object_as_it_was_sent() {
         let answer = call(arguments).await;
         check_text(&answer, &format!("Invalid arguments: {fault}"));
         assert_eq!(answer["result"]["isError"], true);
+    }
+}
+
+#[tokio::test]
+async fn a_code_that_the_protocol_keeps_to_itself_stays_where_it_came_from() {
+    for (code, passed_on) in [
+        (-32601, -32603),
+        (-32042, -32603),
+        (-32021, -32603),
+        (-32000, -32603),
+        (-32602, -32602),
+        (429, 429),
+    ] {
+        let error = ErrorObject::new(ErrorCode::new(code), "not now").with_data(&json!({}));
+        let served = Fixture::new(|offer| {
+            let (tool, prompt, resource) = (error.clone(), error.clone(), error.clone());
+            offer.tool("far", definition(r#"{"type": "object"}"#), move |_, _| {
+                ready(Err(tool.clone()))
+            });
+            offer.prompt("far", Prompt::new("far"), move |_, _| {
+                ready(Err(prompt.clone()))
+            });
+            offer.resource("far", Resource::new("far://", "far"), move |_, _| {
+                ready(Err(resource.clone()))
+            });
+        })
+        .await;
+        for (method, params) in [
+            ("tools/call", json!({"name": "far"})),
+            ("prompts/get", json!({"name": "far"})),
+            ("resources/read", json!({"uri": "far://"})),
+        ] {
+            let answer = served.request(method, params).await;
+            assert_eq!(answer["error"]["code"], passed_on, "{method} {code}");
+            assert_eq!(answer["error"]["message"], "not now");
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -37,6 +38,9 @@ impl ErrorCode {
     /// The request names a revision this server does not speak -- 2026-07-28/basic/index#error-codes.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
 
+    /// Codes that JSON-RPC and MCP keep to themselves.
+    pub const RESERVED: RangeInclusive<i64> = -32768..=-32000;
+
     /// A code that has no name here.
     #[must_use]
     pub const fn new(code: i64) -> Self {
@@ -47,6 +51,15 @@ impl ErrorCode {
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
+    }
+
+    /// Whether programs may give errors of their own this code: those of faulty parameters and of their own failure, and
+    /// what is "allocated outside the JSON-RPC reserved range (`-32768` to `-32000`)"
+    /// -- 2026-07-28/basic/index#error-codes
+    #[must_use]
+    pub fn is_free(self) -> bool {
+        [Self::INVALID_PARAMS, Self::INTERNAL_ERROR].contains(&self)
+            || !Self::RESERVED.contains(&self.0)
     }
 }
 

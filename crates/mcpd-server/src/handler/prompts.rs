@@ -10,7 +10,7 @@ use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::native::CallContext;
 use crate::output;
-use crate::source::Behind;
+use crate::source::{self, Behind};
 use crate::tool::raw;
 
 /// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments before processing": what is
@@ -43,7 +43,7 @@ pub(crate) fn get(
             let call = CallContext::new(server, &context, remote.path());
             let result = remote.ask(arguments, call);
             return Ok(Handled::later(async move {
-                context.encode_content(result.await?)
+                context.encode_content(result.await.map_err(source::passed_on)?)
             }));
         }
     };

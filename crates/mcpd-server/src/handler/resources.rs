@@ -23,7 +23,7 @@ use crate::interaction::Brought;
 use crate::native::{CallContext, NativeResource};
 use crate::output::{self, Exit};
 use crate::run::{Job, execute};
-use crate::source::{Behind, RemoteResource};
+use crate::source::{self, Behind, RemoteResource};
 use crate::tool::{Script, raw};
 
 /// The largest state that is read, in bytes: half of one would be another state.
@@ -260,7 +260,7 @@ fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: C
             ErrorCode::RESOURCE_NOT_FOUND => {
                 ErrorObject::resource_not_found(&uri, context.version.wire())
             }
-            _ => error,
+            _ => source::passed_on(error),
         });
         context.encode_content(result?)
     })

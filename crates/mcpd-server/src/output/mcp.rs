@@ -10,9 +10,6 @@ use super::files::Files;
 use super::printed::{Fault, Object};
 use crate::interaction::{Produced, Question};
 
-/// Codes that JSON-RPC and MCP keep to themselves.
-const RESERVED: std::ops::RangeInclusive<i64> = -32768..=-32000;
-
 /// Reads what a script printed; `result` reads the shape that belongs to the method.
 pub(super) fn read<R>(
     output: &[u8],
@@ -28,21 +25,18 @@ pub(super) fn read<R>(
     result(&object).map(Produced::Complete)
 }
 
-/// Codes of a script's own are "allocated outside the JSON-RPC reserved range (`-32768` to `-32000`)"
-/// -- 2026-07-28/basic/index#error-codes
 fn permitted(error: ErrorObject) -> Result<ErrorObject, Fault> {
-    const STANDARD: [ErrorCode; 2] = [ErrorCode::INVALID_PARAMS, ErrorCode::INTERNAL_ERROR];
-    if RESERVED.contains(&error.code.get()) && !STANDARD.contains(&error.code) {
-        return Err(Fault::new(format!(
-            "`error.code`: {} is reserved; use {} for arguments, {} for failures, or a number of your own outside of {} to {}",
-            error.code,
-            STANDARD[0],
-            STANDARD[1],
-            RESERVED.start(),
-            RESERVED.end(),
-        )));
+    if error.code.is_free() {
+        return Ok(error);
     }
-    Ok(error)
+    Err(Fault::new(format!(
+        "`error.code`: {} is reserved; use {} for arguments, {} for failures, or a number of your own outside of {} to {}",
+        error.code,
+        ErrorCode::INVALID_PARAMS,
+        ErrorCode::INTERNAL_ERROR,
+        ErrorCode::RESERVED.start(),
+        ErrorCode::RESERVED.end(),
+    )))
 }
 
 fn question(object: &Object<'_>) -> Result<Question, Fault> {

@@ -49,6 +49,15 @@ impl<A, T> Remote<A, T> {
     }
 }
 
+/// An error of a source for whoever asks mcpd. A code that the protocol keeps to itself tells of the request that was made
+/// there, or has no meaning any more: here it would tell of another request, and of mcpd.
+pub(crate) fn passed_on(error: ErrorObject) -> ErrorObject {
+    if error.code.is_free() {
+        return error;
+    }
+    ErrorObject::internal_error(error.message)
+}
+
 impl<A, T> fmt::Display for Remote<A, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` ({})", self.path, self.source)

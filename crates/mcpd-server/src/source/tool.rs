@@ -7,6 +7,7 @@ use mcpd_protocol::CallToolResult;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use serde_json::value::RawValue;
 
+use super::passed_on;
 use crate::call::{invalid_arguments, text_of};
 use crate::native::CallContext;
 use crate::tool::Run;
@@ -27,7 +28,7 @@ impl RemoteTool {
             source,
             start: Box::new(move |arguments, context| {
                 let call = call(arguments, context);
-                Box::pin(async { Ok(call.await?.into()) })
+                Box::pin(async { Ok(call.await.map_err(passed_on)?.into()) })
             }),
         }
     }
