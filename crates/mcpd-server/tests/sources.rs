@@ -260,6 +260,9 @@ async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
         unserved(offer, "far/../one", r#"{"type": "object"}"#);
         unserved(offer, "far/two", "true");
         unserved(offer, "far/three", r#"{"type": "array"}"#);
+        let number =
+            r#"{"type": "object", "properties": {"n": {"type": "number", "x-mcp-header": "N"}}}"#;
+        unserved(offer, "far/five", number);
         echo(offer, "far/four");
     })
     .await;
@@ -273,6 +276,7 @@ async fn what_can_not_be_served_is_a_fault_and_the_rest_is_served() {
                 .to_owned(),
             format!("has the tool `far/two`, which can't be served: {no_object}"),
             format!("has the tool `far/three`, which can't be served: {no_object}"),
+            "has the tool `far/five`, which can't be served: its `x-mcp-header`: only a `string`, `integer` or `boolean` can be repeated in a header".to_owned(),
         ]
     );
 }

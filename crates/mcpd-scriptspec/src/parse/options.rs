@@ -10,6 +10,7 @@ use super::{
     value_type::{self, TypeFields},
 };
 use crate::{
+    header,
     invocation::{alias, is_variable},
     json::{Duplicate, Kind, Member, Value},
     rules::Code,
@@ -320,13 +321,6 @@ fn examples_of(
         .collect()
 }
 
-pub(super) const BAD_HEADER_NAME: &str = "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other";
-
-pub(super) fn is_header_name(name: &str) -> bool {
-    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
-    !name.is_empty() && name.bytes().all(is_token)
-}
-
 /// The constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes clients drop the tool.
 fn header(
     field: &Member<'_>,
@@ -342,8 +336,8 @@ fn header(
             | ValueType::Boolean
             | ValueType::Enum { .. }
     );
-    let message = if !is_header_name(&name) {
-        BAD_HEADER_NAME
+    let message = if !header::is_name(&name) {
+        header::BAD_NAME
     } else if !is_primitive {
         "only strings, integers, booleans and enums can be repeated in a header"
     } else if is_secret {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
-use mcpd_scriptspec::{PathError, ScriptPath, excerpt};
+use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault};
 use serde_json::value::RawValue;
 
 use super::{RemotePrompt, RemoteResource, RemoteTool};
@@ -88,6 +88,10 @@ impl Offer {
         if !schema::is_of_objects(&definition.input_schema) {
             let reason = "its input schema does not say `\"type\": \"object\"`";
             return self.unservable("tool", path, reason);
+        }
+        if let Some(reason) = header_fault(&definition.input_schema) {
+            let reason = format!("its `x-mcp-header`: {reason}");
+            return self.unservable("tool", path, &reason);
         }
         if let Some(path) = self.path("tool", path) {
             let body = RemoteTool::new(Arc::clone(&self.source), call);

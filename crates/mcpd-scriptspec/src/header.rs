@@ -1,0 +1,100 @@
+//! Headers that repeat arguments: the constraints of 2026-07-28/server/tools#x-mcp-header, of which one violation makes
+//! clients drop the tool.
+
+use std::collections::BTreeSet;
+
+use serde_json::value::RawValue;
+
+use crate::json::{self, Member, Span, Value};
+
+/// The keyword of a schema that names a header.
+const KEYWORD: &str = "x-mcp-header";
+
+pub(crate) const BAD_NAME: &str = "a header name has at least one of the characters `A-Z a-z 0-9 ! # $ % & ' * + - . ^ _ ` | ~` and no other";
+
+pub(crate) fn is_name(name: &str) -> bool {
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty() && name.bytes().all(is_token)
+}
+
+/// The first thing that is wrong with the headers that a schema of arguments names (`x-mcp-header`), as a fragment.
+#[must_use]
+pub fn header_fault(schema: &RawValue) -> Option<&'static str> {
+    let document = json::read(schema.get(), 0).ok()?;
+    let mut first = None;
+    check(document.root, &mut |_, message| {
+        first.get_or_insert(message);
+    });
+    first
+}
+
+/// Tells of everything that is wrong with the headers of a schema, and where.
+pub(crate) fn check(schema: Value<'_>, told: &mut dyn FnMut(Span, &'static str)) {
+    walk(schema, Place::Root, &mut BTreeSet::new(), told);
+}
+
+/// Where a schema stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Root,
+    /// Nothing but `properties` leads there.
+    Property,
+    Elsewhere,
+}
+
+fn walk(
+    schema: Value<'_>,
+    place: Place,
+    taken: &mut BTreeSet<String>,
+    told: &mut dyn FnMut(Span, &'static str),
+) {
+    for keyword in schema.members() {
+        match &*keyword.key {
+            KEYWORD => {
+                if let Some(message) = keyword_fault(&keyword, schema, place, taken) {
+                    told(keyword.value.span(), message);
+                }
+            }
+            "properties" => {
+                let place = match place {
+                    Place::Root | Place::Property => Place::Property,
+                    Place::Elsewhere => Place::Elsewhere,
+                };
+                for property in keyword.value.members() {
+                    walk(property.value, place, taken, told);
+                }
+            }
+            // These hold values, not schemas.
+            "const" | "default" | "enum" | "examples" => {}
+            _ => walk(keyword.value, Place::Elsewhere, taken, told),
+        }
+    }
+    for element in schema.elements() {
+        walk(element, Place::Elsewhere, taken, told);
+    }
+}
+
+fn keyword_fault(
+    header: &Member<'_>,
+    schema: Value<'_>,
+    place: Place,
+    taken: &mut BTreeSet<String>,
+) -> Option<&'static str> {
+    let name = header.value.string().unwrap_or_default();
+    let mut types = schema.members().filter(|keyword| keyword.key == "type");
+    let value_type = types.next().and_then(|keyword| keyword.value.string());
+    if !is_name(&name) {
+        Some(BAD_NAME)
+    } else if place != Place::Property {
+        Some("only a property that `properties` alone lead to can be repeated in a header")
+    } else if !matches!(
+        value_type.as_deref(),
+        Some("string" | "integer" | "boolean")
+    ) {
+        Some("only a `string`, `integer` or `boolean` can be repeated in a header")
+    } else if !taken.insert(name.to_lowercase()) {
+        Some("two properties with this header")
+    } else {
+        None
+    }
+}
