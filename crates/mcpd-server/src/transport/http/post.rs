@@ -128,12 +128,15 @@ impl Router {
 
     /// Ends a session at its client's wish.
     pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+        if let Err(response) = self.named(headers, caller) {
+            return *response;
+        }
         match headers.get(&SESSION_ID).map(HeaderValue::to_str) {
             None => reply::not_allowed("POST"),
             Some(Ok(id)) if self.sessions.remove(id, caller) => {
                 reply::text(StatusCode::NO_CONTENT, "")
             }
-            Some(_) => reply::text(StatusCode::NOT_FOUND, "there is no such session"),
+            Some(_) => reply::text(StatusCode::NOT_FOUND, NO_SESSION),
         }
     }
 
