@@ -175,9 +175,11 @@ fn close(
 ) -> Result<InputRequiredResult, Failure> {
     // "Servers MUST NOT send an `inputRequests` that the client has not declared support for"
     // -- 2026-07-28/basic/patterns/mrtr
+    let mut required = ClientCapabilities::default();
     for request in question.requests.values() {
-        require(&context.capabilities, &request.required_capabilities())?;
+        request.require(&mut required);
     }
+    require(&context.capabilities, &required)?;
     let mut result = InputRequiredResult::new(question.requests);
     result.input_requests = result.input_requests.filter(|asked| !asked.is_empty());
     result.request_state = question

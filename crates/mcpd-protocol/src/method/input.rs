@@ -10,7 +10,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::tasks::CreateTaskResult;
 use crate::JsonObject;
-use crate::capabilities::{ClientCapabilities, RootsCapability};
+use crate::capabilities::ClientCapabilities;
 use crate::content::Role;
 use crate::json;
 use crate::meta::ResultMeta;
@@ -173,20 +173,32 @@ impl InputRequest {
     #[must_use]
     pub fn required_capabilities(&self) -> ClientCapabilities {
         let mut required = ClientCapabilities::default();
+        self.require(&mut required);
+        required
+    }
+
+    /// Adds what a client must have declared to be asked this.
+    pub fn require(&self, required: &mut ClientCapabilities) {
         match self.method {
             InputMethod::ElicitationCreate => {
-                let by_url = self.is_by_url();
                 let elicitation = required.elicitation.get_or_insert_default();
-                elicitation.url = by_url.then(JsonObject::new);
-                elicitation.form = (!by_url).then(JsonObject::new);
+                let mode = if self.is_by_url() {
+                    &mut elicitation.url
+                } else {
+                    &mut elicitation.form
+                };
+                mode.get_or_insert_default();
             }
             InputMethod::SamplingCreateMessage => {
                 let sampling = required.sampling.get_or_insert_default();
-                sampling.tools = self.demands().tools.map(|_| JsonObject::new());
+                if self.demands().tools.is_some() {
+                    sampling.tools.get_or_insert_default();
+                }
             }
-            InputMethod::RootsList => required.roots = Some(RootsCapability::default()),
+            InputMethod::RootsList => {
+                required.roots.get_or_insert_default();
+            }
         }
-        required
     }
 }
 
@@ -401,6 +413,24 @@ mod tests {
         let named = r#"{"mode":"url","elicitationId":"mine"}"#;
         check(named, named);
         check(r#"{"message":"m"}"#, r#"{"message":"m"}"#);
+    }
+
+    #[test]
+    fn questions_together_need_the_capabilities_of_each() {
+        let mut required = ClientCapabilities::default();
+        for request in [
+            r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#,
+            r#"{"method":"sampling/createMessage","params":{}}"#,
+            r#"{"method":"elicitation/create","params":{"mode":"url"}}"#,
+            r#"{"method":"elicitation/create","params":{}}"#,
+        ] {
+            let request: InputRequest = serde_json::from_str(request).unwrap();
+            request.require(&mut required);
+        }
+        assert_eq!(
+            serde_json::to_string(&required).unwrap(),
+            r#"{"elicitation":{"form":{},"url":{}},"sampling":{"tools":{}}}"#
+        );
     }
 
     #[test]
