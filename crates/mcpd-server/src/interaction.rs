@@ -1,14 +1,16 @@
 //! Scripts that ask before they answer. A script runs, gives a result or questions, and runs again with
 //! the answers: on the stateless wire the client brings them, on the stateful one it is asked at once.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
     CallToolResult, ClientCapabilities, InputMethod, InputRequest, InputRequests,
-    InputRequiredResult, InputResponses, Interactive,
+    InputRequiredResult, InputResponses, Interactive, Role,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -137,33 +139,64 @@ fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answe
 
 /// An answer has the shape of one of the three results there are. To which question, its script knows.
 pub(crate) fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
-    #[derive(Default, Deserialize)]
-    struct Response<'a> {
-        #[serde(borrow)]
-        action: Option<&'a RawValue>,
-        #[serde(borrow)]
-        roots: Option<&'a RawValue>,
-        #[serde(borrow)]
-        content: Option<&'a RawValue>,
-        #[serde(borrow)]
-        model: Option<&'a RawValue>,
+    fn is<'a, T: Deserialize<'a>>(response: &'a RawValue) -> bool {
+        // An array would do for a struct as well.
+        response.get().starts_with('{') && serde_json::from_str::<T>(response.get()).is_ok()
     }
-    let response: Response<'_> = serde_json::from_str(response.get()).unwrap_or_default();
-    let is_known = match response.action {
-        Some(action) => ["\"accept\"", "\"decline\"", "\"cancel\""].contains(&action.get()),
-        None => {
-            response
-                .roots
-                .is_some_and(|roots| roots.get().starts_with('['))
-                || response.content.is_some() && response.model.is_some()
-        }
-    };
-    if is_known {
+    if is::<Elicited>(response) || is::<Listed>(response) || is::<Sampled>(response) {
         return Ok(());
     }
     Err(ErrorObject::invalid_params(format!(
-        "the input response `{key}` must have an `action` that is `accept`, `decline` or `cancel`, or else `roots`, or `content` and `model`"
+        "the input response `{key}` must have an `action` that is `accept`, `decline` or `cancel`, with an object as `content` if any, or else `roots` with a `uri` each, or `role`, `content` and `model`"
     )))
+}
+
+type Object = BTreeMap<String, IgnoredAny>;
+
+/// What a person has answered.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+struct Elicited {
+    action: Action,
+    content: Option<Object>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Action {
+    Accept,
+    Decline,
+    Cancel,
+}
+
+/// Which directories the client works in.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+struct Listed {
+    roots: Vec<Root>,
+}
+
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+struct Root {
+    uri: String,
+}
+
+/// What a model has answered.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+struct Sampled {
+    role: Role,
+    content: OneOrMore,
+    model: String,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+enum OneOrMore {
+    One(Object),
+    More(Vec<Object>),
 }
 
 /// The result that asks, for a client that can be asked.
