@@ -317,13 +317,19 @@ async fn a_call_gets_an_object_as_it_was_sent() {
     let sent = r#"{"n":1.50,"a":[1]}"#;
     check_text(&call(sent).await, sent);
     check_text(&call("null").await, "{}");
+    for (arguments, kind) in [
+        ("[]", "an array"),
+        (r#""{}""#, "a string"),
+        ("1", "a number"),
+    ] {
+        let error = &call(arguments).await["error"];
+        let told = format!("invalid params: `arguments` must be an object, not {kind}");
+        assert_eq!(
+            (&error["code"], &error["message"]),
+            (&json!(-32602), &json!(told))
+        );
+    }
     for (arguments, fault) in [
-        ("[]", "arguments: expected a JSON object, got an array"),
-        (
-            r#""{}""#,
-            r#"arguments: expected a JSON object, got the string "{}""#,
-        ),
-        ("1", "arguments: expected a JSON object, got the number 1"),
         (
             r#"{"a":1,"a":2}"#,
             "option `a`: expected each key once, got `a` twice",
