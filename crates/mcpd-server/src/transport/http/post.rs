@@ -105,6 +105,10 @@ impl Router {
 
     /// The stream of what a session is told without asking.
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+        if !accepts_events(headers) {
+            let reason = "this is an event stream; accept text/event-stream";
+            return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
+        }
         let visit = match self.named(headers, caller) {
             Ok(Some(visit)) => visit,
             Ok(None) => return reply::not_allowed("POST"),
@@ -175,7 +179,8 @@ impl Router {
         };
         if request.method == "subscriptions/listen" && !head.wants_events {
             let reason = "a subscription is an event stream; accept text/event-stream";
-            return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
+            let error = ErrorObject::invalid_request(reason);
+            return reply::error(StatusCode::NOT_ACCEPTABLE, Some(&request.id), &error);
         }
         let id = request.id.clone();
         let mut result = match dispatch::dispatch(&self.server, request, params, context) {
@@ -370,19 +375,28 @@ fn is_json(headers: &HeaderMap) -> bool {
         .eq_ignore_ascii_case("application/json")
 }
 
-/// A client that doesn't say what it takes, takes both.
+/// What a client says of the nearest kind counts, and one that doesn't say what it takes, takes everything.
 fn accepts_events(headers: &HeaderMap) -> bool {
-    let mut accepted = headers
-        .get_all(ACCEPT)
-        .iter()
+    let values = headers.get_all(ACCEPT).iter();
+    let ranges = values
         .filter_map(|value| value.to_str().ok())
-        .peekable();
-    accepted.peek().is_none()
-        || accepted.any(|value| {
-            ["text/event-stream", "text/*", "*/*"]
-                .iter()
-                .any(|kind| value.contains(kind))
-        })
+        .flat_map(|value| value.split(','));
+    let accepted: Vec<_> = ranges.filter_map(accepted).collect();
+    let said_of = |kind: &str| accepted.iter().find(|(range, _)| range == kind);
+    let nearest = ["text/event-stream", "text/*", "*/*"]
+        .into_iter()
+        .find_map(said_of);
+    nearest.map_or(accepted.is_empty(), |(_, is_wanted)| *is_wanted)
+}
+
+/// A media range, and whether it is wanted at all -- RFC 9110, 12.4.2 and 12.5.1
+fn accepted(range: &str) -> Option<(String, bool)> {
+    let mut parts = range
+        .split(';')
+        .map(|part| part.trim().to_ascii_lowercase());
+    let kind = parts.next().filter(|kind| !kind.is_empty())?;
+    let weight = parts.find_map(|part| part.strip_prefix("q=").map(str::parse::<f32>));
+    Some((kind, weight != Some(Ok(0.0))))
 }
 
 /// The wire of a request: its own envelope decides, then a header that no older client sends.
@@ -555,6 +569,25 @@ mod tests {
     use tokio::runtime::Runtime;
 
     use super::*;
+
+    #[test]
+    fn events_are_for_who_accepts_them() {
+        #[track_caller]
+        fn check(accept: &[&'static str], expected: bool) {
+            let values = accept.iter().map(|value| HeaderValue::from_static(value));
+            let headers = values.map(|value| (ACCEPT, value)).collect();
+            assert_eq!(accepts_events(&headers), expected, "{accept:?}");
+        }
+        check(&[], true);
+        check(&["application/json, text/event-stream"], true);
+        check(&["application/json", "Text/Event-Stream;q=0.5"], true);
+        check(&["text/*"], true);
+        check(&["application/json, */*;q=0.1"], true);
+        check(&["application/json"], false);
+        check(&["text/event-stream-like"], false);
+        check(&["text/event-stream; q=0, */*"], false);
+        check(&["*/*;q=0.000"], false);
+    }
 
     #[test]
     fn what_goes_with_the_runtime_is_not_taken_for_answered() {
