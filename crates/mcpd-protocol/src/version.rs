@@ -167,6 +167,12 @@ impl ProtocolVersion {
         self >= Self::V2025_11_25
     }
 
+    /// Whether a form may let several be chosen, give choices titles as JSON Schema does, and texts and numbers a default.
+    #[must_use]
+    pub fn has_rich_forms(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
     /// Whether `icons` exist, and `description` and `websiteUrl` of an implementation.
     #[must_use]
     pub fn has_icons(self) -> bool {

@@ -252,6 +252,13 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
             )));
         }
         let request = request.with_elicitation_id(id::random());
+        let request = match session.version.has_rich_forms() {
+            true => request,
+            false => request.with_plain_form().ok_or_else(|| {
+                let reason = "the client does not support questions with several choices";
+                Failure::NoResult(reason.to_owned())
+            })?,
+        };
         let response = match session.questions.ask(&context.side.outbox, &request).await {
             Ok(response) => response,
             Err(Unanswered::Declined(error)) => declined(&request, &error)?,

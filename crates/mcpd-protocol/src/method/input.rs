@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::de::{Error as _, IgnoredAny};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::tasks::CreateTaskResult;
@@ -150,6 +151,26 @@ impl InputRequest {
             self.params = to_raw_value(&members).ok();
         }
         self
+    }
+
+    /// The question as 2025-06-18 has it, where the titles of choices stand beside them, and only yes and no have a default;
+    /// what is no form is left as it is. `None` if several may be chosen, for which there are no words
+    /// -- 2025-06-18/client/elicitation#supported-schema-types
+    #[must_use]
+    pub fn with_plain_form(mut self) -> Option<Self> {
+        if self.method == InputMethod::ElicitationCreate
+            && let Some(params) = &self.params
+            && let Ok(mut members) = serde_json::from_str::<JsonObject>(params.get())
+            && let Some(Value::Object(schema)) = members.get_mut("requestedSchema")
+            && let Some(Value::Object(fields)) = schema.get_mut("properties")
+        {
+            for field in fields.values_mut().filter_map(Value::as_object_mut) {
+                make_plain(field)?;
+            }
+            members.remove("mode");
+            self.params = to_raw_value(&members).ok();
+        }
+        Some(self)
     }
 
     /// Whether a person is sent to a page.
@@ -297,6 +318,23 @@ struct SamplingMessage {
     content: IgnoredAny,
 }
 
+fn make_plain(field: &mut JsonObject) -> Option<()> {
+    let kind = field.get("type").and_then(Value::as_str);
+    if kind == Some("array") {
+        return None;
+    }
+    if kind != Some("boolean") {
+        field.remove("default");
+    }
+    if let Some(Value::Array(choices)) = field.remove("oneOf") {
+        for (name, member) in [("enum", "const"), ("enumNames", "title")] {
+            let told = choices.iter().map(|choice| choice[member].clone());
+            field.insert(name.to_owned(), told.collect());
+        }
+    }
+    Some(())
+}
+
 impl InputRequiredResult {
     /// Questions without state.
     #[must_use]
@@ -413,6 +451,40 @@ mod tests {
         let named = r#"{"mode":"url","elicitationId":"mine"}"#;
         check(named, named);
         check(r#"{"message":"m"}"#, r#"{"message":"m"}"#);
+    }
+
+    #[test]
+    fn a_form_is_made_plain() {
+        #[track_caller]
+        fn check(field: &str, expected: Option<&str>) {
+            let form = |field| {
+                format!(
+                    r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{field}}}}}}}"#
+                )
+            };
+            let params = RawValue::from_string(form(field)).unwrap();
+            let request = InputRequest::new(InputMethod::ElicitationCreate, params);
+            let plain = request.with_plain_form();
+            let plain = plain.map(|request| request.params.unwrap().get().to_owned());
+            assert_eq!(plain, expected.map(form));
+        }
+        check(
+            r#"{"type":"string","minLength":1}"#,
+            Some(r#"{"type":"string","minLength":1}"#),
+        );
+        check(
+            r#"{"type":"integer","default":1}"#,
+            Some(r#"{"type":"integer"}"#),
+        );
+        check(
+            r#"{"type":"boolean","default":true}"#,
+            Some(r#"{"type":"boolean","default":true}"#),
+        );
+        check(
+            r#"{"type":"string","oneOf":[{"const":"r","title":"Red"},{"const":"g","title":"Green"}]}"#,
+            Some(r#"{"type":"string","enum":["r","g"],"enumNames":["Red","Green"]}"#),
+        );
+        check(r#"{"type":"array","items":{"enum":["r"]}}"#, None);
     }
 
     #[test]
