@@ -286,10 +286,8 @@ fn arguments_that_are_none_are_wrong_usage() {
     ");
     assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "[]"]), @"
     exit code: 5
-    ----- stdout -----
-    Invalid arguments: arguments: expected a JSON object, got an array
     ----- stderr -----
-    mcpd: error: `math/calc` failed
+    mcpd: error: invalid params: `arguments` must be an object, not an array
     ");
 }
 
