@@ -133,6 +133,16 @@ pub enum StartError {
         /// What the system said.
         source: io::Error,
     },
+    /// Those it would be counted with, which are of the same user or control group, are as many as its
+    /// [limit](crate::Limits::processes) allows.
+    #[error("start `{program}`: as many processes of its user or control group are running as its limit of {limit} allows; raise the limit, or try again when some have ended", program = program.display())]
+    #[non_exhaustive]
+    TooManyProcesses {
+        /// The program.
+        program: PathBuf,
+        /// How many there may be.
+        limit: u64,
+    },
     /// The system lacks processes, memory or file descriptors, to start the process or to attend to it.
     #[error("start `{program}`: the system is out of a resource", program = program.display())]
     #[non_exhaustive]

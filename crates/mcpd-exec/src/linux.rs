@@ -187,7 +187,7 @@ impl System {
         let plan = Plan {
             namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
-            limits: &resources(&command.limits.at(level), level),
+            limits: &resources(&confinement.limits(command), level),
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
@@ -201,7 +201,7 @@ impl System {
         let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
         confinement.ruleset = None;
         see_started(&mut confinement, &spawned)
-            .map_err(|error| diagnosis::diagnose(error, command, program.to_owned()))?;
+            .map_err(|error| not_executed(error, command, program))?;
         let (stdin, stdout, stderr) = pipes.ours();
         Ok(Birth {
             child: Child {
@@ -411,7 +411,7 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
         missing: vec![MissingMechanism::new(mechanism, reason)],
     };
     match step {
-        Stage::Exec => diagnosis::diagnose(error, command, program),
+        Stage::Exec => not_executed(error, command, &program),
         Stage::Directory => StartError::CwdMissing {
             directory: command.current_dir.clone().unwrap_or_default(),
         },
@@ -434,6 +434,17 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
             step: step.describe(),
             source: error,
         },
+    }
+}
+
+/// Whoever has changed its user meets the limit of processes only here.
+fn not_executed(error: io::Error, command: &Command, program: &Path) -> StartError {
+    let program = program.to_owned();
+    match command.limits.at(command.sandbox.level).processes {
+        Some(limit) if error.kind() == io::ErrorKind::WouldBlock => {
+            StartError::TooManyProcesses { program, limit }
+        }
+        _ => diagnosis::diagnose(error, command, program),
     }
 }
 

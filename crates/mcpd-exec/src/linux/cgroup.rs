@@ -18,7 +18,6 @@ use crate::limits::Limits;
 #[derive(Debug)]
 pub(crate) struct Groups {
     parent: PathBuf,
-    /// Whether runs can be held to it.
     /// Whether it limits memory, and why not.
     memory: Result<(), String>,
     processes: bool,
@@ -94,7 +93,7 @@ impl Groups {
             return Ok(None);
         }
         self.tidy();
-        let group = Group::in_directory(self.make()?, Arc::clone(self))?;
+        let mut group = Group::in_directory(self.make()?, Arc::clone(self))?;
         if let Some(memory) = memory {
             group.set("memory.max", memory)?;
             group.set("memory.oom.group", 1)?;
@@ -103,6 +102,7 @@ impl Groups {
         }
         if let Some(processes) = processes {
             group.set("pids.max", processes)?;
+            group.counts_processes = true;
         }
         Ok(Some(group))
     }
@@ -135,6 +135,8 @@ pub(crate) struct Group {
     directory: PathBuf,
     /// Where the run's first process writes itself into.
     members: OwnedFd,
+    /// It has no more processes than the limit says.
+    pub(crate) counts_processes: bool,
     home: Arc<Groups>,
 }
 
@@ -149,6 +151,7 @@ impl Group {
             Ok(members) => Ok(Self {
                 directory,
                 members,
+                counts_processes: false,
                 home,
             }),
             Err(error) => {
@@ -217,6 +220,9 @@ mod tests {
     use std::process::Stdio;
 
     use super::*;
+    use crate::command::Command;
+    use crate::linux::confine::Confinement;
+    use crate::sandbox::Sandbox;
 
     /// A directory like one that was delegated, removed in the end.
     struct Delegated(PathBuf);
@@ -279,6 +285,29 @@ mod tests {
             assert!(groups.lack(&limits).unwrap().contains("memory"));
             assert!(groups.group(&limits).unwrap().is_none());
         }
+    }
+
+    #[test]
+    fn where_a_group_counts_processes_the_kernel_does_not_count_those_of_the_user() {
+        // No group, but it looks like one to whoever has nothing to do with its members.
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("cgroup.procs"), "").unwrap();
+        let groups = Groups {
+            parent: directory.path().to_owned(),
+            memory: Ok(()),
+            processes: true,
+            stale: Mutex::default(),
+        };
+        let mut group = Group::in_directory(directory.path().to_owned(), Arc::new(groups)).unwrap();
+        group.counts_processes = true;
+        let mut confinement = Confinement {
+            group: Some(group),
+            ..Confinement::default()
+        };
+        let command = Command::new("true").sandbox(Sandbox::strict());
+        assert_eq!(confinement.limits(&command).processes, None);
+        confinement.group = None;
+        assert_eq!(confinement.limits(&command).processes, Some(256));
     }
 
     #[test]

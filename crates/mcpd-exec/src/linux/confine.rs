@@ -84,11 +84,20 @@ impl Confinement {
             );
         }
         let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
-        let is_limited = (command.limits.at(command.sandbox.level).processes).is_some();
-        if is_limited && !is_counted && self.group.is_none() {
+        if self.limits(command).processes.is_some() && !is_counted {
             let reason = "the kernel counts root's not at all, and another user's everywhere; that takes a control group";
             self.misses("process limit", reason);
         }
+    }
+
+    /// What each process is held to by itself.
+    pub(crate) fn limits(&self, command: &Command) -> Limits {
+        let mut limits = command.limits.at(command.sandbox.level);
+        // The kernel would count processes of other runs, too.
+        if matches!(&self.group, Some(group) if group.counts_processes) {
+            limits.processes = None;
+        }
+        limits
     }
 
     /// Where the program starts, unless that is where this process is.

@@ -6,7 +6,7 @@ use std::fs;
 use mcpd_exec::{Ending, Level, Limits, Outcome, Sandbox, StartError};
 
 use crate::support::{
-    World, counted, is_root, levels, limits, ms, signal, skip, timed_out, within,
+    World, counted, eventually_async, is_root, levels, limits, ms, signal, skip, timed_out, within,
 };
 
 async fn run(world: &World, level: Level, limits: Limits, body: &str) -> Outcome {
@@ -131,6 +131,37 @@ async fn a_strict_run_makes_few_processes_without_being_told() {
     if levels().await.any(|level| level == Level::Strict) {
         let held = processes(Level::Strict, None, 300).await;
         assert!((200..256).contains(&held), "{held}");
+    }
+}
+
+#[tokio::test]
+async fn a_user_with_too_many_processes_is_told_of_the_limit() {
+    if !is_root() {
+        return skip("processes of a user who has too many of them already");
+    }
+    for level in levels().await {
+        let world = World::new();
+        let sandbox = counted(level);
+        let user = sandbox.run_as.unwrap();
+        let crowd = world
+            .command("sh")
+            .args(["-c", "sleep 300 & sleep 300 & wait"]);
+        let crowd = crowd.current_dir("/").sandbox(Sandbox::none().run_as(user));
+        let limits = limits(|limits| limits.processes = Some(2));
+        let command = world.command("true").limits(limits).current_dir("/");
+        let refused = async {
+            eventually_async(|| world.processes() == 3).await;
+            world.executor.run(command.sandbox(sandbox)).await
+        };
+        let error = tokio::select! {
+            outcome = world.executor.run(crowd) => panic!("{outcome:?}"),
+            refused = within(refused) => refused.unwrap_err(),
+        };
+        assert!(
+            error.to_string().contains("its limit of 2"),
+            "at {level}: {error}"
+        );
+        world.end_all();
     }
 }
 

@@ -73,6 +73,7 @@ impl ProbeFault {
                 StartError::Busy { .. }
                     | StartError::Resource { .. }
                     | StartError::TextBusy { .. }
+                    | StartError::TooManyProcesses { .. }
                     | StartError::ShuttingDown
             )
         )
