@@ -125,20 +125,18 @@ impl System {
         program: &Path,
         lane: &Entered,
     ) -> Result<Birth, StartError> {
-        let has_proc = !self.no_proc.load(Relaxed);
-        let first = if has_proc { Proc::Own } else { Proc::Empty };
-        let result = self.try_start(command, program, lane, first);
-        // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
-        match &result {
-            Err(StartError::Unenforceable { missing, .. })
-                if has_proc && missing[0].mechanism == NAMESPACES =>
-            {
+        let no_proc = self.no_proc.load(Relaxed);
+        let proc = if no_proc { Proc::Empty } else { Proc::Own };
+        let result = match self.try_start(command, program, lane, proc) {
+            // In containers the kernel refuses to mount a `/proc` that would show more than theirs.
+            Err(failed) if failed.is_refused_mount && !no_proc => {
                 let second = self.try_start(command, program, lane, Proc::Empty);
                 self.no_proc.store(second.is_ok(), Relaxed);
-                second.or(result)
+                second
             }
-            _ => result,
-        }
+            result => result,
+        };
+        result.map_err(|failed| failed.error)
     }
 
     fn strict_filter(&self, network: Network) -> Result<&Filter, &str> {
@@ -154,7 +152,7 @@ impl System {
         program: &Path,
         lane: &Entered,
         proc: Proc,
-    ) -> Result<Birth, StartError> {
+    ) -> Result<Birth, Failed> {
         let failed = |source| StartError::Io {
             program: program.to_owned(),
             source,
@@ -198,7 +196,10 @@ impl System {
             filter: filter.map(Filter::program),
             image: &image,
         };
-        let spawned = raw::spawn(&plan).map_err(|failure| explain(failure, command, program))?;
+        let spawned = raw::spawn(&plan).map_err(|failure| Failed {
+            is_refused_mount: is_refused_mount(&failure),
+            error: explain(failure, command, program),
+        })?;
         confinement.ruleset = None;
         see_started(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
@@ -216,6 +217,26 @@ impl System {
             stderr,
         })
     }
+}
+
+/// Why a start failed, and whether it might do without a `/proc`.
+struct Failed {
+    error: StartError,
+    is_refused_mount: bool,
+}
+
+impl From<StartError> for Failed {
+    fn from(error: StartError) -> Self {
+        Self {
+            error,
+            is_refused_mount: false,
+        }
+    }
+}
+
+/// For good, and not only now for want of something.
+fn is_refused_mount(failure: &raw::Failure) -> bool {
+    failure.step == Stage::Namespaces && failure.error.raw_os_error() == Some(libc::EPERM)
 }
 
 /// Waits until the first process of a namespace has started the program; elsewhere it has started already.

@@ -15,19 +15,19 @@ mod counting {
     use std::cell::Cell;
 
     thread_local! {
-        /// How many more calls go well before one fails.
-        static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+        /// How many more calls go well before one fails, and how that does.
+        static LEFT: Cell<Option<(u32, i32)>> = const { Cell::new(None) };
     }
 
     pub(crate) fn here() -> Option<i32> {
-        let left = LEFT.get()?;
-        LEFT.set(left.checked_sub(1));
-        (left == 0).then_some(libc::ENOMEM)
+        let (left, error) = LEFT.get()?;
+        LEFT.set(left.checked_sub(1).map(|left| (left, error)));
+        (left == 0).then_some(error)
     }
 
-    /// Lets the n-th call of `work` on this thread fail, counted from 0. False if it made fewer calls.
-    pub(crate) fn in_call<T>(n: u32, work: impl FnOnce() -> T) -> (T, bool) {
-        LEFT.set(Some(n));
+    /// Lets the n-th call of `work` on this thread fail with `error`, counted from 0. False if it made fewer calls.
+    pub(crate) fn in_call<T>(n: u32, error: i32, work: impl FnOnce() -> T) -> (T, bool) {
+        LEFT.set(Some((n, error)));
         let result = work();
         (result, LEFT.take().is_none())
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Lane, System, fault};
 use crate::command::Command;
@@ -10,9 +11,15 @@ use crate::executor::Config;
 use crate::process::Progress;
 use crate::sandbox::Sandbox;
 
-/// Fails the first system call, then the second, and so on until all go well, and says how many there were.
+/// Fails the first system call for want of memory, then the second, and so on until all go well, and says how many there
+/// were.
 #[track_caller]
 fn check(sandbox: &Sandbox) -> u32 {
+    check_with(libc::ENOMEM, sandbox)
+}
+
+#[track_caller]
+fn check_with(error: i32, sandbox: &Sandbox) -> u32 {
     let config = Config {
         reaper: true,
         ..Config::default()
@@ -26,7 +33,7 @@ fn check(sandbox: &Sandbox) -> u32 {
     let mut calls = 0;
     loop {
         let start = || system.start(&command, Path::new("/bin/true"), &lane);
-        match fault::in_call(calls, start) {
+        match fault::in_call(calls, error, start) {
             (Err(error), true) => assert!(is_typed(&error), "call {calls}: {error:?}"),
             // Some may fail without harm: an old kernel, or a caller without privileges.
             (Ok(born), failed) => {
@@ -42,6 +49,7 @@ fn check(sandbox: &Sandbox) -> u32 {
             }
             (Err(error), false) => panic!("it fails by itself: {error:?}"),
         }
+        assert!(!system.no_proc.load(Relaxed), "after call {calls}");
         assert_eq!(children(), "", "after a failure of call {calls}");
         calls += 1;
     }
@@ -80,6 +88,11 @@ fn a_failed_call_on_the_way_to_a_confined_program_leaves_nothing() {
 #[test]
 fn a_failed_call_on_the_way_to_an_isolated_program_leaves_nothing() {
     assert!(check(&Sandbox::strict()) > 30, "every step is a call");
+}
+
+#[test]
+fn a_shortage_that_passes_takes_proc_from_no_later_run() {
+    check_with(libc::ENOSPC, &Sandbox::strict());
 }
 
 #[test]
