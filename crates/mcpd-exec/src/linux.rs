@@ -196,10 +196,7 @@ impl System {
             filter: filter.map(Filter::program),
             image: &image,
         };
-        let spawned = raw::spawn(&plan).map_err(|failure| Failed {
-            is_refused_mount: is_refused_mount(&failure),
-            error: explain(failure, command, program),
-        })?;
+        let spawned = raw::spawn(&plan).map_err(|failure| Failed::at(failure, command, program))?;
         confinement.ruleset = None;
         see_started(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
@@ -234,9 +231,15 @@ impl From<StartError> for Failed {
     }
 }
 
-/// For good, and not only now for want of something.
-fn is_refused_mount(failure: &raw::Failure) -> bool {
-    failure.step == Stage::Namespaces && failure.error.raw_os_error() == Some(libc::EPERM)
+impl Failed {
+    fn at(failure: raw::Failure, command: &Command, program: &Path) -> Self {
+        // For good, and not only now for want of something.
+        let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
+        Self {
+            is_refused_mount: is_refused && failure.step == Stage::Namespaces,
+            error: explain(failure, command, program),
+        }
+    }
 }
 
 /// Waits until the first process of a namespace has started the program; elsewhere it has started already.
