@@ -1,6 +1,5 @@
 //! Programs on the official SDKs and the Inspector, as `setup` beside this file installs and lists them.
 
-use std::io::Write as _;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -185,10 +184,8 @@ fn program(line: &str) -> Program {
     }
 }
 
-/// Says so where the test harness does not swallow it.
 fn skip(Family { name, size }: Family, reason: &str) {
-    let mut stderr = std::io::stderr().lock();
-    writeln!(stderr, "\n*** SKIPPED {size} {name} clients: {reason}\n").ok();
+    mcpd_tests::skip(&format!("{size} {name} clients: {reason}"));
 }
 
 #[test]

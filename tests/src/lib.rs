@@ -11,6 +11,7 @@ mod pipes;
 #[cfg(target_os = "linux")]
 mod processes;
 mod sandbox;
+mod skip;
 mod wait;
 
 pub use binary::{binary, repository};
@@ -21,4 +22,5 @@ pub use pipes::Pipes;
 #[cfg(target_os = "linux")]
 pub use processes::{peak_memory, processes_of};
 pub use sandbox::{Sandbox, output, output_within};
+pub use skip::skip;
 pub use wait::{assert_group_ends, eventually};

@@ -12,6 +12,9 @@ mod lane;
 mod namespaces;
 mod pipe;
 mod raw;
+#[cfg(test)]
+#[path = "../tests/process/skip.rs"]
+mod skip;
 mod temporary;
 #[cfg(test)]
 mod tests;

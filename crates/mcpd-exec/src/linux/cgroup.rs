@@ -196,14 +196,21 @@ impl Drop for Group {
     }
 }
 
-/// The group this process is in, if it may make others in it that limit memory.
+/// The group this process is in, if systemd has delegated it to this process, with what limits memory.
 pub(crate) fn delegated() -> Option<PathBuf> {
     use rustix::fs::{Access, access};
 
-    let own = own()?;
+    let own = own().filter(|own| is_delegated(own))?;
     let controllers = fs::read_to_string(own.join("cgroup.controllers")).ok()?;
     let has_memory = controllers.split_whitespace().any(|name| name == "memory");
     (has_memory && access(&own, Access::WRITE_OK).is_ok()).then_some(own)
+}
+
+/// Whether systemd has written so on it. Root may change every group, also those that are systemd's own.
+fn is_delegated(group: &Path) -> bool {
+    let mut value = [0; 1];
+    let length = rustix::fs::getxattr(group, "user.delegate", &mut value);
+    length == Ok(1) && value == *b"1"
 }
 
 /// The group this process is in, if there is one of version 2.
@@ -222,6 +229,7 @@ mod tests {
     use super::*;
     use crate::command::Command;
     use crate::linux::confine::Confinement;
+    use crate::linux::skip::skip;
     use crate::sandbox::Sandbox;
 
     /// A directory like one that was delegated, removed in the end.
@@ -233,7 +241,7 @@ mod tests {
             match fs::create_dir(&directory) {
                 Ok(()) => Some(Self(directory)),
                 Err(error) => {
-                    eprintln!("skipped: `{}`: {error}", directory.display());
+                    skip(&format!("`{}`: {error}", directory.display()));
                     None
                 }
             }

@@ -15,6 +15,8 @@ mod environment;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod files;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod groups;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod host;
 mod input;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
@@ -36,6 +38,7 @@ mod races;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod resources;
 mod shutdown;
+mod skip;
 mod start;
 mod support;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

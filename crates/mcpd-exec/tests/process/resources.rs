@@ -208,7 +208,7 @@ async fn directories_in_memory_are_small_at_strict() {
     }
 }
 
-/// What nobody can hold is said, or refused.
+/// What nobody can hold is said, or refused. What a control group holds is in `groups.rs`.
 #[tokio::test]
 async fn memory_of_a_whole_run_takes_a_control_group() {
     for level in levels().await.filter(|level| *level > Level::None) {
@@ -225,5 +225,4 @@ async fn memory_of_a_whole_run_takes_a_control_group() {
             Err(other) => panic!("at {level}: {other}"),
         }
     }
-    skip("memory of a run in a control group, which has to be delegated");
 }

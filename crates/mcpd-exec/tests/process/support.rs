@@ -2,16 +2,19 @@
 
 use std::fs;
 use std::future::Future;
-use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use mcpd_exec::{Command, Config, Ending, Executor, Level, Limits, Outcome, RunAs, Sandbox};
+use mcpd_exec::{
+    Command, Config, Ending, Executor, Level, Limits, Outcome, RunAs, Sandbox, StartError,
+};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
+
+pub(crate) use crate::skip::skip;
 
 /// Longer than anything here takes on a busy machine, shorter than anybody's patience.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
@@ -131,11 +134,9 @@ pub(crate) async fn levels() -> impl DoubleEndedIterator<Item = Level> {
 }
 
 async fn probe() -> Vec<Level> {
-    let executor = Executor::new(Config::default()).unwrap();
     let mut levels = vec![Level::None];
     for level in [Level::Guarded, Level::Strict] {
-        let probe = Command::new("true").current_dir("/");
-        match within(executor.run(probe.sandbox(Sandbox::at(level)))).await {
+        match probe_at(level).await {
             // At `strict` it is the namespaces that keep files.
             Ok(probe) if probe.enforced.landlock.is_some() || probe.enforced.namespaces => {
                 levels.push(level);
@@ -146,10 +147,26 @@ async fn probe() -> Vec<Level> {
     levels
 }
 
-/// Says what can't be tested on this machine, even if the test passes.
-pub(crate) fn skip(reason: &str) {
-    let line = format!("skipped: {reason}\n");
-    io::stderr().write_all(line.as_bytes()).unwrap();
+async fn probe_at(level: Level) -> Result<Outcome, StartError> {
+    let executor = Executor::new(Config::default()).unwrap();
+    let probe = Command::new("true").current_dir("/");
+    within(executor.run(probe.sandbox(Sandbox::at(level)))).await
+}
+
+/// Whether this machine has an older Landlock than `version`, and a word on what can't be tested then.
+pub(crate) async fn landlock_is_older_than(version: u32, what: &str) -> bool {
+    static VERSION: OnceCell<u32> = OnceCell::const_new();
+    let found = VERSION.get_or_init(async || {
+        let probe = probe_at(Level::Guarded).await.unwrap();
+        probe.enforced.landlock.unwrap_or(0)
+    });
+    let found = *found.await;
+    if found < version {
+        skip(&format!(
+            "{what}: that takes Landlock {version}, and this system has {found}"
+        ));
+    }
+    found < version
 }
 
 pub(crate) fn is_root() -> bool {

@@ -9,6 +9,7 @@ use std::process::{Command, Output};
 use std::thread;
 
 use super::*;
+use crate::linux::skip::skip;
 
 const SECRET: u64 = 0xfeed_5eed_0bad_cafe;
 
@@ -44,7 +45,7 @@ fn perl(script: &str, arguments: &[String]) -> Option<Output> {
         .args(arguments)
         .output();
     if output.is_err() {
-        println!("skipped: there is no perl to call the kernel with");
+        skip("there is no perl to call the kernel with");
     }
     output.ok()
 }
@@ -92,10 +93,10 @@ fn check(filter: &Filter, calls: &[Call<'_>], expected: i32) {
     assert_eq!(held, vec![expected; calls.len()]);
     let refused = free.iter().filter(|answer| **answer == expected).count();
     if refused > 0 {
-        println!(
-            "skipped: {refused} of {} calls end so without the filter too",
+        skip(&format!(
+            "{refused} of {} calls end so without the filter too",
             calls.len()
-        );
+        ));
     }
     assert!(refused < calls.len(), "the filter makes no difference");
 }
@@ -322,10 +323,10 @@ fn calls_of_another_architecture_kill() {
         return;
     };
     if !free.status.success() {
-        println!(
-            "skipped: this system runs no calls of 32 bits: {}",
+        skip(&format!(
+            "this system runs no calls of 32 bits: {}",
             free.status
-        );
+        ));
         return;
     }
     let filter = filter(Network::Host, None);
@@ -338,7 +339,7 @@ fn calls_of_another_architecture_kill() {
 fn calls_of_x32_look_absent() {
     let call = c_long::from(X32) | libc::SYS_getpid;
     if answers(None, &[(call, &[])]) == Some(vec![libc::ENOSYS]) {
-        println!("skipped: this kernel has no x32");
+        skip("this kernel has no x32");
         return;
     }
     check(&filter(Network::Host, None), &[(call, &[])], libc::ENOSYS);

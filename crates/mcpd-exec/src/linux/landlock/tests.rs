@@ -13,6 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use super::*;
+use crate::linux::skip::skip;
 
 /// A directory with `open/file`, `in/file`, `secret/key` and `secret/public`, and a link `dangling` to
 /// `open/later`.
@@ -84,7 +85,7 @@ fn append(path: &Path) -> io::Result<File> {
 fn has_landlock() -> bool {
     let supported = supported();
     if let Err(missing) = &supported {
-        println!("skipped: {missing}");
+        skip(&missing.to_string());
     }
     supported.is_ok()
 }
@@ -93,7 +94,7 @@ fn has_landlock() -> bool {
 fn has_scopes() -> bool {
     let abi = supported().unwrap_or(0);
     if abi < 6 {
-        println!("skipped: scopes need Landlock 6, this system has {abi}");
+        skip(&format!("scopes need Landlock 6, this system has {abi}"));
     }
     abi >= 6
 }
@@ -272,7 +273,7 @@ fn only_harmless_devices_are_opened() {
     let others = ["/dev/kmsg", "/dev/fuse", "/dev/kvm"];
     match others.iter().find(|device| File::open(device).is_ok()) {
         Some(device) => check(place.usual(), || File::open(device)),
-        None => println!("skipped: none of {others:?} can be opened here"),
+        None => skip(&format!("none of {others:?} can be opened here")),
     }
 }
 
@@ -358,7 +359,7 @@ fn scopes_leave_files_alone() {
 fn no_port_is_used_without_network() {
     let abi = supported().unwrap_or(0);
     if abi < 4 {
-        println!("skipped: ports need Landlock 4, this system has {abi}");
+        skip(&format!("ports need Landlock 4, this system has {abi}"));
         return;
     }
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

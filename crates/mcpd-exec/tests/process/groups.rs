@@ -1,0 +1,162 @@
+//! Below a control group that was delegated to this process, limits hold for whole runs, and a run ends at once with all
+//! there is of it. Nothing of that can be seen where no group is delegated, nor while other tests have processes in it.
+//!
+//! `systemd-run --pipe --wait -p Delegate=yes PROGRAM groups::` runs these tests alone, PROGRAM being that of this target.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use mcpd_exec::{Config, Ending, Level, Limits, Outcome, Sandbox};
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::support::{World, eventually, limits, ms, skip};
+
+/// Takes up so many bytes, and tells when it has.
+const HOG: &str =
+    r#"hog() { perl -e '$text = "x" x ($ARGV[0] << 20); print "full\n"; sleep $ARGV[1]' "$@"; }"#;
+
+/// The group that is delegated to this process. Asked once: after that the process is in another below it.
+fn delegated() -> Option<&'static Path> {
+    static DELEGATED: OnceLock<Option<PathBuf>> = OnceLock::new();
+    DELEGATED.get_or_init(mcpd_exec::control_group).as_deref()
+}
+
+/// An executor that has a control group, if there is any to be had here, and the turn to use it.
+async fn world() -> Option<(World, MutexGuard<'static, ()>)> {
+    static TURN: Mutex<()> = Mutex::const_new(());
+    let turn = TURN.lock().await;
+    let mut config = Config::default();
+    config.reaper = true;
+    config.cgroup = delegated().map(Path::to_owned);
+    let world = World::with(config);
+    let outcome = run(&world, Level::None, "true", megabytes(100)).await;
+    if outcome.enforced.cgroup {
+        return Some((world, turn));
+    }
+    let reasons = outcome.enforced.missing.iter();
+    let reasons: Vec<_> = reasons.map(|missing| &*missing.reason).collect();
+    skip(&format!("control groups: {}", reasons.join("; ")));
+    None
+}
+
+async fn run(world: &World, level: Level, body: &str, limits: Limits) -> Outcome {
+    let sandbox = Sandbox::at(level).write(world.directory());
+    world.run_in(sandbox, world.sh(body).limits(limits)).await
+}
+
+/// Whether a run was held to its limits, as far as it says so.
+fn is_held(outcome: &Outcome) -> bool {
+    let mut missing = outcome.enforced.missing.iter();
+    let limits = ["cgroup", "process limit"];
+    outcome.enforced.cgroup && !missing.any(|missing| limits.contains(&missing.mechanism))
+}
+
+fn megabytes(count: u64) -> Limits {
+    limits(|limits| limits.memory = Some(count << 20))
+}
+
+fn processes(count: u64) -> Limits {
+    limits(|limits| limits.processes = Some(count))
+}
+
+const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
+
+#[tokio::test]
+async fn all_processes_of_a_run_share_its_memory() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    let eight = format!("{HOG}\nfor i in 1 2 3 4 5 6 7; do hog 20 2 & done; hog 20 2; wait");
+    let one = format!("{HOG}\nhog 160 0");
+    for level in LEVELS {
+        for body in [&eight, &one] {
+            let free = run(&world, level, body, megabytes(400)).await;
+            assert!(free.success(), "at {level}: {free:?}");
+            let held = run(&world, level, body, megabytes(100)).await;
+            assert_eq!(held.ending, Ending::OutOfMemory, "at {level}: {held:?}");
+            assert!(is_held(&held), "at {level}: {held:?}");
+            world.nothing_left();
+        }
+    }
+}
+
+#[tokio::test]
+async fn another_run_goes_on_when_one_is_out_of_memory() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    let hog = format!("{HOG}\nhog 160 0");
+    let (held, other) = tokio::join!(
+        run(&world, Level::None, &hog, megabytes(100)),
+        run(&world, Level::None, "sleep 2; echo fine", megabytes(100)),
+    );
+    assert_eq!(held.ending, Ending::OutOfMemory, "{held:?}");
+    assert_eq!(other.stdout.to_text_lossy(), "fine\n", "{other:?}");
+}
+
+/// Whoever runs it: the kernel does not count root's by itself, nor those of one run alone.
+#[tokio::test]
+async fn processes_of_a_run_are_counted() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    let body = "for i in $(seq 30); do sleep 1 & done; wait";
+    for level in LEVELS {
+        let free = run(&world, level, body, processes(60)).await;
+        assert!(free.success(), "at {level}: {free:?}");
+        let held = run(&world, level, body, processes(20)).await;
+        assert!(!held.success(), "at {level}: {held:?}");
+        let said = held.stderr.to_text_lossy();
+        assert!(said.contains("fork"), "at {level}: {held:?}");
+        assert!(is_held(&held), "at {level}: {held:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fork_bomb_is_outlived_at_every_level() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    for level in LEVELS {
+        let mut limits = processes(40);
+        (limits.wall, limits.grace) = (ms(2000), ms(100));
+        limits.drain = ms(10_000);
+        let bomb = "exec bash -c ':(){ :|:& };: ; sleep 300'";
+        run(&world, level, bomb, limits).await;
+        world.nothing_left();
+    }
+}
+
+/// However a run ends.
+#[tokio::test]
+async fn no_group_is_left() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    let parent = delegated().unwrap();
+    for level in LEVELS {
+        for body in [
+            "true",
+            "kill -9 $$",
+            "setsid sleep 300 & exit 3",
+            "sleep 300",
+        ] {
+            let mut limits = processes(100);
+            (limits.wall, limits.grace) = (ms(300), ms(0));
+            run(&world, level, body, limits).await;
+            let command = world.sh("sleep 300").limits(processes(100));
+            let command = command.sandbox(Sandbox::at(level)).current_dir("/");
+            let dropped = tokio::time::timeout(ms(50), world.executor.run(command)).await;
+            assert!(dropped.is_err(), "{dropped:?}");
+        }
+        world.end_all();
+    }
+    drop(world);
+    let groups = || {
+        let entries = fs::read_dir(parent).unwrap().filter_map(Result::ok);
+        let names = entries.map(|entry| entry.file_name().into_string().unwrap());
+        names.filter(|name| name.starts_with("run-")).count()
+    };
+    eventually("no group left", || groups() == 0);
+}
