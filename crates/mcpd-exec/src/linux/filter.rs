@@ -78,8 +78,14 @@ const REFUSED: &[&[c_long]] = &[
         #[cfg(target_arch = "x86_64")]
         libc::SYS_modify_ldt,
     ],
-    // Keys, which are shared with every process of the user.
-    &[libc::SYS_keyctl, libc::SYS_add_key, libc::SYS_request_key],
+    // Keys and POSIX queues, which are shared with every process of the user. Landlock lets queues be made and removed.
+    &[
+        libc::SYS_keyctl,
+        libc::SYS_add_key,
+        libc::SYS_request_key,
+        libc::SYS_mq_open,
+        libc::SYS_mq_unlink,
+    ],
     // The machine itself: for root, who has no business with it here.
     &[
         libc::SYS_reboot,
@@ -123,6 +129,12 @@ const CLONE_REFUSED: [libc::c_int; 8] = [
 
 /// `TIOCSTI` and `TIOCLINUX`: both put words into a terminal as if somebody had typed them.
 const TYPE_AHEAD: [u64; 2] = [0x5412, 0x541c];
+
+/// Kinds of sockets of which one of a pair can leave the other for any name it is told: the kernel takes local raw ones for
+/// those of datagrams.
+const UNBOUND: [libc::c_int; 2] = [libc::SOCK_DGRAM, libc::SOCK_RAW];
+/// What the kernel takes for the kind; the rest are flags.
+const SOCKET_KINDS: u64 = 0xf;
 
 /// The limit that is every run's mark: the kernel keeps it and enforces nothing with it.
 const MARK: u64 = libc::RLIMIT_LOCKS as u64;
@@ -323,9 +335,12 @@ fn sockets(network: Network) -> Result<Vec<Refused>, BackendError> {
         Network::Host => vec![(libc::SYS_socket, any_of(0, past_the_network)?)],
         Network::Off => {
             let foreign = rule([int(0, SeccompCmpOp::Ne, libc::AF_UNIX as u64)]);
+            let kind = |kind| rule([int(1, SeccompCmpOp::MaskedEq(SOCKET_KINDS), kind)]);
+            let unbound = UNBOUND.into_iter().map(|unbound| kind(unbound as u64));
+            let pairs = [foreign].into_iter().chain(unbound);
             vec![
                 (libc::SYS_socket, vec![]),
-                (libc::SYS_socketpair, vec![foreign?]),
+                (libc::SYS_socketpair, pairs.collect::<Result<_, _>>()?),
             ]
         }
     })

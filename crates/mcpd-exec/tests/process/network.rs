@@ -4,11 +4,11 @@
 use std::io::Read as _;
 use std::net::{TcpListener, UdpSocket};
 use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener};
 
 use mcpd_exec::{Level, Network, Outcome, Sandbox};
 
-use crate::support::{World, exit_code, is_root, levels, ms, skip};
+use crate::support::{World, exit_code, is_root, landlock_is_older_than, levels, ms, skip};
 
 /// What a script exits with if the system knows no such socket.
 const UNKNOWN: i32 = 77;
@@ -19,6 +19,7 @@ struct Host {
     udp: UdpSocket,
     path: UnixListener,
     name: UnixListener,
+    datagrams: UnixDatagram,
 }
 
 impl Host {
@@ -29,11 +30,13 @@ impl Host {
             udp: UdpSocket::bind("127.0.0.1:0").unwrap(),
             path: UnixListener::bind(world.directory().join("socket")).unwrap(),
             name: UnixListener::bind_addr(&name).unwrap(),
+            datagrams: UnixDatagram::bind(world.directory().join("datagrams")).unwrap(),
         };
         host.tcp.set_nonblocking(true).unwrap();
         host.udp.set_nonblocking(true).unwrap();
         host.path.set_nonblocking(true).unwrap();
         host.name.set_nonblocking(true).unwrap();
+        host.datagrams.set_nonblocking(true).unwrap();
         host
     }
 
@@ -43,6 +46,7 @@ impl Host {
             || self.udp.recv(&mut [0]).is_ok()
             || self.path.accept().is_ok()
             || self.name.accept().is_ok()
+            || self.datagrams.recv(&mut [0]).is_ok()
     }
 }
 
@@ -117,6 +121,18 @@ async fn nobody_is_reached_by_local_sockets() {
     check(PATH, true).await;
 }
 
+/// One end of a pair that is made without a name can still be given that of somebody else.
+#[tokio::test]
+async fn nobody_is_reached_by_one_of_a_pair() {
+    for kind in ["SOCK_DGRAM", "SOCK_RAW", "SOCK_DGRAM | SOCK_NONBLOCK"] {
+        let pair = format!("socketpair(my $a, my $b, AF_UNIX, {kind}, 0) or die $!;");
+        let to = "sockaddr_un('datagrams')";
+        check(&format!("{pair} send($a, 'x', 0, {to}) or die $!"), true).await;
+        let connected = format!("{pair} connect($a, {to}) or die $!; send($a, 'x', 0) or die $!");
+        check(&connected, true).await;
+    }
+}
+
 #[tokio::test]
 async fn rarer_sockets_are_not_made() {
     check("any(AF_INET6, SOCK_STREAM, 0)", false).await;
@@ -132,8 +148,10 @@ async fn rarer_sockets_are_not_made() {
 
 #[tokio::test]
 async fn connected_pairs_are_made_without_a_network() {
-    let body = "socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, 0) or die $!;
-        syswrite($a, 'x'); sysread($b, my $x, 1) == 1 or die $!";
+    let body = "for my $kind (SOCK_STREAM, SOCK_SEQPACKET, SOCK_STREAM | SOCK_CLOEXEC) {
+            socketpair(my $a, my $b, AF_UNIX, $kind, 0) or die $!;
+            syswrite($a, 'x'); sysread($b, my $x, 1) == 1 or die $!;
+        }";
     for level in levels().await {
         let world = World::new();
         let host = Host::new(&world);
@@ -149,6 +167,9 @@ async fn connected_pairs_are_made_without_a_network() {
 
 #[tokio::test]
 async fn with_a_network_servers_are_reached() {
+    if landlock_is_older_than(6, "abstract sockets of others").await {
+        return;
+    }
     for level in levels().await {
         let world = World::new();
         let host = Host::new(&world);
@@ -173,6 +194,9 @@ async fn with_a_network_servers_are_reached() {
 /// What goes past a firewall, or to services of the host, is not the network.
 #[tokio::test]
 async fn with_a_network_local_services_are_out_of_reach() {
+    if landlock_is_older_than(6, "abstract sockets of others").await {
+        return;
+    }
     let mut attempts = vec![ABSTRACT];
     if is_root() {
         attempts.push("any(17, SOCK_RAW, 0) # packet");
@@ -196,6 +220,9 @@ async fn with_a_network_local_services_are_out_of_reach() {
 /// Landlock keeps paths of sockets only from version 9 on. At `strict` what is hidden is not there.
 #[tokio::test]
 async fn a_hidden_socket_is_out_of_reach_as_far_as_the_kernel_can() {
+    if landlock_is_older_than(6, "abstract sockets of others").await {
+        return;
+    }
     for level in levels().await {
         let world = World::new();
         let host = Host::new(&world);

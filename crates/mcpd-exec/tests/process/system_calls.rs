@@ -88,6 +88,13 @@ async fn the_depths_of_the_kernel_are_closed() {
     check(libc::SYS_process_vm_readv, "1, 0, 0, 0, 0, -1", EPERM).await;
 }
 
+#[tokio::test]
+async fn no_queue_is_made_or_removed() {
+    let queue = "my $name = 'mcpd-exec-test'";
+    check(libc::SYS_mq_open, &format!("{queue}, 0, 0, 0"), EPERM).await;
+    check(libc::SYS_mq_unlink, queue, EPERM).await;
+}
+
 /// Programs of 32 bits call the kernel by other numbers, past any list.
 #[cfg(target_arch = "x86_64")]
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::net::TcpListener;
-use std::os::unix::net::{UnixDatagram, UnixListener};
+use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, Output};
 use std::thread;
@@ -247,7 +247,7 @@ fn sockets_below_the_firewall_and_out_of_the_machine_are_refused() {
 }
 
 #[test]
-fn no_socket_is_made_without_network_but_connected_pairs() {
+fn no_socket_is_made_without_network_but_pairs_that_stay_connected() {
     let filter = filter(Network::Off, None);
     let socket = |family: i32| [i64::from(family), i64::from(libc::SOCK_STREAM), 0, -1];
     let families = [
@@ -263,7 +263,9 @@ fn no_socket_is_made_without_network_but_connected_pairs() {
         &calls(libc::SYS_socketpair, &families[1..]),
         libc::EPERM,
     );
-    on_thread(Some(&filter), || UnixDatagram::pair().unwrap());
+    let refused = on_thread(Some(&filter), UnixDatagram::pair).unwrap_err();
+    assert_eq!(refused.raw_os_error(), Some(libc::EPERM));
+    on_thread(Some(&filter), || UnixStream::pair().unwrap());
 }
 
 #[test]
