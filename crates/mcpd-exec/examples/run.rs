@@ -9,9 +9,10 @@ use std::error::Error;
 use std::io::{self, Write as _};
 use std::process::ExitCode;
 
-use mcpd_exec::{Command, Config, Executor, Level, Sandbox};
+use mcpd_exec::{Command, Config, Executor, Level, Limits, Sandbox};
 
 fn main() -> ExitCode {
+    mcpd_exec::prepare_signals();
     if mcpd_exec::run_watchdog() {
         return ExitCode::SUCCESS;
     }
@@ -35,13 +36,18 @@ fn run() -> Result<(), Box<dyn Error>> {
     config.reaper = true;
     config.watchdog = true;
     let executor = Executor::new(config)?;
-    let command = Command::new(program).args(arguments);
+    let mut limits = Limits::default();
+    limits.keep = limits.output_hard;
+    let command = Command::new(program).args(arguments).limits(limits);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     let outcome = runtime.block_on(executor.run(command.sandbox(Sandbox::at(level))))?;
 
-    io::stdout().write_all(outcome.stdout.to_text_lossy().as_bytes())?;
+    match &outcome.stdout.file {
+        Some(file) => io::stdout().write_all(&file.read()?)?,
+        None => io::stdout().write_all(outcome.stdout.to_text_lossy().as_bytes())?,
+    }
     let mut report = io::stderr().lock();
     report.write_all(outcome.stderr.to_text_lossy().as_bytes())?;
     writeln!(report, "{:?} at level {level}", outcome.ending)?;

@@ -129,7 +129,8 @@ impl Executor {
     ///
     /// # Errors
     ///
-    /// The system refuses a thread, or what [`Config::reaper`], [`Config::watchdog`] and [`Config::cgroup`] need.
+    /// The system refuses a thread, or what [`Config::reaper`], [`Config::watchdog`] and [`Config::cgroup`] need; or this
+    /// process ignores SIGCHLD (Linux), see [`prepare_signals`](crate::prepare_signals).
     pub fn new(config: Config) -> io::Result<Self> {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {

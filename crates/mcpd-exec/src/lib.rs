@@ -77,7 +77,9 @@
 //! undoes all of it, so code of an enemy belongs into a virtual machine.
 //!
 //! What an unconfined process leaves behind when it ends on its own is reported, not killed. The host must not ignore
-//! SIGCHLD nor reap children it did not start, and must ignore SIGPIPE, as every Rust program does unless it chooses otherwise.
+//! SIGCHLD nor reap children it did not start. It must ignore SIGPIPE, as every Rust program does unless it chooses otherwise,
+//! and SIGXFSZ if the size of its files is limited. As who starts the host may have chosen for it, [`prepare_signals`] sees to
+//! that.
 //!
 //! # Lines as they arrive, and cancelling
 //!
@@ -130,7 +132,8 @@ pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
 pub use variables::Variables;
 
-/// The control group this process is in, if it was delegated to it with what [`Config::cgroup`] is for.
+/// The control group this process is in, if systemd has delegated it to this process (`Delegate=yes`) with what
+/// [`Config::cgroup`] is for. An executor that uses it moves this process out of it: to be asked before.
 #[must_use]
 pub fn control_group() -> Option<std::path::PathBuf> {
     os::control_group()
@@ -151,6 +154,14 @@ pub fn control_group() -> Option<std::path::PathBuf> {
 #[must_use]
 pub fn run_watchdog() -> bool {
     os::run_watchdog()
+}
+
+/// Makes signals of this process do what an executor needs, whatever was chosen by who started it (Linux): its children can be
+/// waited for, and a file that grows too large is an error, not the end, unless there is a handler for SIGXFSZ.
+///
+/// To be called first in `main`. What is started by other means than an [`Executor`] ignores what this process does.
+pub fn prepare_signals() {
+    os::prepare_signals();
 }
 
 /// Gives back to the system what the allocator holds of memory that is free (Linux with glibc).

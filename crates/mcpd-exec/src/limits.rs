@@ -33,6 +33,8 @@ pub struct Limits {
     /// Bytes kept from the end of each output stream. 64 KiB.
     pub capture_tail: usize,
     /// Bytes kept on disk from the start of an output stream that is longer than head and tail. 0, nothing.
+    ///
+    /// No more than this process may write to a file itself.
     pub keep: u64,
     /// Bytes of both output streams together at which the group is killed. 256 MiB.
     pub output_hard: u64,

@@ -54,7 +54,7 @@ use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::cgroup::delegated as control_group;
 pub(crate) use self::lane::{Entered, Lane};
-pub(crate) use self::raw::release_memory;
+pub(crate) use self::raw::{prepare_signals, release_memory};
 pub(crate) use self::watchdog::run as run_watchdog;
 
 /// The mechanism, where it is missing.
@@ -86,6 +86,10 @@ pub(crate) struct System {
 
 impl System {
     pub(crate) fn new(config: &Config) -> io::Result<Self> {
+        if raw::loses_children() {
+            let reason = "this process ignores SIGCHLD, so that its children can't be waited for";
+            return Err(io::Error::other(reason));
+        }
         let directories = Directories::below(&config.temporary());
         let marks = tree::can_mark();
         // Without marks nobody could tell those of ours from others, and they would never be reaped.

@@ -12,20 +12,21 @@ use crate::outcome::Usage;
 mod unix;
 #[cfg(unix)]
 pub(crate) use unix::{
-    Pipe, Reader, Writer, can_enter, core_dumped, fault, first_write, is_executable, reader,
-    signal, widen, writer,
+    Pipe, Reader, Writer, can_enter, core_dumped, fault, file_size_limit, first_write,
+    is_executable, may_execute, reader, signal, widen, writer,
 };
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::{
-    Pipe, Reader, Writer, can_enter, core_dumped, fault, first_write, is_executable, reader,
-    signal, widen, writer,
+    Pipe, Reader, Writer, can_enter, core_dumped, fault, file_size_limit, first_write,
+    is_executable, may_execute, reader, signal, widen, writer,
 };
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 pub(crate) use crate::linux::{
-    Child, Entered, ExitWatch, Lane, System, control_group, entry, release_memory, run_watchdog,
+    Child, Entered, ExitWatch, Lane, System, control_group, entry, prepare_signals, release_memory,
+    run_watchdog,
 };
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 mod portable;
@@ -33,7 +34,8 @@ mod portable;
 mod seatbelt;
 #[cfg(any(not(target_os = "linux"), mcpd_portable))]
 pub(crate) use portable::{
-    Child, Entered, ExitWatch, Lane, System, control_group, release_memory, run_watchdog,
+    Child, Entered, ExitWatch, Lane, System, control_group, prepare_signals, release_memory,
+    run_watchdog,
 };
 
 /// A process just made, and our ends of its pipes.

@@ -98,8 +98,8 @@ pub struct Usage {
     pub system: Duration,
     /// The most memory one of its processes had resident at a time, in bytes.
     ///
-    /// `None` where the system does not tell. Linux counts in what its parent had resident when it was started, so
-    /// less than that is `None` as well.
+    /// `None` where the system does not tell. On Linux that is so for less than the most this process has had itself,
+    /// as the kernel counts that in.
     pub peak_memory: Option<u64>,
 }
 

@@ -88,7 +88,10 @@ impl Drain {
         limits: &Limits,
         temporary: &Arc<Path>,
     ) -> io::Result<Self> {
-        let keeping = (limits.keep > 0).then(|| Keeping::new(temporary, limits.keep));
+        let keeping = (limits.keep > 0).then(|| {
+            // One byte more would be a signal to this process.
+            Keeping::new(temporary, limits.keep.min(os::file_size_limit()))
+        });
         let mut buffer = output.read;
         if output.pipe.is_some() {
             buffer.reserve(Self::FIRST_BUFFER);

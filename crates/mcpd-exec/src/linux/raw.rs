@@ -45,6 +45,34 @@ pub(crate) fn release_memory() {
     }
 }
 
+/// Lets children be waited for, and ignores the signal of a file that grows too large, unless there is a handler for it.
+pub(crate) fn prepare_signals() {
+    if loses_children() {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
+    }
+    if action(libc::SIGXFSZ).sa_sigaction == libc::SIG_DFL {
+        // SAFETY: no handler is installed.
+        unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    }
+}
+
+/// Nobody learns what a child of this process has ended with, nor that its number is somebody else's by now.
+pub(crate) fn loses_children() -> bool {
+    let action = action(libc::SIGCHLD);
+    action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0
+}
+
+/// What this process does at a signal.
+fn action(signal: c_int) -> libc::sigaction {
+    // SAFETY: an all-zero action is valid; nothing is set.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        libc::sigaction(signal, null(), &raw mut action);
+        action
+    }
+}
+
 /// A program with its arguments and environment, as the kernel takes them.
 #[derive(Debug)]
 pub(crate) struct Image {
@@ -731,6 +759,9 @@ pub(crate) fn reap(pid: Pid, wait: bool) -> io::Result<Option<(ExitStatus, Usage
 }
 
 fn used(usage: &libc::rusage) -> Usage {
+    let peak = |usage: &libc::rusage| usage.ru_maxrss.unsigned_abs() * 1024;
+    // Until it is another program, a child has our memory.
+    let ours = peak(&own_usage());
     let time = |time: libc::timeval| {
         Duration::new(
             time.tv_sec.unsigned_abs(),
@@ -740,8 +771,16 @@ fn used(usage: &libc::rusage) -> Usage {
     Usage {
         user: time(usage.ru_utime),
         system: time(usage.ru_stime),
-        // In KiB.
-        peak_memory: Some(usage.ru_maxrss.unsigned_abs() * 1024),
+        peak_memory: Some(peak(usage)).filter(|peak| *peak > ours),
+    }
+}
+
+fn own_usage() -> libc::rusage {
+    // SAFETY: an all-zero rusage is valid, and the pointer is to a live value.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage
     }
 }
 

@@ -40,8 +40,13 @@ impl Watchdog {
     ///
     /// # Errors
     ///
-    /// This program can't be started again, or the thread can't be started.
+    /// This program can't be started again, or the thread can't be started. Or this is a second process itself.
     pub(crate) fn start(temporary: &Path) -> io::Result<Self> {
+        if env::args_os().nth(1).is_some_and(|first| first == ARGUMENT) {
+            // It would start itself without end.
+            let reason = "watch over this process: its `main` must begin with `run_watchdog`";
+            return Err(io::Error::other(reason));
+        }
         let (mut child, lifeline) = second_process(temporary)?;
         let watch = Arc::new(Mutex::new(Watch::Kept(lifeline)));
         let kept = Arc::clone(&watch);
@@ -84,9 +89,8 @@ fn keep(child: &mut Child, watch: &Mutex<Watch>, temporary: &Path) -> bool {
         WATCHING.fetch_sub(1, Relaxed);
     }
     loop {
-        match *held {
-            Watch::Over => return false,
-            Watch::Lost | Watch::Kept(_) => {}
+        if let Watch::Over = *held {
+            return false;
         }
         // There may be no room for another process just now.
         if let Ok((next, lifeline)) = second_process(temporary) {

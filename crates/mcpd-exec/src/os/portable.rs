@@ -12,7 +12,7 @@ mod unconfined;
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
 use self::confine::Confinement;
@@ -146,6 +146,11 @@ impl Child {
         self.leader.has_exited()
     }
 
+    /// Nothing before it is reaped.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        None
+    }
+
     /// Waits for nothing: the async workers can.
     pub(crate) fn attend(&self, _: [&mut Output; 2], _: Duration, _: impl Fn() -> bool) {}
 
@@ -201,6 +206,9 @@ pub(crate) fn run_watchdog() -> bool {
 
 /// Nothing, as there is no call for it.
 pub(crate) fn release_memory() {}
+
+/// What is done here can't be done without unsafe code.
+pub(crate) fn prepare_signals() {}
 
 /// There is none.
 pub(crate) fn control_group() -> Option<PathBuf> {

@@ -10,6 +10,7 @@ use std::process::ExitStatus;
 
 use rustix::fs::Access;
 use rustix::io::Errno;
+use rustix::process::{Resource, getrlimit};
 use tokio::net::unix::pipe;
 
 use super::Fault;
@@ -48,6 +49,11 @@ pub(crate) fn first_write(stdin: &Pipe, bytes: &[u8]) -> io::Result<usize> {
     Ok(rustix::io::write(stdin, bytes)?)
 }
 
+/// How large a file this process may make. For more there is SIGXFSZ, which ends whoever does not ignore it.
+pub(crate) fn file_size_limit() -> u64 {
+    getrlimit(Resource::Fsize).current.unwrap_or(u64::MAX)
+}
+
 pub(crate) fn signal(status: ExitStatus) -> Option<i32> {
     status.signal()
 }
@@ -60,8 +66,13 @@ pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file() && metadata.permissions().mode() & 0o111 != 0
 }
 
+/// Whether this user may.
+pub(crate) fn may_execute(file: &Path) -> bool {
+    rustix::fs::access(file, Access::EXEC_OK).is_ok()
+}
+
 pub(crate) fn can_enter(directory: &Path) -> bool {
-    directory.is_dir() && rustix::fs::access(directory, Access::EXEC_OK).is_ok()
+    directory.is_dir() && may_execute(directory)
 }
 
 pub(crate) fn fault(error: &io::Error) -> Fault {

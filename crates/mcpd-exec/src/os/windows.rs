@@ -31,6 +31,10 @@ pub(crate) fn first_write(_stdin: &Pipe, _bytes: &[u8]) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())
 }
 
+pub(crate) fn file_size_limit() -> u64 {
+    u64::MAX
+}
+
 pub(crate) fn signal(_status: ExitStatus) -> Option<i32> {
     None
 }
@@ -41,6 +45,10 @@ pub(crate) fn core_dumped(_status: ExitStatus) -> bool {
 
 pub(crate) fn is_executable(metadata: &Metadata) -> bool {
     metadata.is_file()
+}
+
+pub(crate) fn may_execute(_: &Path) -> bool {
+    true
 }
 
 pub(crate) fn can_enter(directory: &Path) -> bool {

@@ -1,10 +1,11 @@
 //! What happens to runs if their host is killed, or stands on a system that lacks something. The host is the example `run`.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
-use mcpd_exec::Level;
+use mcpd_exec::{Config, Containment, Executor, Level, Sandbox};
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::support::{World, eventually, levels, skip};
@@ -216,22 +217,23 @@ async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
 }
 
 /// As in most containers.
+/// Runs a command of a shell where it may mount what it likes, and nobody else sees that.
+const WITH_MOUNTS: [&str; 6] = [
+    "unshare",
+    "--user",
+    "--map-root-user",
+    "--mount",
+    "sh",
+    "-c",
+];
+
 #[tokio::test]
 async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
     if levels().await.count() < 3 {
         return;
     }
     let mask = "mount --bind /dev/null /proc/uptime && exec \"$@\"";
-    let wrapper = [
-        "unshare",
-        "--user",
-        "--map-root-user",
-        "--mount",
-        "sh",
-        "-c",
-        mask,
-        "sh",
-    ];
+    let wrapper = [&WITH_MOUNTS[..], &[mask, "sh"]].concat();
     let output = lacking(&wrapper, Level::Strict, "ls -A /proc; echo ran");
     let said = text(&output);
     if !output.status.success() {
@@ -241,4 +243,144 @@ async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
         said.starts_with("ran\n") && said.contains("not enforced: /proc:"),
         "{said}"
     );
+}
+
+/// Does to a program what some shells and supervisors do.
+const CHILDREN_IGNORED: [&str; 3] = ["perl", "-e", "$SIG{CHLD} = 'IGNORE'; exec @ARGV or die $!"];
+
+#[tokio::test]
+async fn a_host_that_was_to_ignore_its_children_does_not() {
+    for level in levels().await {
+        let output = lacking(&CHILDREN_IGNORED, level, "sleep 0.1; exit 3");
+        let said = text(&output);
+        assert!(said.contains("Exited(3)"), "at {level}: {said}");
+    }
+}
+
+/// The variable that makes a test a host of its own.
+const IS_HOST: &str = "MCPD_EXEC_TEST_HOST";
+
+/// Runs one of these tests again, as another process, with `first` before its arguments.
+pub(crate) fn again(wrapper: &[&str], first: &[&str], test: &str) {
+    let mut words = wrapper.iter().map(OsString::from).collect::<Vec<_>>();
+    words.push(std::env::current_exe().unwrap().into());
+    let mut host = host(Path::new(&words[0]));
+    let host = host.args(&words[1..]).args(first).args(["--exact", test]);
+    let output = host.env(IS_HOST, "1").output().unwrap();
+    let said = text(&output);
+    assert!(output.status.success(), "{said}");
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+/// Runs one of these tests again as somebody else, if that is root.
+pub(crate) fn again_as_stranger(test: &str) {
+    const STRANGER: [&str; 4] = [
+        "setpriv",
+        "--reuid=23456",
+        "--regid=23456",
+        "--clear-groups",
+    ];
+    let tests = std::env::current_exe().unwrap();
+    let mut can = host(Path::new(STRANGER[0]));
+    let can = can.args(&STRANGER[1..]).args(["test", "-x"]).arg(&tests);
+    if !can.status().is_ok_and(|status| status.success()) {
+        return skip(&format!(
+            "`{test}`: an ordinary user can't execute the tests"
+        ));
+    }
+    again(&STRANGER, &[], test);
+}
+
+pub(crate) fn is_again() -> bool {
+    std::env::var_os(IS_HOST).is_some()
+}
+
+#[test]
+fn a_host_that_ignores_its_children_has_no_executor() {
+    if !is_again() {
+        let itself = "host::a_host_that_ignores_its_children_has_no_executor";
+        return again(&CHILDREN_IGNORED, &[], itself);
+    }
+    let refused = Executor::new(Config::default()).unwrap_err();
+    assert!(refused.to_string().contains("SIGCHLD"), "{refused}");
+    mcpd_exec::prepare_signals();
+    Executor::new(Config::default()).unwrap();
+}
+
+/// It would start itself, and that itself, without end.
+#[test]
+fn a_second_process_that_is_none_has_no_watchdog() {
+    if !is_again() {
+        let itself = "host::a_second_process_that_is_none_has_no_watchdog";
+        return again(&["env"], &["__mcpd-exec-watchdog"], itself);
+    }
+    let mut config = Config::default();
+    config.watchdog = true;
+    let refused = Executor::new(config).unwrap_err();
+    assert!(refused.to_string().contains("run_watchdog"), "{refused}");
+}
+
+/// As in a directory that somebody has changed the root to.
+#[tokio::test]
+async fn without_proc_guarded_kills_groups_and_says_so() {
+    const COVER: &str = "mount -t tmpfs none /proc && exec \"$@\"";
+    if levels().await.all(|level| level != Level::Guarded) {
+        return;
+    }
+    if !is_again() {
+        let wrapper = [&WITH_MOUNTS[..], &[COVER, "sh"]].concat();
+        let mut can = host(Path::new(wrapper[0]));
+        if !can
+            .args(&wrapper[1..])
+            .arg("true")
+            .status()
+            .unwrap()
+            .success()
+        {
+            return skip("a host without /proc");
+        }
+        let itself = "host::without_proc_guarded_kills_groups_and_says_so";
+        return again(&wrapper, &[], itself);
+    }
+    let executor = Executor::new(Config::default()).unwrap();
+    for _ in 0..3 {
+        let body = "ls $TMPDIR; echo x > $TMPDIR/file";
+        let command = mcpd_exec::Command::new("sh").args(["-c", body]);
+        let outcome = executor.run(command.sandbox(Sandbox::guarded())).await;
+        let outcome = outcome.unwrap();
+        assert_eq!(outcome.stdout.to_text_lossy(), "", "{outcome:?}");
+        assert_eq!(outcome.enforced.containment, Containment::Group);
+        let mut missing = outcome.enforced.missing.iter();
+        assert!(missing.any(|missing| missing.mechanism == "/proc"));
+    }
+}
+
+/// A host whose files may have no more than so many bytes.
+fn with_small_files(size: u32, level: Level, body: &str) -> Output {
+    let limit = "prlimit --pid $$ --fsize=$0 && exec \"$@\"";
+    lacking(&["sh", "-c", limit, &size.to_string()], level, body)
+}
+
+#[tokio::test]
+async fn what_is_kept_is_not_more_than_the_host_may_write() {
+    for level in levels().await {
+        let output = with_small_files(5000, level, "head -c 1000000 /dev/zero");
+        let said = text(&output);
+        assert!(output.status.success(), "at {level}: {}", output.status);
+        assert!(said.contains("Exited(0)"), "at {level}: {said}");
+        assert_eq!(output.stdout.len(), 5000, "at {level}");
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_may_write_nothing_is_told_what_that_keeps_from_it() {
+    if levels().await.count() < 3 {
+        return;
+    }
+    let said = text(&with_small_files(0, Level::Strict, "echo ran"));
+    let refusal = "run: failed to confine `/usr/bin/sh` as asked: namespaces: their first process can't be made";
+    assert!(said.starts_with(refusal), "{said}");
+    let body = "kill -XFSZ $$; echo ignored";
+    let said = text(&with_small_files(0, Level::Guarded, body));
+    assert!(said.contains("Signaled { signal: 25"), "{said}");
 }

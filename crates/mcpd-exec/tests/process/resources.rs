@@ -46,6 +46,22 @@ async fn a_process_that_computes_without_end_is_ended() {
     }
 }
 
+/// The kernel counts in what it was started from, which is this process.
+#[tokio::test]
+async fn memory_is_told_of_who_has_more_than_the_host() {
+    let ours = vec![1_u8; 100 << 20];
+    for level in levels().await {
+        let world = World::new();
+        let small = run(&world, level, Limits::default(), "true").await;
+        assert_eq!(small.usage.peak_memory, None, "at {level}");
+        let body = r#"perl -e '$text = "x" x (300 << 20)'"#;
+        let large = run(&world, level, Limits::default(), body).await;
+        let peak = large.usage.peak_memory;
+        assert!(peak >= Some(300 << 20), "at {level}: {large:?}");
+    }
+    drop(ours);
+}
+
 #[tokio::test]
 async fn files_grow_no_larger_than_allowed() {
     let megabyte = |limits: &mut Limits| limits.file_size = Some(1 << 20);

@@ -19,6 +19,7 @@ use rustix::io::Errno;
 
 use super::{Plan, used};
 use crate::linux::pipe;
+use crate::os;
 use crate::outcome::Usage;
 
 /// What the first process says when the program has ended, as it lies on its stack.
@@ -277,6 +278,9 @@ pub(crate) fn image() -> io::Result<BorrowedFd<'static>> {
 }
 
 fn make(program: &[u8]) -> io::Result<OwnedFd> {
+    if (program.len() as u64) > os::file_size_limit() {
+        return Err(io::ErrorKind::FileTooLarge.into());
+    }
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let made = match memfd_create("mcpd-exec-init", flags | MemfdFlags::EXEC) {
         // Before Linux 6.3 all can be executed, and the flag is unknown.
