@@ -44,7 +44,8 @@ pub struct Config {
     /// This process becomes the reaper of orphans among its descendants, for as long as it lives. False.
     ///
     /// Needed to prove that nothing of a confined run is left, and to know what an unconfined one has left behind
-    /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end.
+    /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end; those
+    /// of children that no executor has started stay zombies, for the host alone to reap.
     pub reaper: bool,
     /// A second process watches over this one, and ends what is left of all runs if it is killed. False.
     ///
@@ -99,7 +100,8 @@ impl Config {
 ///
 /// It needs a Tokio runtime with I/O and time enabled when something is run, of either flavour, and remembers none.
 /// It installs no signal handler, and changes nothing of the host process unless its [`Config`] says so; what it has of its
-/// own are its threads, which end with the last clone.
+/// own are its threads, which end with the last clone: dropping that waits until they have ended and removed what was left,
+/// for half a second at most.
 #[derive(Debug, Clone)]
 pub struct Executor(Arc<Shared>);
 

@@ -24,12 +24,16 @@ mod watchdog;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
+use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 
+use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, WaitId, WaitIdOptions, getpgid, kill_process_group, pidfd_send_signal, waitid,
+    Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, getpgid, kill_process_group,
+    pidfd_send_signal, waitid,
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -324,13 +328,30 @@ impl Child {
 
     /// Whether the leader has ended. It stays a zombie, so that its group can still be signalled.
     pub(crate) fn has_exited(&mut self) -> bool {
-        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
+        match self.look() {
             Ok(status) => status.is_some(),
             // Somebody else reaped it: the host ignores SIGCHLD or waits for every child.
-            Err(rustix::io::Errno::CHILD) => true,
+            Err(Errno::CHILD) => true,
             Err(_) => false,
         }
+    }
+
+    /// What the leader has ended with, while it stays a zombie. `None` if only the first process of its namespace knows.
+    pub(crate) fn status(&self) -> Option<ExitStatus> {
+        if self.confinement.isolation.is_some() {
+            return None;
+        }
+        let status = self.look().ok()??;
+        // As `wait` has them in one number.
+        let core = if status.dumped() { 0x80 } else { 0 };
+        let by_signal = status.terminating_signal().map(|signal| signal | core);
+        let raw = status.exit_status().map(|code| (code & 0xff) << 8);
+        raw.or(by_signal).map(ExitStatus::from_raw)
+    }
+
+    fn look(&self) -> Result<Option<WaitIdStatus>, Errno> {
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        waitid(WaitId::PidFd(self.pidfd.as_fd()), options)
     }
 
     pub(crate) fn watch(&self) -> io::Result<ExitWatch> {

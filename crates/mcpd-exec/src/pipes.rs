@@ -150,6 +150,13 @@ impl Drain {
         }
     }
 
+    /// Keeps nothing any more if the disk is still busy with what there is; false if it is not.
+    pub(crate) fn give_up_keeping(&mut self) -> bool {
+        self.keeping
+            .take_if(|keeping| keeping.is_writing())
+            .is_some()
+    }
+
     /// The pipe, if somebody may still write to it.
     pub(crate) fn into_pipe(self) -> Option<Reader> {
         self.pipe

@@ -1,5 +1,6 @@
 //! A live process and what it has started. Dropping it ends it; whoever owns it, nothing stays behind that should not.
 
+use std::convert::Infallible;
 use std::process::ExitStatus;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,6 +22,8 @@ pub(crate) type Turn = Arc<OwnedSemaphorePermit>;
 pub(crate) struct Process {
     /// `None` once it was reaped, or handed to the reaper.
     live: Option<Live>,
+    /// What the leader had ended with when it was handed to the reaper.
+    status: Option<ExitStatus>,
     enforced: Enforced,
     reaper: Reaper,
 }
@@ -79,6 +82,7 @@ impl Process {
                 _turn: turn,
                 lasting: None,
             }),
+            status: None,
             reaper,
         }
     }
@@ -92,6 +96,14 @@ impl Process {
 
     pub(crate) fn enforced(&self) -> &Enforced {
         &self.enforced
+    }
+
+    /// What there is of a run that is still being ended.
+    pub(crate) fn remains(&self) -> Remains {
+        Remains {
+            status: self.status,
+            ..Remains::default()
+        }
     }
 
     /// Asks the group to end.
@@ -149,11 +161,13 @@ impl Process {
             let leftovers = live.child.counts_leftovers().then_some(0);
             return End::Over(live.reap(leftovers));
         }
+        self.status = live.child.status();
         let (reply, remains) = oneshot::channel();
         self.reaper.send(Task::End(Box::new(Dying {
             live,
             farewell: None,
             reply: Some(reply),
+            pace: Pace::default(),
         })));
         End::Soon(remains)
     }
@@ -172,6 +186,7 @@ impl Process {
             live,
             farewell: Some(farewell),
             reply: None,
+            pace: Pace::default(),
         })));
     }
 }
@@ -215,8 +230,8 @@ enum Task {
     End(Box<Dying>),
     /// There may be orphans.
     Look,
-    /// There is no time left for farewells. It is told when they are over.
-    Hurry(mpsc::Sender<()>),
+    /// There is no time left for farewells.
+    Hurry,
 }
 
 /// A run that is being ended, and who wants to know.
@@ -226,6 +241,8 @@ struct Dying {
     /// `None` once nothing of it may go on.
     farewell: Option<Farewell>,
     reply: Option<oneshot::Sender<Remains>>,
+    /// Its own: what does not die must not be looked at more often for others that do.
+    pace: Pace,
 }
 
 /// What a run that was asked to end is given.
@@ -252,7 +269,27 @@ impl Dying {
     fn hurry(&mut self) {
         if self.farewell.take().is_some() {
             self.live.child.kill();
+            // Only now is there anything to be eager for.
+            self.pace = Pace::default();
         }
+    }
+
+    /// When it has to be looked at next.
+    fn due(&self) -> Instant {
+        match self.farewell {
+            Some(_) => self.pace.due(Pace::LASTING),
+            None => self.pace.due(Pace::LAST),
+        }
+    }
+
+    /// One look, if it is time for one. True if it was the last.
+    fn is_over(&mut self) -> bool {
+        if self.due() > Instant::now() {
+            return false;
+        }
+        let progress = self.attempt();
+        self.pace.go_on(progress == Progress::Killing);
+        progress == Progress::Over
     }
 
     fn attempt(&mut self) -> Progress {
@@ -277,6 +314,9 @@ impl Dying {
     }
 }
 
+/// The end of a thread is known when it drops this.
+pub(crate) type Announced = mpsc::Sender<Infallible>;
+
 /// Counted while it lives.
 #[derive(Debug)]
 struct Lasting(Arc<AtomicUsize>);
@@ -288,14 +328,18 @@ impl Drop for Lasting {
 }
 
 impl Reaper {
-    /// Starts the thread; it ends when the last clone is gone and everything is reaped.
-    pub(crate) fn start(system: Arc<System>) -> io::Result<Self> {
+    /// Starts the thread; it ends when the last clone is gone and everything is reaped, and says so.
+    pub(crate) fn start(system: Arc<System>, end: Announced) -> io::Result<Self> {
         let (tasks, receiver) = mpsc::channel();
         let lasting = Arc::new(AtomicUsize::new(0));
         let counted = Arc::clone(&lasting);
         thread::Builder::new()
             .name("mcpd-exec-reap".to_owned())
-            .spawn(move || reap_all(&receiver, &system, &counted))?;
+            .spawn(move || {
+                reap_all(&receiver, &system, &counted);
+                drop(system);
+                drop(end);
+            })?;
         Ok(Self { tasks, lasting })
     }
 
@@ -308,11 +352,9 @@ impl Reaper {
         self.send(Task::Look);
     }
 
-    /// Kills what was left to end by itself. Who is told hears when that is done.
-    pub(crate) fn hurry(&self) -> mpsc::Receiver<()> {
-        let (done, is_done) = mpsc::channel();
-        self.send(Task::Hurry(done));
-        is_done
+    /// Kills what was left to end by itself.
+    pub(crate) fn hurry(&self) {
+        self.send(Task::Hurry);
     }
 
     fn lasting(&self) -> Lasting {
@@ -324,47 +366,33 @@ impl Reaper {
 }
 
 /// A killed process takes anything from microseconds to for ever (asleep in a dead file system), and one must not
-/// keep the others waiting: so they are all asked in turn, in the end less and less often. And orphans are reaped while
+/// keep the others waiting: so they are all asked in turn, each less and less often in the end. And orphans are reaped while
 /// there are any, or while something runs that may leave some.
 fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUsize) {
     let mut dying: Vec<Box<Dying>> = Vec::new();
-    let mut pace = Pace::default();
     let mut orphans = 0;
     let mut closed = false;
     loop {
-        let patience = match (dying.is_empty(), lasting.load(Ordering::Relaxed), orphans) {
-            (false, ..) if dying.iter().any(|run| run.farewell.is_some()) => {
-                Some(pace.pause.min(Pace::LASTING))
-            }
-            (false, ..) => Some(pace.pause),
+        let due = dying.iter().map(|run| run.due()).min();
+        let patience = match (due, lasting.load(Ordering::Relaxed), orphans) {
+            (Some(due), ..) => Some(due.saturating_duration_since(Instant::now())),
             _ if closed => return,
-            (true, 1.., _) => Some(Pace::LASTING),
-            (true, 0, 1..) => Some(Pace::LAST),
-            (true, 0, 0) => None,
+            (None, 1.., _) => Some(Pace::LASTING),
+            (None, 0, 1..) => Some(Pace::LAST),
+            (None, 0, 0) => None,
         };
         match next(receiver, patience, closed) {
-            Ok(Task::End(run)) => {
-                // What does not die must not be looked at more often for others that do.
-                if dying.is_empty() {
-                    pace = Pace::default();
+            Ok(Task::End(run)) => dying.push(run),
+            Ok(Task::Hurry) => {
+                for run in &mut dying {
+                    run.hurry();
+                    run.pace = Pace::default();
                 }
-                pace.pause = Duration::ZERO;
-                dying.push(run);
-            }
-            Ok(Task::Hurry(done)) => {
-                dying.iter_mut().for_each(|run| run.hurry());
-                done.send(()).ok();
             }
             Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => closed = true,
         }
-        let mut killing = false;
-        dying.retain_mut(|run| {
-            let progress = run.attempt();
-            killing |= progress == Progress::Killing;
-            progress != Progress::Over
-        });
-        pace.go_on(killing);
+        dying.retain_mut(|run| !run.is_over());
         orphans = system.reap_orphans();
     }
 }
@@ -385,12 +413,24 @@ fn next(
     }
 }
 
-/// How often one looks at what is dying.
-#[derive(Debug, Default)]
+/// How often one looks at a run that is dying.
+#[derive(Debug)]
 struct Pace {
-    /// Before the next look.
+    last: Instant,
+    /// Between that look and the next.
     pause: Duration,
     looks: u32,
+}
+
+impl Default for Pace {
+    /// At once.
+    fn default() -> Self {
+        Self {
+            last: Instant::now(),
+            pause: Duration::ZERO,
+            looks: 0,
+        }
+    }
 }
 
 impl Pace {
@@ -402,7 +442,13 @@ impl Pace {
     /// comes back when it is too late.
     const EAGER: u32 = 1000;
 
+    /// When it is time for the next look, after a pause of so long at most.
+    fn due(&self, most: Duration) -> Instant {
+        self.last + self.pause.min(most)
+    }
+
     fn go_on(&mut self, killing: bool) {
+        self.last = Instant::now();
         self.looks += 1;
         self.pause = match (killing, self.looks) {
             (true, ..Self::EAGER) => Duration::ZERO,

@@ -179,7 +179,15 @@ impl Run<'_> {
                 }
             }
             Stage::Asked => self.kill(),
-            Stage::Leaving | Stage::Killed => self.enter(Stage::Ending, PATIENCE),
+            Stage::Leaving | Stage::Killed => {
+                // A disk that stands still keeps us from reading. Nobody but that is to blame.
+                let outputs = [&mut self.stdout, &mut self.stderr];
+                if outputs.map(Drain::give_up_keeping).contains(&true) {
+                    self.enter(self.stage, self.limits.drain);
+                } else {
+                    self.enter(Stage::Ending, PATIENCE);
+                }
+            }
             Stage::Ending => return true,
         }
         false
@@ -272,7 +280,7 @@ impl Run<'_> {
         let remains = self.remains.take().unwrap_or_else(|| {
             // It is still being ended, in the background.
             enforced.containment = enforced.containment.min(Containment::Search);
-            Remains::default()
+            self.process.remains()
         });
         let pipes_held = self.holds_pipes();
         Outcome {

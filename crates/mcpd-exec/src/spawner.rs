@@ -3,7 +3,9 @@
 //! milliseconds, in which most end: the async workers then hear of it once, when everything is read.
 
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::path::PathBuf;
+use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{env, io, thread};
@@ -15,7 +17,7 @@ use crate::command::Command;
 use crate::error::{StartError, diagnosis};
 use crate::os::{self, Entered, Lane, Output, Pipe, System};
 use crate::outcome::StdinReport;
-use crate::process::{Process, Reaper, Turn};
+use crate::process::{Announced, Process, Reaper, Turn};
 
 /// A process just started, with our ends of its pipes.
 #[derive(Debug)]
@@ -46,7 +48,15 @@ pub(crate) struct Spawners {
     lanes: Box<[Threads]>,
     reaper: Reaper,
     system: Arc<System>,
+    /// What each thread holds to its end.
+    end: Announced,
+    /// Dropped last.
+    _ends: Ends,
 }
+
+/// The ends of all threads. Dropping it waits for them. The lock makes it fit to be shared.
+#[derive(Debug)]
+struct Ends(Mutex<Receiver<Infallible>>);
 
 /// Threads that take jobs in order. They end when this is dropped.
 #[derive(Debug, Default)]
@@ -80,11 +90,14 @@ impl Spawners {
     /// At most so many threads of a kind.
     pub(crate) fn new(count: usize, system: System) -> io::Result<Self> {
         let system = Arc::new(system);
+        let (end, ends) = mpsc::channel();
         Ok(Self {
             count,
             lanes: Lane::ALL.iter().map(|_| Threads::default()).collect(),
-            reaper: Reaper::start(Arc::clone(&system))?,
+            reaper: Reaper::start(Arc::clone(&system), end.clone())?,
             system,
+            end,
+            _ends: Ends(Mutex::new(ends)),
         })
     }
 
@@ -139,13 +152,15 @@ impl Spawners {
 
     fn start(&self, index: usize, number: usize) -> io::Result<()> {
         let queue = Arc::clone(&self.lanes[index].0);
-        let system = Arc::clone(&self.system);
+        let (system, end) = (Arc::clone(&self.system), self.end.clone());
         let thread = thread::Builder::new().name(format!("mcpd-spawn-{index}-{number}"));
         thread.spawn(move || {
             let lane = Lane::ALL[index].enter(&system);
             while let Some(job) = queue.next() {
                 job.run(&system, &lane);
             }
+            drop(system);
+            drop(end);
         })?;
         Ok(())
     }
@@ -153,10 +168,17 @@ impl Spawners {
 
 impl Drop for Spawners {
     fn drop(&mut self) {
+        self.reaper.hurry();
+    }
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
         /// Far more than it takes, unless something is wrong with the machine.
         const PATIENCE: Duration = Duration::from_millis(500);
-        // The host may be about to end, and its threads with it.
-        self.reaper.hurry().recv_timeout(PATIENCE).ok();
+        // The host may be about to end, and its threads with it, but not what they were to end and to remove.
+        let ends = self.0.get_mut().unwrap_or_else(PoisonError::into_inner);
+        ends.recv_timeout(PATIENCE).ok();
     }
 }
 

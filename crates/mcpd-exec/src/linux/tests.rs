@@ -66,6 +66,23 @@ fn is_typed(error: &StartError) -> bool {
     )
 }
 
+#[test]
+fn what_a_process_has_ended_with_is_known_before_it_is_reaped() {
+    let system = System::new(&Config::default()).unwrap();
+    let lane = Lane::Open.enter(&system);
+    for body in ["exit 0", "exit 3", "kill -TERM $$"] {
+        let command = Command::new("/bin/sh").args(["-c", body]);
+        let born = system.start(&command, Path::new("/bin/sh"), &lane).unwrap();
+        let mut child = born.child;
+        while !child.has_exited() {
+            std::thread::yield_now();
+        }
+        let status = child.status();
+        let (reaped, _) = child.reap().unwrap().unwrap();
+        assert_eq!(status, Some(reaped), "{body}");
+    }
+}
+
 /// Those of this thread alone, dead or alive.
 fn children() -> String {
     fs::read_to_string("/proc/thread-self/children").unwrap()

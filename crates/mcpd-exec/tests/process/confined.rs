@@ -1,6 +1,9 @@
 //! At `guarded` and `strict` nothing a run has started outlives it. Each attempt to get away is also made at `none`, where it succeeds.
 
+use std::time::Instant;
+
 use mcpd_exec::{Containment, Ending, Level, Outcome, Sandbox};
+use tokio::sync::Notify;
 
 use crate::support::{
     World, config, eventually, eventually_async, levels, limits, ms, signal, within,
@@ -164,4 +167,38 @@ async fn dead_orphans_of_short_runs_are_reaped_too() {
         run(&world, "(true &)", Level::None).await;
     }
     eventually("no zombie left", || zombies() == 0);
+}
+
+/// As eagerly as if it had been killed at once: what goes on meanwhile may not fork for long.
+#[tokio::test]
+async fn a_run_whose_time_is_up_is_ended_without_a_pause() {
+    if levels().await.all(|level| level != Level::Guarded) {
+        return;
+    }
+    let world = world();
+    let daemons = "for i in 1 2 3 4; do setsid sleep 300 >/dev/null 2>&1 & done";
+    let body = format!("trap '' TERM; {daemons}; echo started; while :; do sleep 0.02; done");
+    let mut pauses = Vec::new();
+    // A busy machine may be slow once.
+    for _ in 0..3 {
+        let script = world.sh(&body).sandbox(Sandbox::guarded());
+        let script = script.limits(limits(|limits| limits.grace = ms(2500)));
+        let started = Notify::new();
+        let is_running = async {
+            within(started.notified()).await;
+            eventually_async(|| world.processes() >= 5).await;
+        };
+        tokio::select! {
+            outcome = world.executor.run_with(script, |_| started.notify_one()) => panic!("{outcome:?}"),
+            () = is_running => {}
+        }
+        eventually_async(|| world.processes() < 5).await;
+        let begun = Instant::now();
+        world.nothing_left();
+        pauses.push(begun.elapsed());
+        if begun.elapsed() < ms(200) {
+            return;
+        }
+    }
+    panic!("{pauses:?}");
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::ops::RangeInclusive;
+use std::sync::mpsc;
 
 use mcpd_exec::{Captured, Command, Config, Ending};
 use tempfile::TempDir;
@@ -120,4 +121,32 @@ fn flood(world: &World) -> Command {
     world
         .sh("head -c 3000000 /dev/zero")
         .limits(limits(|limits| limits.keep = 1 << 20))
+}
+
+/// The disk is to blame then, and no process. What came last is shown all the same.
+#[test]
+fn a_disk_that_stands_still_is_no_leftover() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
+    let (go_on, stalled) = mpsc::channel::<()>();
+    runtime.spawn_blocking(move || stalled.recv());
+    let world = World::new();
+    let body = "echo first; sleep 0.1; echo second >&2; head -c 50000 /dev/zero; echo last";
+    let script = world.sh(body).limits(limits(|limits| {
+        (limits.capture_head, limits.capture_tail, limits.keep) = (0, 5, 100_000);
+        limits.drain = ms(200);
+    }));
+    let run = async { within(world.executor.run(script)).await };
+    let outcome = runtime.block_on(run).unwrap();
+    drop(go_on);
+    assert_eq!(outcome.ending, Ending::Exited(0));
+    assert!(!outcome.pipes_held);
+    assert_eq!(outcome.stdout.total_bytes, 50_011);
+    assert_eq!(
+        (&outcome.stdout.tail[..], outcome.stdout.file),
+        (&b"last\n"[..], None)
+    );
 }
