@@ -12,6 +12,7 @@ mod lane;
 mod namespaces;
 mod pipe;
 mod raw;
+mod seen;
 #[cfg(test)]
 #[path = "../tests/process/skip.rs"]
 mod skip;
@@ -70,6 +71,8 @@ pub(crate) struct System {
     orphans: Option<&'static Orphans>,
     /// Processes can be told by their marks.
     marks: bool,
+    /// There is a `/proc`, by which they are found.
+    sees_processes: bool,
     /// The word with which our own threads may set marks under a filter.
     secret: u64,
     null: OwnedFd,
@@ -109,6 +112,7 @@ impl System {
         Ok(Self {
             orphans,
             marks,
+            sees_processes: tree::sees_processes(),
             secret: tree::random(),
             null: pipe::above_reserved(null.into())?,
             has_terminal: File::open("/dev/tty").is_ok(),

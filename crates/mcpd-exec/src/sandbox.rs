@@ -103,9 +103,14 @@ impl RunAs {
 pub struct Sandbox {
     /// How far the process is confined. What follows has no effect at level `none`, but for `run_as`.
     pub level: Level,
-    /// Files and directories it may write, and everything below, besides its temporary directory.
+    /// Files and directories it may write, and everything below, besides its temporary directory. One that is not there when
+    /// it starts is no reason not to run it; the outcome says so.
     pub write: Vec<PathBuf>,
     /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
+    ///
+    /// At `strict` they are what is there when it starts: it can read what the host puts in the place of a hidden file by renaming
+    /// while it runs, and a hidden path that appears meanwhile. A link on the way to one that it may move hides nothing from the
+    /// next process: hide what it leads to.
     pub hidden: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: Network,

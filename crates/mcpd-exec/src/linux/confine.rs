@@ -1,14 +1,14 @@
 //! What holds one run in: what is asked for, as far as the system has it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cgroup::Group;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
-use super::namespaces::Proc;
+use super::namespaces::{self, Proc};
 use super::temporary::Lease;
 use super::tree::Mark;
 use super::watchdog::Watchdog;
@@ -27,6 +27,8 @@ pub(crate) struct Confinement {
     pub(crate) group: Option<Group>,
     /// At level `strict`.
     pub(crate) isolation: Option<Isolation>,
+    /// Paths that were to be writable and could not be found.
+    pub(crate) skipped: Vec<PathBuf>,
     pub(crate) enforced: Enforced,
 }
 
@@ -59,6 +61,7 @@ impl Confinement {
             Level::Strict => {
                 let isolation = Isolation::plan(command, program, proc)?;
                 confinement.isolation = Some(isolation);
+                confinement.skipped = namespaces::skipped(sandbox);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
                 let filter = system.strict_filter(sandbox.network);
@@ -82,6 +85,13 @@ impl Confinement {
                 "/proc",
                 "the kernel refuses one of its own here, so it is empty",
             );
+        }
+        for path in std::mem::take(&mut self.skipped) {
+            let reason = format!(
+                "`{}` does not exist, so it can't be written",
+                path.display()
+            );
+            self.misses("write", reason);
         }
         let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
         if self.limits(command).processes.is_some() && !is_counted {
@@ -120,7 +130,7 @@ impl Confinement {
             if limits.memory.is_some() {
                 self.misses(
                     "cgroup",
-                    "there is no control group, so memory is not limited",
+                    "no control group is delegated to this process: memory is not limited",
                 );
             }
             return Ok(());
@@ -143,6 +153,11 @@ impl Confinement {
             // Without a filter a process can change its mark.
             (Some(_), Some(_)) if self.enforced.seccomp => Containment::Proven,
             (Some(_), Some(_)) => Containment::Search,
+            (Some(_), None) if !system.sees_processes => {
+                let reason = "there is none, so that only process groups can be killed";
+                self.misses("/proc", reason);
+                Containment::Group
+            }
             (Some(_), None) => {
                 let reason = "a descendant that keeps forking may slip through";
                 self.misses("reaper", reason);
@@ -201,13 +216,7 @@ impl Confinement {
         };
         match temporary.ruleset(sandbox, make) {
             Ok(Some(ruleset)) => {
-                for path in ruleset.skipped() {
-                    let reason = format!(
-                        "`{}` does not exist, so it can't be written",
-                        path.display()
-                    );
-                    self.misses("write", reason);
-                }
+                self.skipped = ruleset.skipped().to_vec();
                 self.enter_guarded(ruleset);
             }
             Ok(None) => {}

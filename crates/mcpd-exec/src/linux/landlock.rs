@@ -17,6 +17,7 @@ use landlock::{
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
 use super::pipe;
+use super::seen::Seen;
 use crate::enforced::MissingMechanism;
 use crate::sandbox::Network;
 
@@ -51,8 +52,8 @@ impl Ruleset {
     ///
     /// Where both lists speak of a path, the more specific entry counts, and of equals the one in `write`. In a
     /// writable directory on the way to a hidden path nothing new can be made directly, only further down. The names
-    /// of hidden files can still be listed. Symbolic links are followed in both lists; a path that can't be
-    /// found is passed over, see [`skipped`](Self::skipped).
+    /// of hidden files can still be listed. Symbolic links are followed in both lists, and those on the way to a hidden
+    /// path can't be moved; a path that can't be found is passed over, see [`skipped`](Self::skipped).
     ///
     /// As far as the kernel can, nothing outside is signalled or reached by an abstract socket, and without network
     /// no TCP port is used.
@@ -140,6 +141,7 @@ impl Rules {
             skipped: Vec::new(),
         };
         rules.hidden.push(PathBuf::from("/dev"));
+        rules.hidden.extend(movable_links(hidden, write));
         let root = Path::new("/");
         // Directories on the way to a hidden path could not be listed otherwise.
         rules.add(root, AccessFs::ReadDir.into())?;
@@ -152,7 +154,7 @@ impl Rules {
             }
         }
         for path in write {
-            rules.watched.push(Watched::itself(path));
+            rules.watched.push(Watched::new(path, Counts::Itself));
             match fs::canonicalize(path) {
                 Ok(path) => rules.allow(&path, all)?,
                 Err(_) => rules.skipped.push(path.clone()),
@@ -195,7 +197,7 @@ impl Rules {
         if hidden.is_empty() {
             return self.add(path, access);
         }
-        self.watched.push(Watched::entries(path));
+        self.watched.push(Watched::new(path, Counts::Entries));
         for entry in entries(path, &hidden) {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;
@@ -218,16 +220,37 @@ impl Rules {
     fn watch(&mut self, path: &Path) {
         // Nothing further down appears before the first part that is missing.
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let missing = path.ancestors().take_while(is_missing);
-        let path = missing.last().unwrap_or(path);
-        let tells = |watched: &Watched| match watched.entries {
-            true => Some(&*watched.path) == path.parent(),
-            false => watched.path == path,
-        };
+        let missing = path.ancestors().take_while(is_missing).last();
+        let path = missing.unwrap_or(path);
         // What a link leads to can appear without a change to the link.
-        if path.is_symlink() || !self.watched.iter().any(tells) {
-            self.watched.push(Watched::itself(path));
+        if path.is_symlink() {
+            return self.watched.push(Watched::new(path, Counts::Itself));
         }
+        let tells = |watched: &Watched| match watched.counts {
+            Counts::Itself => watched.path == path,
+            Counts::Entries => Some(&*watched.path) == path.parent(),
+            Counts::Absence(_) => false,
+        };
+        if self.watched.iter().any(tells) {
+            return;
+        }
+        match path.parent().filter(|parent| parent.exists()) {
+            Some(parent) if missing.is_some() => self.watch_for(path, parent),
+            _ => self.watched.push(Watched::new(path, Counts::Itself)),
+        }
+    }
+
+    /// Watches a path that is missing in `directory`, together with all that are missing there.
+    fn watch_for(&mut self, path: &Path, directory: &Path) {
+        for watched in &mut self.watched {
+            if let Counts::Absence(paths) = &mut watched.counts
+                && watched.path == directory
+            {
+                return paths.push(path.to_owned());
+            }
+        }
+        let absent = Counts::Absence(vec![path.to_owned()]);
+        self.watched.push(Watched::new(directory, absent));
     }
 }
 
@@ -265,7 +288,7 @@ fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Where a path leads, if this user can get at that, or could after changing a mode.
 ///
 /// There is no need to hide the rest, and it would be dear: a file in `/etc` costs a rule for each file beside it.
-fn reachable(path: &Path) -> Option<PathBuf> {
+pub(crate) fn reachable(path: &Path) -> Option<PathBuf> {
     let found = match fs::canonicalize(path) {
         Ok(found) => found,
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
@@ -281,44 +304,87 @@ fn reachable(path: &Path) -> Option<PathBuf> {
     (is_ours || may_any).then_some(found)
 }
 
+/// The links on the ways to `hidden` paths that lie where something may be written: if one was moved, the next ruleset would
+/// hide nothing.
+fn movable_links(hidden: &[PathBuf], write: &[PathBuf]) -> Vec<PathBuf> {
+    let write: Vec<_> = write.iter().flat_map(fs::canonicalize).collect();
+    let is_writable = |link: &PathBuf| write.iter().any(|write| link.starts_with(write));
+    let links = hidden.iter().flat_map(|path| links(path));
+    links.filter(is_writable).collect()
+}
+
+/// The symbolic links on the way to where a path leads, by the paths of their directories without links.
+fn links(path: &Path) -> Vec<PathBuf> {
+    /// As many as the kernel follows.
+    const MOST: usize = 40;
+    let mut links = Vec::new();
+    let mut ways = vec![path.to_owned()];
+    while let Some(way) = ways.pop() {
+        for part in way.ancestors() {
+            let (Some(directory), Some(name)) = (part.parent(), part.file_name()) else {
+                continue;
+            };
+            let (Ok(target), Ok(directory)) = (fs::read_link(part), fs::canonicalize(directory))
+            else {
+                continue;
+            };
+            let link = directory.join(name);
+            if links.len() < MOST && !links.contains(&link) {
+                ways.push(directory.join(target));
+                links.push(link);
+            }
+        }
+    }
+    links
+}
+
 /// A path whose change makes a ruleset out of date.
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
-    /// What is in the directory counts too, not only which directory it is.
-    entries: bool,
-    seen: Option<Stamp>,
+    counts: Counts,
+    seen: Option<Seen>,
+    /// Another change would show.
+    is_settled: bool,
 }
 
-/// Device, inode, and the time of its last change, as far as that counts.
-type Stamp = (u64, u64, Option<(i64, i64)>);
+/// What makes the difference.
+#[derive(Debug)]
+enum Counts {
+    /// Which file or directory it is.
+    Itself,
+    /// What is in the directory.
+    Entries,
+    /// Whether one of these is in the directory. They are not looked at as long as that has not changed.
+    Absence(Vec<PathBuf>),
+}
 
 impl Watched {
-    fn itself(path: &Path) -> Self {
-        Self::new(path, false)
-    }
-
-    fn entries(path: &Path) -> Self {
-        Self::new(path, true)
-    }
-
-    fn new(path: &Path, entries: bool) -> Self {
+    fn new(path: &Path, counts: Counts) -> Self {
+        let seen = seen(path);
         Self {
             path: path.to_owned(),
-            entries,
-            seen: stamp(path, entries),
+            counts,
+            seen,
+            is_settled: seen.is_none_or(Seen::is_settled),
         }
     }
 
     fn is_unchanged(&self) -> bool {
-        stamp(&self.path, self.entries) == self.seen
+        let seen = seen(&self.path);
+        let is_same = seen == self.seen && self.is_settled;
+        match (&self.counts, seen, self.seen) {
+            (Counts::Itself, Some(now), Some(then)) => now.is_same_file(then),
+            (Counts::Itself, now, then) => now == then,
+            (Counts::Entries, ..) => is_same,
+            (Counts::Absence(paths), ..) => is_same || !paths.iter().any(|path| path.exists()),
+        }
     }
 }
 
-fn stamp(path: &Path, entries: bool) -> Option<Stamp> {
-    let metadata = fs::metadata(path).ok()?;
-    let changed = entries.then(|| (metadata.ctime(), metadata.ctime_nsec()));
-    Some((metadata.dev(), metadata.ino(), changed))
+/// Links are followed.
+fn seen(path: &Path) -> Option<Seen> {
+    fs::metadata(path).ok().map(Seen::from)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
-use std::ffi::CString;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CString, OsStr};
 use std::io;
 use std::ops::Bound::{Excluded, Unbounded};
 use std::path::{Path, PathBuf, absolute};
@@ -18,6 +18,7 @@ use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_RE
 use rustix::process::{getegid, geteuid};
 
 use super::image::text;
+use super::landlock::reachable;
 use super::raw::{SLOTS, Step};
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, RunAs, Sandbox};
@@ -82,7 +83,8 @@ fn has_own_users(run_as: Option<RunAs>) -> bool {
 ///
 /// # Errors
 ///
-/// What is to be written does not exist, is too much, or is all there is; or something can't be looked at.
+/// What is to be written or seen is too much, what is to be written or hidden is all there is, or something can't be looked
+/// at.
 pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
     let mounts = Mounts::of(view, proc)?;
     let mut layout = Layout::default();
@@ -100,6 +102,13 @@ pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
     steps.append(&mut layout.mounts);
     steps.append(&mut layout.closing);
     Ok(steps)
+}
+
+/// Paths that were to be writable and could not be found.
+pub(crate) fn skipped(sandbox: &Sandbox) -> Vec<PathBuf> {
+    let paths = sandbox.write.iter();
+    let skipped = paths.filter(|path| matches!(existing(path), Ok(None)));
+    skipped.cloned().collect()
 }
 
 /// It is the same user inside, and nobody else exists.
@@ -159,13 +168,13 @@ impl Mounts {
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
-            mounts.put(path, |path| {
-                if path.is_dir() {
-                    Mount::Empty
-                } else {
-                    Mount::Null
-                }
-            })?;
+            if let Some(path) = secret(path)? {
+                let mount = match path.is_dir() {
+                    true => Mount::Empty,
+                    false => Mount::Null,
+                };
+                mounts.0.insert(path, mount);
+            }
         }
         for path in PRIVATE {
             mounts.put(Path::new(path), |_| Mount::Private)?;
@@ -227,6 +236,14 @@ fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
     }
 }
 
+/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
+fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
+    match path.canonicalize() {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
+        _ => existing(path),
+    }
+}
+
 /// What a mount would be laid upon.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Ground {
@@ -246,6 +263,8 @@ struct Layout {
     mounts: Vec<Step>,
     closing: Vec<Step>,
     slots: usize,
+    /// Directories that can't be moved any more.
+    fixed: BTreeSet<PathBuf>,
 }
 
 impl Layout {
@@ -269,8 +288,10 @@ impl Layout {
                 let reason = "`/` can be neither written nor hidden as a whole";
                 return Err(io::Error::new(io::ErrorKind::InvalidInput, reason));
             }
-            if ground == Ground::Memory {
-                self.make_place(base, path, mount)?;
+            match ground {
+                Ground::Memory => self.make_place(base, path, mount)?,
+                Ground::Writable => self.fix_way(base, path)?,
+                Ground::ReadOnly => {}
             }
             let ground = self.lay(path, mount, mounts)?;
             above.push((path, ground));
@@ -280,13 +301,7 @@ impl Layout {
 
     /// Makes what something in `memory` is mounted on, and all that is missing above it.
     fn make_place(&mut self, memory: &Path, path: &Path, mount: &Mount) -> io::Result<()> {
-        let between = path
-            .ancestors()
-            .skip(1)
-            .take_while(|above| *above != memory);
-        let mut missing: Vec<&Path> = between.collect();
-        missing.reverse();
-        for above in missing {
+        for above in between(memory, path) {
             self.mounts.push(Step::Directory { path: text(above)? });
         }
         let path_text = text(path)?;
@@ -298,6 +313,18 @@ impl Layout {
             Mount::Tree { .. } if !path.is_dir() => Step::File { path: path_text },
             _ => Step::Directory { path: path_text },
         });
+        Ok(())
+    }
+
+    /// Keeps the directories between `base` and `path` from being moved away, with what is hidden in them, from where the next
+    /// run would look for it: mounts can't be moved, and each becomes one.
+    fn fix_way(&mut self, base: &Path, path: &Path) -> io::Result<()> {
+        for above in between(base, path) {
+            if self.fixed.insert(above.to_owned()) {
+                let flags = MS_BIND | MS_REC;
+                self.mounts.push(mount(above, above, "", flags, "")?);
+            }
+        }
         Ok(())
     }
 
@@ -387,9 +414,23 @@ fn is_needed(mount: &Mount, ground: Ground) -> bool {
     }
 }
 
-fn mount(source: &str, target: &Path, kind: &str, flags: u64, data: &str) -> io::Result<Step> {
+/// The directories between two paths, from the outermost on.
+fn between<'a>(base: &Path, path: &'a Path) -> Vec<&'a Path> {
+    let above = path.ancestors().skip(1);
+    let mut between: Vec<_> = above.take_while(|above| *above != base).collect();
+    between.reverse();
+    between
+}
+
+fn mount(
+    source: impl AsRef<OsStr>,
+    target: &Path,
+    kind: &str,
+    flags: u64,
+    data: &str,
+) -> io::Result<Step> {
     Ok(Step::Mount {
-        source: CString::new(source)?,
+        source: text(source)?,
         target: text(target)?,
         kind: CString::new(kind)?,
         flags,

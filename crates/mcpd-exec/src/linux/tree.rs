@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::FileExt as _;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
@@ -321,6 +322,11 @@ impl Ending {
         }
         self.mark.is_on(pid) && pidfd_send_signal(pidfd.as_fd(), Signal::KILL).is_ok()
     }
+}
+
+/// Whether there is a list of them.
+pub(crate) fn sees_processes() -> bool {
+    Path::new("/proc/self/limits").exists()
 }
 
 /// All processes that can be seen.

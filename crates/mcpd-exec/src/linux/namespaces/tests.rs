@@ -233,6 +233,28 @@ fn what_is_hidden_is_covered_but_for_what_is_written_in_it() {
 }
 
 #[test]
+fn what_is_hidden_stays_where_it_is_in_what_is_written() {
+    check(
+        |place| {
+            fs::write(place.at("work/secret/open/other"), "").unwrap();
+            let sandbox = strict().write(place.at(""));
+            let sandbox = sandbox.hide(place.at("work/secret/open"));
+            sandbox.hide(place.at("work/script"))
+        },
+        &[],
+        &[
+            "take @",
+            "directory @",
+            "attach @",
+            "mount @/work @/work",
+            "mount @/work/secret @/work/secret",
+            "mount tmpfs @/work/secret/open ro",
+            "mount /dev/null @/work/script",
+        ],
+    );
+}
+
+#[test]
 fn of_equals_the_written_one_counts() {
     check(
         |place| strict().hide(place.at("work")).write(place.at("work")),
