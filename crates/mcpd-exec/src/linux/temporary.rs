@@ -2,20 +2,24 @@
 //! Landlock rulesets that allow writing there can be kept too.
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File, Metadata};
+use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
-use std::{io, thread};
+use std::thread::{self, JoinHandle};
 
-use rustix::fs::{AtFlags, CWD, Dir, Mode, OFlags, openat, renameat, unlinkat};
+use rustix::buffer::spare_capacity;
+use rustix::fs::{
+    AtFlags, CWD, Dir, Mode, OFlags, flistxattr, fremovexattr, openat, renameat, unlinkat,
+};
 use rustix::io::Errno;
 use rustix::path::Arg;
 
 use super::landlock::Ruleset;
+use super::seen::Seen;
 use super::tree;
 use crate::sandbox::{RunAs, Sandbox};
 
@@ -26,11 +30,25 @@ const PRIVATE: u32 = 0o700;
 #[derive(Debug)]
 pub(crate) struct Directories {
     root: PathBuf,
+    shelf: Arc<Shelf>,
+    tidier: OnceLock<Tidier>,
+}
+
+/// Directories that nobody uses.
+#[derive(Debug, Default)]
+struct Shelf {
     idle: Mutex<Vec<Directory>>,
-    /// Empties what was used.
-    tidier: OnceLock<mpsc::Sender<Directory>>,
-    /// How many it has before it.
+    /// How many the tidier has before it.
     untidy: AtomicUsize,
+    /// No directory is needed any more.
+    is_closed: AtomicBool,
+}
+
+/// Who empties what was used.
+#[derive(Debug)]
+struct Tidier {
+    used: mpsc::Sender<Directory>,
+    thread: JoinHandle<()>,
 }
 
 /// One of them. A run may do to it whatever its sandbox allows, which may be to put something else in its place.
@@ -44,42 +62,13 @@ struct Directory {
     rulesets: Vec<(Arc<Sandbox>, Arc<Ruleset>)>,
 }
 
-/// Which directory it is, and when it or its entries changed last, which nobody can forge.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    device: u64,
-    inode: u64,
-    changed: Duration,
-}
-
-impl Seen {
-    /// Links are not followed.
-    fn at(path: &Path) -> io::Result<Self> {
-        let metadata = fs::symlink_metadata(path)?;
-        let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
-        Ok(Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            changed: Duration::new(seconds.unsigned_abs(), nanoseconds as u32),
-        })
-    }
-
-    /// So long ago that another change would show: kernels before 6.13 tell the time in ticks.
-    fn is_settled(self) -> bool {
-        const TICK: Duration = Duration::from_millis(20);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.is_ok_and(|now| now > self.changed + TICK)
-    }
-}
-
 impl Directories {
     /// Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
         Self {
             root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
-            idle: Mutex::default(),
+            shelf: Arc::default(),
             tidier: OnceLock::new(),
-            untidy: AtomicUsize::new(0),
         }
     }
 
@@ -94,12 +83,13 @@ impl Directories {
     ///
     /// It can't be made.
     pub(crate) fn lease(self: &Arc<Self>, owner: Option<RunAs>) -> io::Result<Lease> {
+        self.make_root()?;
         let mut directory = self.idle_directory().map_or_else(|| self.make(), Ok)?;
         if directory.owner != owner {
             let RunAs { user, group } = owner.unwrap_or_else(ourselves);
             lchown(&directory.path, Some(user), Some(group))?;
             directory.owner = owner;
-            directory.empty = Seen::at(&directory.path)?;
+            directory.empty = seen(&directory.path)?;
         }
         Ok(Lease {
             settled: directory.empty.is_settled(),
@@ -108,9 +98,9 @@ impl Directories {
         })
     }
 
-    fn idle_directory(self: &Arc<Self>) -> Option<Directory> {
+    fn idle_directory(&self) -> Option<Directory> {
         loop {
-            let directory = self.idle().pop()?;
+            let directory = self.shelf.idle().pop()?;
             if directory.is_empty() {
                 return Some(directory);
             }
@@ -121,68 +111,56 @@ impl Directories {
     fn make(&self) -> io::Result<Directory> {
         // Not to be guessed, so that nobody else has made it.
         let path = self.root.join(format!("{:016x}", tree::random()));
-        self.make_root()?;
         make_directory(&path, PRIVATE)?;
+        // What a run has given to the directory above has come down to it.
+        remove_attributes(&open(&hold(CWD, &path)?)?)?;
         Ok(Directory {
-            empty: Seen::at(&path)?,
+            empty: seen(&path)?,
             path,
             owner: None,
             rulesets: Vec::new(),
         })
     }
 
-    /// It may have been cleaned away since it was made.
+    /// It may have been cleaned away since it was made, or closed by a run, to which it belongs as much as to us.
     fn make_root(&self) -> io::Result<()> {
+        /// Passable, for those who run as somebody else.
+        const PASSABLE: u32 = 0o711;
         match fs::symlink_metadata(&self.root) {
-            Ok(metadata) if metadata.is_dir() => Ok(()),
-            Ok(_) => Err(io::ErrorKind::NotADirectory.into()),
-            // Passable, for those who run as somebody else.
-            Err(_) => match make_directory(&self.root, 0o711) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-                other => other,
-            },
+            Ok(metadata) if metadata.is_dir() && metadata.mode() & 0o7777 == PASSABLE => Ok(()),
+            Ok(_) => set_mode(&by_number(&hold(CWD, &self.root)?), PASSABLE),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                match make_directory(&self.root, PASSABLE) {
+                    Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+                    other => other,
+                }
+            }
+            Err(error) => Err(error),
         }
     }
 
-    fn idle(&self) -> MutexGuard<'_, Vec<Directory>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn tidy(self: &Arc<Self>, mut directory: Directory) {
+    fn tidy(&self, mut directory: Directory) {
         /// So many wait with their rulesets: a run that leaves a million files keeps all others waiting.
         const PATIENT: usize = 32;
-        if self.untidy.fetch_add(1, Relaxed) >= PATIENT {
+        if self.shelf.untidy.fetch_add(1, Relaxed) >= PATIENT {
             directory.rulesets.clear();
         }
         if let Some(tidier) = self.tidier() {
-            // The thread lives as long as its senders.
-            tidier.send(directory).ok();
+            // The thread lives as long as this.
+            tidier.used.send(directory).ok();
         }
     }
 
-    fn tidier(self: &Arc<Self>) -> Option<&mpsc::Sender<Directory>> {
+    fn tidier(&self) -> Option<&Tidier> {
         if self.tidier.get().is_none() {
-            let (sender, receiver) = mpsc::channel::<Directory>();
-            let home = Arc::downgrade(self);
-            let tidy = move || {
-                for mut directory in receiver {
-                    let cleared = directory.clear();
-                    let Some(home) = home.upgrade() else {
-                        return;
-                    };
-                    home.untidy.fetch_sub(1, Relaxed);
-                    // One that is not there or stays full is not used again.
-                    if cleared.is_ok() {
-                        home.idle().push(directory);
-                    }
-                }
-            };
+            let (used, receiver) = mpsc::channel();
+            let shelf = Arc::clone(&self.shelf);
             // Without the thread the directory goes when everything goes.
-            thread::Builder::new()
+            let thread = thread::Builder::new()
                 .name("mcpd-exec-tidy".to_owned())
-                .spawn(tidy)
+                .spawn(move || shelf.fill(receiver))
                 .ok()?;
-            self.tidier.set(sender).ok();
+            self.tidier.set(Tidier { used, thread }).ok();
         }
         self.tidier.get()
     }
@@ -190,14 +168,41 @@ impl Directories {
 
 impl Drop for Directories {
     fn drop(&mut self) {
+        self.shelf.is_closed.store(true, Relaxed);
+        if let Some(tidier) = self.tidier.take() {
+            drop(tidier.used);
+            // Two who remove the same are in each other's way.
+            tidier.thread.join().ok();
+        }
         // What can't be removed is not ours any more.
         remove(&self.root).ok();
     }
 }
 
+impl Shelf {
+    fn idle(&self) -> MutexGuard<'_, Vec<Directory>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what was used, and empties it.
+    fn fill(&self, used: mpsc::Receiver<Directory>) {
+        for mut directory in used {
+            if self.is_closed.load(Relaxed) {
+                return;
+            }
+            let cleared = directory.clear();
+            self.untidy.fetch_sub(1, Relaxed);
+            // One that is not there or stays full is not used again.
+            if cleared.is_ok() {
+                self.idle().push(directory);
+            }
+        }
+    }
+}
+
 impl Directory {
     fn is_empty(&self) -> bool {
-        Seen::at(&self.path).is_ok_and(|seen| seen == self.empty)
+        seen(&self.path).is_ok_and(|seen| seen == self.empty)
     }
 
     /// Removes everything in it.
@@ -207,27 +212,49 @@ impl Directory {
     /// It is not there, or something stays.
     fn clear(&mut self) -> io::Result<()> {
         let held = hold(CWD, &self.path)?;
-        let name = by_number(&held);
-        let seen = Seen::at(&name)?;
-        if (seen.device, seen.inode) != (self.empty.device, self.empty.inode) {
+        let found = metadata(&held)?;
+        if !Seen::from(found.clone()).is_same_file(self.empty) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if fs::metadata(&name)?.permissions().mode() & 0o7777 != PRIVATE {
-            set_mode(&name, PRIVATE)?;
+        if found.permissions().mode() & 0o7777 != PRIVATE {
+            set_mode(&by_number(&held), PRIVATE)?;
         }
-        let entries = fs::read_dir(&name)?;
-        for entry in entries {
-            remove_at(&held, &*entry?.file_name())?;
+        let opened = open(&held)?;
+        remove_attributes(&opened)?;
+        for name in names(&opened)? {
+            remove_at(&held, &*name)?;
         }
-        self.empty = Seen::at(&name)?;
+        self.empty = metadata(&held)?.into();
         Ok(())
     }
+}
+
+/// Links are not followed.
+fn seen(path: &Path) -> io::Result<Seen> {
+    fs::symlink_metadata(path).map(Seen::from)
 }
 
 /// With this mode whatever the umask. Fails if there is anything of that name.
 fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
     DirBuilder::new().mode(mode).create(path)?;
     set_mode(path, mode)
+}
+
+/// Removes those that everybody can give to what is their own, such as access lists.
+fn remove_attributes(directory: &OwnedFd) -> io::Result<()> {
+    /// What the kernel lists at most.
+    const MOST: usize = 64 * 1024;
+    let mut names = Vec::with_capacity(MOST);
+    match flistxattr(directory, spare_capacity(&mut names)) {
+        // There are none on this file system.
+        Err(Errno::NOTSUP) => return Ok(()),
+        other => other?,
+    };
+    let names = names.split(|byte| *byte == 0);
+    for name in names.filter(|name| name.starts_with(b"user.") || name.starts_with(b"system.")) {
+        fremovexattr(directory, name)?;
+    }
+    Ok(())
 }
 
 fn set_mode(path: &Path, mode: u32) -> io::Result<()> {
@@ -314,8 +341,17 @@ fn open_up(parent: &OwnedFd, name: impl Arg) -> io::Result<OwnedFd> {
     let held = hold(parent, name)?;
     // If it can't be done that shows in what follows.
     set_mode(&by_number(&held), PRIVATE).ok();
+    open(&held)
+}
+
+/// Opens what is held for reading.
+fn open(held: &OwnedFd) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    Ok(openat(&held, ".", flags, Mode::empty())?)
+    Ok(openat(held, ".", flags, Mode::empty())?)
+}
+
+fn metadata(held: &OwnedFd) -> io::Result<Metadata> {
+    File::from(held.try_clone()?).metadata()
 }
 
 /// A directory that stays the same, whatever is put in its place. Not behind a link.
@@ -394,7 +430,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(directory) = self.directory.take() {
             if self.settled && directory.is_empty() {
-                self.home.idle().push(directory);
+                self.home.shelf.idle().push(directory);
             } else {
                 self.home.tidy(directory);
             }

@@ -1,11 +1,13 @@
 //! Each confined run has a directory for its temporary files, and nothing of another run is in it.
 
 use std::fs;
+use std::mem;
 use std::path::{Path, PathBuf};
 
 use mcpd_exec::{Config, Executor, Level, Outcome, Sandbox};
+use tokio::sync::Notify;
 
-use crate::support::{World, eventually, levels, within};
+use crate::support::{World, eventually, levels, skip, within};
 
 /// A world whose runs have their temporary directories in it, in `temporary`.
 fn world() -> World {
@@ -67,6 +69,38 @@ async fn a_run_can_not_hide_that_it_left_something() {
     check("t=$(stat -c %y $TMPDIR); echo x > $TMPDIR/x; touch -d \"$t\" $TMPDIR").await;
     check("chmod 777 $TMPDIR").await;
     check("chmod 0 $TMPDIR").await;
+    // At `strict` that is the root of the system.
+    check("chmod 0 $TMPDIR/.. || test $TMPDIR = /tmp").await;
+}
+
+/// They would decide who may do what with the files of the next run.
+#[tokio::test]
+async fn attributes_do_not_stay() {
+    const SET: &str = r#"python3 -c '
+import os, struct
+entries = b"".join(struct.pack("<HHI", who, 0, 0xffffffff) for who in (1, 4, 0x20))
+for place in os.environ["TMPDIR"], os.environ["TMPDIR"] + "/..":
+    if place != "/tmp/..":
+        os.setxattr(place, "system.posix_acl_default", struct.pack("<I", 2) + entries)
+        os.setxattr(place, "user.note", b"x")'"#;
+    const LIST: &str = r#"python3 -c 'import os; print(os.listxattr(os.environ["TMPDIR"]))'"#;
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let world = world();
+        let set = world.run_in(Sandbox::at(level), world.sh(SET)).await;
+        if !set.success() {
+            skip(&format!("attributes of files, at {level}: {set:?}"));
+            continue;
+        }
+        // One of them gets another directory.
+        tokio::join!(
+            followed_by_clean_runs(&world, level),
+            followed_by_clean_runs(&world, level)
+        );
+        let outcome = run(&world, Sandbox::at(level), LIST).await;
+        let kept = outcome.stdout.to_text_lossy();
+        let is_none = !kept.contains("posix_acl") && !kept.contains("user.note");
+        assert!(is_none, "at {level}: {kept}");
+    }
 }
 
 #[tokio::test]
@@ -132,6 +166,28 @@ async fn nothing_is_left_in_the_end() {
         let temporary = world.directory().join("temporary");
         drop(world.executor);
         eventually("no directory left", || names(&temporary).is_empty());
+    }
+}
+
+/// The host may end as soon as it has dropped its executor, and nobody would end or remove anything then.
+#[tokio::test]
+async fn whoever_drops_an_executor_leaves_nothing_from_then_on() {
+    let files = "seq -f \"$TMPDIR/%g\" 300 | xargs touch";
+    let daemons = "for i in $(seq 40); do setsid sleep 300 >/dev/null 2>&1 & done; trap '' TERM";
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let mut world = world();
+        let temporary = world.directory().join("temporary");
+        let body = format!("{files}; {daemons}; echo started; while :; do sleep 1; done");
+        let lasting = world.sh(&body).sandbox(Sandbox::at(level));
+        let started = Notify::new();
+        tokio::select! {
+            outcome = world.executor.run_with(lasting, |_| started.notify_one()) => panic!("{outcome:?}"),
+            () = within(started.notified()) => {}
+        }
+        run(&world, Sandbox::at(level), files).await;
+        drop(mem::replace(&mut world.executor, World::new().executor));
+        let left = (world.processes(), names(&temporary));
+        assert_eq!(left, (0, vec![]), "at {level}");
     }
 }
 
