@@ -5,6 +5,7 @@ pub(crate) mod diagnosis;
 use std::io;
 use std::path::PathBuf;
 
+use self::diagnosis::SHEBANG_LIMIT;
 use crate::enforced::MissingMechanism;
 
 /// Why nothing was run.
@@ -37,6 +38,12 @@ pub enum StartError {
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
     #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it", program = program.display())]
     NoShebang {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The first line of the file begins with `#!`, and the system finds no interpreter in it.
+    #[error("start `{program}`: its `#!` line names no interpreter in the {SHEBANG_LIMIT} bytes that are read of it; use a shorter path", program = program.display())]
+    NoInterpreter {
         /// The file.
         program: PathBuf,
     },

@@ -300,7 +300,9 @@ fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     let mut denied = None;
     for candidate in env::split_paths(&path).map(|directory| directory.join(program)) {
         match candidate.metadata() {
-            Ok(metadata) if os::is_executable(&metadata) => return absolute(candidate),
+            Ok(metadata) if os::is_executable(&metadata) && os::may_execute(&candidate) => {
+                return absolute(candidate);
+            }
             Ok(metadata) if metadata.is_file() => denied = Some(candidate),
             _ => {}
         }

@@ -12,7 +12,7 @@ use crate::os::{self, Fault};
 use crate::sandbox::Level;
 
 /// The kernel reads no more of a `#!` line than this.
-const SHEBANG_LIMIT: u64 = 256;
+pub(super) const SHEBANG_LIMIT: u64 = 256;
 
 /// Finds what the system calls would silently misread.
 pub(crate) fn check(command: &Command) -> Result<(), StartError> {
@@ -59,7 +59,7 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
         },
         Fault::Loop if fs::metadata(&program).is_err() => StartError::SymlinkLoop { program },
         Fault::Loop => bad_interpreter(program).unwrap_or_else(|program| io_error(program, error)),
-        Fault::NotAProgram => StartError::NoShebang { program },
+        Fault::NotAProgram => not_a_program(program),
         Fault::TooLarge => StartError::ArgumentsTooLarge { program },
         Fault::Busy => StartError::TextBusy { program },
         Fault::Exhausted => StartError::Resource {
@@ -67,6 +67,26 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
             source: error,
         },
         Fault::Other => io_error(program, error),
+    }
+}
+
+/// The system reads a `#!` line whose interpreter is cut off as if there was none, and says the same of an interpreter that is
+/// no program itself.
+fn not_a_program(program: PathBuf) -> StartError {
+    let Some((interpreter, crlf)) = shebang(&program) else {
+        return StartError::NoShebang { program };
+    };
+    let is_cut = beginning(&program).is_some_and(|start| {
+        let name = interpreter.as_os_str().as_encoded_bytes();
+        start.len() as u64 == SHEBANG_LIMIT && start.ends_with(name)
+    });
+    if is_cut || interpreter.as_os_str().is_empty() {
+        return StartError::NoInterpreter { program };
+    }
+    StartError::BadInterpreter {
+        program,
+        interpreter,
+        crlf,
     }
 }
 
@@ -194,6 +214,9 @@ fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
 ///
 /// Only for regular files: opening a named pipe would wait for its other end.
 fn beginning(program: &Path) -> Option<Vec<u8>> {
+    if !fs::metadata(program).ok()?.is_file() {
+        return None;
+    }
     let mut start = Vec::new();
     File::open(program)
         .ok()?

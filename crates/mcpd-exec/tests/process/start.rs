@@ -45,6 +45,58 @@ async fn an_empty_file() {
 }
 
 #[tokio::test]
+async fn an_interpreter_that_is_cut_off() {
+    let text = "start `@`: its `#!` line names no interpreter in the 256 bytes that are read of it; use a shorter path";
+    let long = format!("#!/usr/bin{}/env sh\n", "/.".repeat(150));
+    check_file(&long, 0o755, "NoInterpreter", text).await;
+    check_file("#!\necho hello\n", 0o755, "NoInterpreter", text).await;
+    let arguments = format!("#!/bin/sh {}\nexit 0\n", "-".repeat(300));
+    let world = World::new();
+    let outcome = within(
+        world
+            .executor
+            .run(world.command(world.file(arguments, 0o755))),
+    )
+    .await;
+    assert!(outcome.is_ok(), "only its arguments are cut: {outcome:?}");
+}
+
+#[tokio::test]
+async fn an_interpreter_that_is_no_program() {
+    let world = World::new();
+    let interpreter = world.file("echo hello\n", 0o755);
+    let interpreter = interpreter.display();
+    let script = world.file(format!("#!{interpreter}\n"), 0o755);
+    let text = format!(
+        "start `@`: its interpreter `{interpreter}` can't be executed; install it or mend the `#!` line"
+    );
+    check(&world, world.command(script), "BadInterpreter", &text).await;
+}
+
+/// As shells do.
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+#[tokio::test]
+async fn a_program_that_others_may_execute_is_passed_over() {
+    use crate::host::{again_as_stranger, is_again};
+
+    if crate::support::is_root() && !is_again() {
+        let itself = "start::a_program_that_others_may_execute_is_passed_over";
+        return again_as_stranger(itself);
+    }
+    let world = World::new();
+    let directories = [("first", 0o011), ("second", 0o755)].map(|(name, mode)| {
+        let directory = world.directory().join(name);
+        fs::create_dir(&directory).unwrap();
+        let tool = world.file(format!("#!/bin/sh\necho {name}\n"), mode);
+        fs::rename(tool, directory.join("tool")).unwrap();
+        directory
+    });
+    let path = std::env::join_paths(directories).unwrap();
+    let outcome = within(world.executor.run(world.command("tool").env("PATH", path))).await;
+    assert_eq!(outcome.unwrap().stdout.to_text_lossy(), "second\n");
+}
+
+#[tokio::test]
 async fn a_carriage_return_after_the_interpreter() {
     let text = "start `@`: its `#!` line ends with a carriage return after `/bin/sh`; save it with Unix line ends";
     check_file("#!/bin/sh\r\necho\r\n", 0o755, "BadInterpreter", text).await;
