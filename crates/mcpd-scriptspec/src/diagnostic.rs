@@ -125,6 +125,15 @@ impl Diagnostic {
             .with_help("move what is large into a file that this one uses")
     }
 
+    /// The file can't be read as the program that it is, at `span`; `message` is a fragment.
+    #[must_use]
+    pub fn source_syntax(span: Range<usize>, message: String, help: Option<String>) -> Self {
+        Self {
+            help,
+            ..Self::new(Code::SourceSyntax, Stream::Source, span, message)
+        }
+    }
+
     /// Nothing can run the file; `reason` says what is missing, and `help` how to mend it.
     #[must_use]
     pub fn missing_interpreter(reason: &str, help: &str) -> Self {

@@ -6,7 +6,9 @@
 //! type: string | number | integer | boolean | date | email | array | object | ARRAY OF type
 //! ```
 
-use super::draft::{Draft, Literal, Node};
+use std::collections::BTreeMap;
+
+use super::draft::{Draft, Literal, Node, Optional};
 use crate::{json::Span, rules::Code, suggest::suggest};
 
 mod lexer;
@@ -37,10 +39,12 @@ struct Reported;
 pub(super) fn read(source: &str) -> Draft {
     let first_line = source.lines().next().map_or(0, str::len);
     let mut draft = Draft::new(0..first_line);
+    draft.optional = Optional::OnPurpose;
+    let mut names = BTreeMap::new();
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         // What was reported is all there is to say of the line.
-        let _ = Statement::new(source, start, &mut draft).read();
+        let _ = Statement::new(source, start, &mut draft, &mut names).read();
         start += line.len();
     }
     draft
@@ -50,13 +54,21 @@ pub(super) fn read(source: &str) -> Draft {
 struct Statement<'a, 'd> {
     tokens: Tokens<'a>,
     draft: &'d mut Draft,
+    /// The parameters so far, by the variables that they are: in lower case, as programs know them.
+    names: &'d mut BTreeMap<String, &'a str>,
 }
 
 impl<'a, 'd> Statement<'a, 'd> {
-    fn new(source: &'a str, start: usize, draft: &'d mut Draft) -> Self {
+    fn new(
+        source: &'a str,
+        start: usize,
+        draft: &'d mut Draft,
+        names: &'d mut BTreeMap<String, &'a str>,
+    ) -> Self {
         Self {
             tokens: Tokens::of_line(source, start),
             draft,
+            names,
         }
     }
 
@@ -79,6 +91,14 @@ impl<'a, 'd> Statement<'a, 'd> {
         let Kind::Word(word) = name.kind else {
             return self.expected("the name of a parameter", &name);
         };
+        let other = *self.names.entry(word.to_lowercase()).or_insert(word);
+        // Of one name the checks to come see both.
+        if other != word {
+            let message = format!("`{word}` is the same variable as `{other}`");
+            let fault = self.draft.fault(Code::DuplicateOption, name.span, message);
+            fault.help = Some("upper and lower case mean the same in a program".to_owned());
+            return Err(Reported);
+        }
         self.keyword("AS")?;
         let mut option = Node::object(name.span.clone());
         let value_type = self.value_type(0)?;

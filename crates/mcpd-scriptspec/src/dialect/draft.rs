@@ -20,6 +20,20 @@ pub(super) struct Draft {
     pub(super) options: Node,
     /// What the front end minds.
     pub(super) diagnostics: Vec<Diagnostic>,
+    /// What the dialect has to say of an option that is neither required nor has a default.
+    pub(super) optional: Optional,
+}
+
+/// How an option becomes one that calls may leave out, though it has no default.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Optional {
+    /// By what a script prints, too.
+    #[default]
+    AsPrinted,
+    /// By words of its own: this is what could be written instead.
+    InWords(&'static str),
+    /// Only if that is said, so it is meant.
+    OnPurpose,
 }
 
 /// A value and its place in the source.
@@ -56,6 +70,7 @@ impl Draft {
             metadata: Node::object(span.clone()),
             options: Node::object(span),
             diagnostics: Vec::new(),
+            optional: Optional::default(),
         }
     }
 
@@ -105,7 +120,9 @@ impl Draft {
             stdout: metadata.text.as_bytes(),
             stderr: options.text.as_bytes(),
         });
-        let relocated = parsed.diagnostics.into_iter().map(|mut diagnostic| {
+        let optional = self.optional;
+        let said = parsed.diagnostics.into_iter();
+        let relocated = said.filter_map(|mut diagnostic| {
             let written = match diagnostic.location.stream {
                 Stream::Stderr => &options,
                 Stream::Stdout | Stream::Source => &metadata,
@@ -116,7 +133,13 @@ impl Draft {
                 // It speaks of `--help`.
                 diagnostic.help = None;
             }
-            diagnostic
+            match optional {
+                _ if diagnostic.code != Code::OptionalWithoutDefault => {}
+                Optional::AsPrinted => {}
+                Optional::InWords(help) => diagnostic.help = Some(help.to_owned()),
+                Optional::OnPurpose => return None,
+            }
+            Some(diagnostic)
         });
         let mut diagnostics = self.diagnostics;
         diagnostics.extend(relocated);

@@ -5,7 +5,7 @@ use toml::{
     de::{DeInteger, DeTable, DeValue},
 };
 
-use super::draft::{Draft, Entry, Literal, Node};
+use super::draft::{Draft, Entry, Literal, Node, Optional};
 use crate::{json::Span, rules::Code, text};
 
 /// The document `text` as an object, in its order; nothing if it is no TOML, which is reported.
@@ -13,6 +13,7 @@ use crate::{json::Span, rules::Code, text};
 pub(super) fn read(text: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) -> Option<Node> {
     match DeTable::parse(text) {
         Ok(table) => {
+            draft.optional = Optional::InWords("add a `default_value`, or `required = true`");
             let span = place(table.span());
             let entries = Reader { place, draft }.entries(table.into_inner());
             Some(Node::new(span, Literal::Object(entries)))

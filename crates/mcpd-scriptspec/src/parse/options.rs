@@ -19,7 +19,7 @@ use crate::{
     value::{self, MismatchKind, Strings},
 };
 
-/// Fields of an option, and of a property of an object: the last five belong to options alone.
+/// Fields of an option, and of a property of an object: the last four belong to options alone.
 pub(super) const FIELDS: &[&str] = &[
     "title",
     "description",
@@ -31,13 +31,13 @@ pub(super) const FIELDS: &[&str] = &[
     "pattern",
     "format",
     "examples",
-    "default_value",
     "secret",
+    "default_value",
     "header",
     "argument",
     "variable",
 ];
-pub(super) const OPTION_ONLY: usize = 5;
+pub(super) const OPTION_ONLY: usize = 4;
 
 pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {
@@ -206,6 +206,8 @@ pub(super) fn option(
         example("the default", default.value, &value_type, codes, report)
     });
     let examples = fields.examples.as_ref();
+    // Whoever keeps out the value of an option keeps out all of it.
+    let secret = fields.secret || holds_secret(&value_type);
     Some(ScriptOption {
         name: member.key.clone().into_owned(),
         title: fields.title,
@@ -218,18 +220,30 @@ pub(super) fn option(
         header: fields
             .header
             .as_ref()
-            .and_then(|field| header(field, &value_type, fields.secret, report)),
+            .and_then(|field| header(field, &value_type, secret, report)),
         argument: fields
             .argument
             .as_ref()
-            .and_then(|field| delivery::argument(field, fields.secret, report)),
+            .and_then(|field| delivery::argument(field, secret, report)),
         variable: fields
             .variable
             .as_ref()
             .and_then(|field| delivery::variable(field, report)),
-        secret: fields.secret,
+        secret,
         value_type,
     })
+}
+
+/// Whether a secret is somewhere in values of this type.
+fn holds_secret(value_type: &ValueType) -> bool {
+    match value_type {
+        ValueType::Array { items, .. } => items.as_deref().is_some_and(holds_secret),
+        ValueType::Object { properties } => {
+            let mut properties = properties.iter().flatten();
+            properties.any(|property| property.secret)
+        }
+        _ => false,
+    }
 }
 
 fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> Fields<'a> {

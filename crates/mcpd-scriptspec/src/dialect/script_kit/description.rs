@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::fields::{Place, options};
 use crate::{
     diagnostic::Diagnostic,
-    dialect::draft::{Draft, Entry, Literal, Node},
+    dialect::draft::{Draft, Entry, Literal, Node, Optional},
     json::Span,
     parse::Parsed,
     rules::Code,
@@ -64,7 +64,10 @@ impl Description {
     /// Of a tool at `span` of the source.
     pub(in crate::dialect) fn new(span: Span) -> Self {
         Self {
-            draft: Draft::new(span),
+            draft: Draft {
+                optional: Optional::InWords("add a `default`, or `required: true`"),
+                ..Draft::new(span)
+            },
             schema: None,
             output: None,
         }
