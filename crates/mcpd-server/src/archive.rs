@@ -13,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::Server;
 use crate::context::Context;
 use crate::policy::{Redactor, Terms};
+use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
 
@@ -40,19 +41,26 @@ struct State {
 #[derive(Debug)]
 struct Entry {
     uri: String,
-    /// The session that may read it; without one, whoever knows its URI.
-    owner: Option<Weak<Session>>,
+    reader: Reader,
     output: Output,
     expires: Instant,
 }
 
+/// Who may read an output: whoever made the call, if they know its URI.
+#[derive(Debug, Clone)]
+struct Reader {
+    principal: Principal,
+    /// And in this session alone, if it was made in one.
+    session: Option<Weak<Session>>,
+}
+
 impl Archive {
     /// Must be called on a tokio runtime.
-    fn put(self: &Arc<Self>, uri: String, owner: Option<&Arc<Session>>, output: Output) {
+    fn put(self: &Arc<Self>, uri: String, reader: Reader, output: Output) {
         let mut state = lock(&self.state);
         state.entries.push_back(Entry {
             uri,
-            owner: owner.map(Arc::downgrade),
+            reader,
             output,
             expires: Instant::now() + LIFETIME,
         });
@@ -62,12 +70,18 @@ impl Archive {
         }
     }
 
-    /// The output at `uri`, if there is one that `reader` may read.
-    pub(crate) fn find(&self, uri: &str, reader: Option<&Arc<Session>>) -> Option<Output> {
+    /// The output at `uri`, if there is one that `principal` may read in this session, or in none.
+    pub(crate) fn find(
+        &self,
+        uri: &str,
+        principal: &Principal,
+        session: Option<&Arc<Session>>,
+    ) -> Option<Output> {
         let mut state = lock(&self.state);
         state.tidy();
         let entry = state.entries.iter().find(|entry| entry.uri == uri)?;
-        entry.is_for(reader).then(|| entry.output.clone())
+        let is_theirs = entry.reader.is(principal, session);
+        is_theirs.then(|| entry.output.clone())
     }
 }
 
@@ -91,7 +105,7 @@ impl State {
     fn tidy(&mut self) {
         let now = Instant::now();
         self.entries
-            .retain(|entry| now < entry.expires && !entry.is_orphaned());
+            .retain(|entry| now < entry.expires && !entry.reader.is_gone());
         let size = |entry: &Entry| entry.output.size();
         let mut bytes: u64 = self.entries.iter().map(size).sum();
         while self.entries.len() > MAX_OUTPUTS || bytes > MAX_BYTES {
@@ -100,20 +114,25 @@ impl State {
     }
 }
 
-impl Entry {
-    fn is_for(&self, reader: Option<&Arc<Session>>) -> bool {
-        match (&self.owner, reader) {
-            (None, _) => true,
-            (Some(owner), Some(reader)) => owner.as_ptr() == Arc::as_ptr(reader),
-            (Some(_), None) => false,
+impl Reader {
+    fn new(principal: &Principal, session: Option<&Arc<Session>>) -> Self {
+        Self {
+            principal: principal.clone(),
+            session: session.map(Arc::downgrade),
         }
     }
 
+    fn is(&self, principal: &Principal, session: Option<&Arc<Session>>) -> bool {
+        let is_session = |own: &Weak<Session>| {
+            session.is_some_and(|session| own.as_ptr() == Arc::as_ptr(session))
+        };
+        self.principal == *principal && self.session.as_ref().is_none_or(is_session)
+    }
+
     /// Its session is over.
-    fn is_orphaned(&self) -> bool {
-        self.owner
-            .as_ref()
-            .is_some_and(|owner| owner.strong_count() == 0)
+    fn is_gone(&self) -> bool {
+        let session = self.session.as_ref();
+        session.is_some_and(|session| session.strong_count() == 0)
     }
 }
 
@@ -179,8 +198,7 @@ impl Output {
 #[derive(Debug, Clone)]
 pub(crate) struct Shelf {
     archive: Arc<Archive>,
-    /// The session that may read them. Without one they are for whoever knows their URIs.
-    owner: Option<Arc<Session>>,
+    reader: Reader,
     /// Those of the tool that was called.
     terms: Arc<Terms>,
     /// A part of the URIs that nobody can guess.
@@ -199,7 +217,7 @@ impl Shelf {
     ) -> Self {
         Self {
             archive: Arc::clone(server.archive()),
-            owner: context.introduced_session().cloned(),
+            reader: Reader::new(&context.principal, context.introduced_session()),
             terms: Arc::clone(terms),
             call_id,
             links: context.version.has_resource_links(),
@@ -222,8 +240,8 @@ impl Shelf {
             return None;
         };
         let uri = format!("mcpd://runs/{}/{stream}", self.call_id);
-        self.archive
-            .put(uri.clone(), self.owner.as_ref(), output.clone());
+        let reader = self.reader.clone();
+        self.archive.put(uri.clone(), reader, output.clone());
         Some((uri, output))
     }
 }
@@ -244,18 +262,38 @@ mod tests {
         ))
     }
 
-    fn put(archive: &Arc<Archive>, uri: &str, owner: Option<&Arc<Session>>, bytes: &Bytes) {
+    fn put(archive: &Arc<Archive>, uri: &str, session: Option<&Arc<Session>>, bytes: &Bytes) {
         let output = Output {
             body: Body::Memory(bytes.clone()),
             redactor: None,
         };
-        archive.put(uri.to_owned(), owner, output);
+        let reader = Reader::new(&Principal::new("ada"), session);
+        archive.put(uri.to_owned(), reader, output);
     }
 
-    /// Which of the outputs `0`, `1`, … are there for `reader`.
-    fn found(archive: &Archive, reader: Option<&Arc<Session>>) -> Vec<usize> {
-        let is_found = |uri: &usize| archive.find(&uri.to_string(), reader).is_some();
-        (0..100).filter(is_found).collect()
+    /// Which of the outputs `0`, `1`, … are there for whoever made the calls, in this session.
+    fn found(archive: &Archive, session: Option<&Arc<Session>>) -> Vec<usize> {
+        found_by(archive, &Principal::new("ada"), session)
+    }
+
+    fn found_by(
+        archive: &Archive,
+        principal: &Principal,
+        session: Option<&Arc<Session>>,
+    ) -> Vec<usize> {
+        let find = |uri: &usize| archive.find(&uri.to_string(), principal, session);
+        (0..100).filter(|uri| find(uri).is_some()).collect()
+    }
+
+    #[tokio::test]
+    async fn an_output_is_for_whoever_made_the_call() {
+        let archive = Arc::new(Archive::default());
+        let session = session();
+        put(&archive, "0", Some(&session), &Bytes::new());
+        put(&archive, "1", None, &Bytes::new());
+        let found_by = |name| found_by(&archive, &Principal::new(name), Some(&session));
+        assert_eq!(found_by("ada"), [0, 1]);
+        assert!(found_by("grace").is_empty());
     }
 
     #[tokio::test]

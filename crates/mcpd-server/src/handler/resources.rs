@@ -36,10 +36,11 @@ pub(crate) fn read(
     context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: ReadResourceRequestParams = params.parse()?;
-    if let Some(output) = server
-        .archive()
-        .find(&params.uri, context.introduced_session())
-    {
+    if let Some(output) = server.archive().find(
+        &params.uri,
+        &context.principal,
+        context.introduced_session(),
+    ) {
         return Ok(read_output(output, params.uri, context));
     }
     let catalog = server.catalog_for(&context.principal);
