@@ -171,6 +171,8 @@ fn includes(declared: &Value, required: &Value) -> bool {
                     .is_some_and(|declared| includes(declared, value))
             })
         }
+        // What is no object declares nothing.
+        (_, Value::Object(_)) => false,
         // Settings are for the extension to compare; that one is there is enough here.
         _ => true,
     }
@@ -225,6 +227,13 @@ mod tests {
             r#"{"extensions":{"a/c":{}}}"#,
             false,
         );
+        for declared in ["null", "false", "[]"] {
+            check(
+                &format!(r#"{{"extensions":{{"a/b":{declared}}}}}"#),
+                r#"{"extensions":{"a/b":{}}}"#,
+                false,
+            );
+        }
     }
 
     #[test]

@@ -39,7 +39,16 @@ impl<'a> Params<'a> {
     /// # Errors
     /// `-32602` saying which member is missing or of the wrong type.
     pub fn parse<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
+        self.parse_without(&[])
+    }
+
+    /// The same as if the members `unknown` were not there, whatever they are: those that a revision knows nothing of.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_without<P: Deserialize<'a>>(&self, unknown: &[&str]) -> Result<P, ErrorObject> {
         let members = self.members.iter().map(|(name, value)| (&**name, *value));
+        let members = members.filter(|(name, _)| !unknown.contains(name));
         P::deserialize(MapDeserializer::new(members))
             .map_err(|error: serde_json::Error| json::invalid_params(&error))
     }
@@ -107,6 +116,19 @@ mod tests {
         assert!(read(text).unwrap().meta.progress_token().unwrap().is_some());
         let level: SetLevelRequestParams = read(r#"{"level":"info"}"#).unwrap().parse().unwrap();
         assert_eq!(level.level, LoggingLevel::Info);
+    }
+
+    #[test]
+    fn what_a_revision_does_not_know_may_be_anything() {
+        let text = r#"{"name":"a","requestState":7,"requestState":[],"inputResponses":null}"#;
+        let unknown = ["inputResponses", "requestState"];
+        let call = read(text).unwrap();
+        let call = call.parse_without::<CallToolRequestParams>(&unknown);
+        assert!(call.unwrap().request_state.is_none());
+        check_refused::<CallToolRequestParams>(
+            text,
+            "invalid params: invalid type: integer `7`, expected a string (-32602)",
+        );
     }
 
     #[test]

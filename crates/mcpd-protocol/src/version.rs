@@ -167,6 +167,12 @@ impl ProtocolVersion {
         self >= Self::V2025_11_25
     }
 
+    /// Whether a request to a model may have tools, and one with context of servers needs a capability of its own.
+    #[must_use]
+    pub fn has_sampling_tools(self) -> bool {
+        self >= Self::V2025_11_25
+    }
+
     /// Whether a form may let several be chosen, give choices titles as JSON Schema does, and texts and numbers a default.
     #[must_use]
     pub fn has_rich_forms(self) -> bool {

@@ -9,10 +9,11 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use mcpd_protocol::meta::{Meta, ProgressToken};
 use mcpd_protocol::{
     ClientCapabilities, Implementation, LoggingLevel, LoggingMessageNotification,
-    LoggingMessageNotificationParams, NotificationMethod, ProgressNotification,
-    ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp,
+    LoggingMessageNotificationParams, NotificationMethod, Params, ProgressNotification,
+    ProgressNotificationParams, ProtocolVersion, ResultObject, Stamp, Wire,
 };
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ScriptPath, ScriptSpec};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio_util::sync::CancellationToken;
 
@@ -99,6 +100,22 @@ impl Context {
         access
             .map_or(Ok(()), |access| access.judge(path, arguments, defaults))
             .inspect_err(|_| self.trail.ended_as("denied"))
+    }
+
+    /// The parameters of this request. Nobody was asked anything by way of a result before 2026-07-28, so answers to
+    /// that are members like any other that a request should not have.
+    ///
+    /// # Errors
+    ///
+    /// `-32602` for those that are not what the method has.
+    pub(crate) fn parse<'a, P: Deserialize<'a>>(
+        &self,
+        params: &Params<'a>,
+    ) -> Result<P, ErrorObject> {
+        match self.version.wire() {
+            Wire::Stateless => params.parse(),
+            Wire::Stateful => params.parse_without(&["inputResponses", "requestState"]),
+        }
     }
 
     /// The bytes of `result` on this request's wire.

@@ -10,7 +10,7 @@ use mcpd_protocol::{
     InputRequiredResult, InputResponses, Interactive, Role,
 };
 use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -125,7 +125,7 @@ where
 /// Checks what the client has brought along.
 fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answers, ErrorObject> {
     for (key, response) in brought.responses.iter().flatten() {
-        check_response(key, response)?;
+        check_response(key, response, None)?;
     }
     let state = brought
         .state
@@ -137,17 +137,46 @@ fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answe
     })
 }
 
-/// An answer has the shape of one of the three results there are. To which question, its script knows.
-pub(crate) fn check_response(key: &str, response: &RawValue) -> Result<(), ErrorObject> {
-    fn is<'a, T: Deserialize<'a>>(response: &'a RawValue) -> bool {
+/// An answer has the shape of the result of its question. Where only a script knows which of its questions that is, it
+/// has the shape of one of the three results there are.
+pub(crate) fn check_response(
+    key: &str,
+    response: &RawValue,
+    question: Option<InputMethod>,
+) -> Result<(), ErrorObject> {
+    fn is<T: DeserializeOwned>(response: &RawValue) -> bool {
         // An array would do for a struct as well.
         response.get().starts_with('{') && serde_json::from_str::<T>(response.get()).is_ok()
     }
-    if is::<Elicited>(response) || is::<Listed>(response) || is::<Sampled>(response) {
-        return Ok(());
+    let shapes = [
+        (
+            InputMethod::ElicitationCreate,
+            is::<Elicited> as fn(&RawValue) -> bool,
+            "an `action` that is `accept`, `decline` or `cancel`, with an object as `content` if any",
+        ),
+        (
+            InputMethod::RootsList,
+            is::<Listed>,
+            "`roots` with a `uri` each",
+        ),
+        (
+            InputMethod::SamplingCreateMessage,
+            is::<Sampled>,
+            "`role`, `content` and `model`",
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (method, fits, shape) in shapes {
+        if question.is_none_or(|question| question == method) {
+            if fits(response) {
+                return Ok(());
+            }
+            expected.push(shape);
+        }
     }
     Err(ErrorObject::invalid_params(format!(
-        "the input response `{key}` must have an `action` that is `accept`, `decline` or `cancel`, with an object as `content` if any, or else `roots` with a `uri` each, or `role`, `content` and `model`"
+        "the input response `{key}` must have {}",
+        expected.join(", or else ")
     )))
 }
 
@@ -264,7 +293,7 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
             Err(Unanswered::Declined(error)) => declined(&request, &error)?,
             Err(Unanswered::NotAsked(reason)) => return Err(failed(request.method, &reason)),
         };
-        check_response(&key, &response)
+        check_response(&key, &response, Some(request.method))
             .map_err(|error| Failure::NoResult(error.message.into_owned()))?;
         responses.insert(key, response);
     }

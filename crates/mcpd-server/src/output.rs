@@ -27,7 +27,7 @@ mod text;
 
 pub(crate) use command::command_result;
 pub(crate) use downgrade::Downgrade;
-pub(crate) use exit::Exit;
+pub(crate) use exit::{CONTRACT, Exit};
 use files::Files;
 pub(crate) use printed::without_position;
 use printed::{Fault, Object};
@@ -181,7 +181,7 @@ fn resource(
 pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> ResourceContents {
     let (body, guess) = match std::str::from_utf8(bytes) {
         Ok(text) => {
-            let text = text.strip_suffix('\n').unwrap_or(text);
+            let text = text::without_line_end(text);
             let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
             let guess = if is_json {
                 "application/json"

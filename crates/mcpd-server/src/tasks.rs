@@ -232,8 +232,8 @@ impl Tasks {
         let asked = self.get(id, principal).await?.ok_or_else(unknown)?;
         let open = asked.input_requests.unwrap_or_default();
         for (key, response) in &responses {
-            if open.contains_key(key) {
-                interaction::check_response(key, response)?;
+            if let Some(question) = open.get(key) {
+                interaction::check_response(key, response, Some(question.method))?;
             }
         }
         let answered = self.store.answer(id, responses).await;

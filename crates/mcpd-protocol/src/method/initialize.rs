@@ -2,11 +2,15 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::{NotificationParams, notification, request};
+use crate::JsonObject;
 use crate::capabilities::{ClientCapabilities, Implementation, ServerCapabilities};
+use crate::content::Icon;
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultType, stamped};
 use crate::version::ProtocolVersion;
@@ -28,13 +32,43 @@ notification! {
 pub struct InitializeRequestParams {
     /// The newest revision the client speaks, known to this crate or not.
     pub protocol_version: String,
-    /// For the whole session.
+    /// For the whole session, without members that older revisions leave open and that are not what newer ones say.
+    #[serde(deserialize_with = "declared")]
     pub capabilities: ClientCapabilities,
-    /// Who the client is.
+    /// Who the client is, likewise.
+    #[serde(deserialize_with = "introduced")]
     pub client_info: Implementation,
     /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
+}
+
+/// "this is not a closed set: any client can define its own, additional capabilities", and those that have come since
+/// may be another's by the same name -- 2024-11-05/schema.ts
+fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClientCapabilities, D::Error> {
+    let mut declared = JsonObject::deserialize(deserializer)?;
+    let since = ["elicitation", "extensions"];
+    declared.retain(|name, value| !since.contains(&name.as_str()) || value.is_object());
+    for name in ["elicitation", "sampling"] {
+        if let Some(Value::Object(members)) = declared.get_mut(name) {
+            members.retain(|_, member| member.is_object());
+        }
+    }
+    read(declared)
+}
+
+fn introduced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
+    let mut introduced = JsonObject::deserialize(deserializer)?;
+    introduced.retain(|name, value| match name.as_str() {
+        "title" | "description" | "websiteUrl" => value.is_string(),
+        "icons" => Vec::<Icon>::deserialize(&*value).is_ok(),
+        _ => true,
+    });
+    read(introduced)
+}
+
+fn read<T: DeserializeOwned, E: Error>(object: JsonObject) -> Result<T, E> {
+    T::deserialize(Value::Object(object)).map_err(E::custom)
 }
 
 /// What the session will be.
@@ -98,5 +132,69 @@ impl InitializeResult {
             result_type: None,
             meta: ResultMeta::default(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(capabilities: &str, client_info: &str, expected: Result<(&str, &str), &str>) {
+        let params = format!(
+            r#"{{"protocolVersion":"2024-11-05","capabilities":{capabilities},"clientInfo":{client_info}}}"#
+        );
+        let read = serde_json::from_str::<InitializeRequestParams>(&params);
+        let shown = read
+            .map(|params| {
+                let capabilities = serde_json::to_string(&params.capabilities).unwrap();
+                let client_info = serde_json::to_string(&params.client_info).unwrap();
+                (capabilities, client_info)
+            })
+            .map_err(|error| crate::json::fault(&error));
+        let shown = shown.as_ref();
+        assert_eq!(shown.map(|(a, b)| (&**a, &**b)).map_err(|e| &**e), expected);
+    }
+
+    #[test]
+    fn what_older_revisions_leave_open_is_nothing_unless_it_fits() {
+        let client = r#"{"name":"c","version":"0"}"#;
+        for (declared, understood) in [
+            (
+                r#"{"sampling":{"tools":true,"context":{}}}"#,
+                r#"{"sampling":{"context":{}}}"#,
+            ),
+            (
+                r#"{"elicitation":{"form":"x","url":{}}}"#,
+                r#"{"elicitation":{"url":{}}}"#,
+            ),
+            (r#"{"elicitation":true,"extensions":[],"tasks":7}"#, "{}"),
+            (
+                r#"{"roots":{"listChanged":true},"sampling":{}}"#,
+                r#"{"sampling":{},"roots":{"listChanged":true}}"#,
+            ),
+        ] {
+            check(declared, client, Ok((understood, client)));
+        }
+        for told in [
+            r#"{"name":"c","version":"0","icons":null}"#,
+            r#"{"name":"c","version":"0","title":1,"icons":[{"sizes":"any"}],"websiteUrl":{}}"#,
+        ] {
+            check("{}", told, Ok(("{}", client)));
+        }
+        let full = r#"{"name":"c","title":"C","version":"0","icons":[{"src":"a:b"}]}"#;
+        check("{}", full, Ok(("{}", full)));
+    }
+
+    #[test]
+    fn what_every_revision_has_must_fit() {
+        let client = r#"{"name":"c","version":"0"}"#;
+        check("[]", client, Err("invalid type: sequence, expected a map"));
+        check(
+            r#"{"sampling":true}"#,
+            client,
+            Err("invalid type: boolean `true`, expected struct SamplingCapability"),
+        );
+        check("{}", r#"{"name":"c"}"#, Err("missing field `version`"));
     }
 }

@@ -2,6 +2,7 @@
 //! with the answers. Questions and answers pass through as raw JSON; the user's client and the
 //! script understand them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde::de::{Error as _, IgnoredAny};
@@ -212,8 +213,14 @@ impl InputRequest {
             }
             InputMethod::SamplingCreateMessage => {
                 let sampling = required.sampling.get_or_insert_default();
-                if self.demands().tools.is_some() {
+                let demands = self.demands();
+                // "The client MUST return an error if this field is provided but `ClientCapabilities.sampling.tools` is
+                // not declared", both of `tools` and of `toolChoice` -- 2026-07-28/schema#createmessagerequestparams
+                if demands.tools.or(demands.tool_choice).is_some() {
                     sampling.tools.get_or_insert_default();
+                }
+                if (demands.include_context).is_some_and(|context| context.get() != r#""none""#) {
+                    sampling.context.get_or_insert_default();
                 }
             }
             InputMethod::RootsList => {
@@ -225,11 +232,16 @@ impl InputRequest {
 
 /// The parameters of a question that need more than the plain capability.
 #[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Demands<'a> {
     #[serde(borrow)]
     mode: Option<&'a RawValue>,
     #[serde(borrow)]
     tools: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_choice: Option<&'a RawValue>,
+    #[serde(borrow)]
+    include_context: Option<&'a RawValue>,
 }
 
 /// What a form must have.
@@ -268,21 +280,50 @@ enum FormType {
     Object,
 }
 
-#[derive(Deserialize)]
-#[expect(dead_code, reason = "only that it is there, and what it is, matters")]
-struct Field {
-    r#type: FieldType,
-}
-
 /// An `array` is a choice of several.
 #[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum FieldType {
+#[serde(tag = "type", rename_all = "lowercase")]
+enum Field {
     String,
     Number,
     Integer,
     Boolean,
-    Array,
+    Array {
+        #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
+        items: Choices,
+    },
+}
+
+/// What may be chosen, without titles and with.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    rename_all_fields = "camelCase",
+    expecting = "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of a `const` and a `title` each"
+)]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+enum Choices {
+    Plain { r#type: Text, r#enum: Vec<String> },
+    Titled { any_of: Vec<Choice> },
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Text {
+    String,
+}
+
+#[derive(Deserialize)]
+#[expect(
+    dead_code,
+    reason = "only that they are there, and what they are, matters"
+)]
+struct Choice {
+    r#const: String,
+    title: String,
 }
 
 /// What a page to go to must have.
@@ -293,7 +334,39 @@ enum FieldType {
 )]
 struct Page {
     message: String,
-    url: String,
+    url: Uri,
+}
+
+/// A URI that says by itself where it leads -- RFC 3986, 4.3. What each scheme wants besides is for the client to know,
+/// except that the web has hosts.
+#[derive(Deserialize)]
+#[serde(try_from = "Cow<'_, str>")]
+struct Uri;
+
+impl TryFrom<Cow<'_, str>> for Uri {
+    type Error = &'static str;
+
+    fn try_from(text: Cow<'_, str>) -> Result<Self, Self::Error> {
+        let (scheme, rest) = text.split_once(':').unwrap_or_default();
+        let is_of_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+        let is_web = ["http", "https"]
+            .iter()
+            .any(|web| scheme.eq_ignore_ascii_case(web));
+        let has_host = || {
+            let host = rest.strip_prefix("//");
+            host.is_some_and(|host| !host.is_empty() && !host.starts_with(['/', '?', '#']))
+        };
+        let is_absolute = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+            && scheme.chars().all(is_of_scheme)
+            && !rest.is_empty()
+            && rest
+                .chars()
+                .all(|c| c.is_ascii_graphic() && !"\"<>\\^`{|}".contains(c))
+            && (!is_web || has_host());
+        is_absolute
+            .then_some(Self)
+            .ok_or("`url` must be an absolute URI")
+    }
 }
 
 /// What a request to a model must have.
@@ -306,6 +379,15 @@ struct Page {
 struct Sampling {
     messages: Vec<SamplingMessage>,
     max_tokens: u64,
+    include_context: Option<IncludeContext>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum IncludeContext {
+    None,
+    ThisServer,
+    AllServers,
 }
 
 #[derive(Deserialize)]
@@ -407,7 +489,7 @@ mod tests {
                 r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{field}}}}}}}"#
             )
         };
-        for field in ["string", "number", "integer", "boolean", "array"] {
+        for field in ["string", "number", "integer", "boolean"] {
             let field = format!(r#"{{"type":"{field}"}}"#);
             check_shape("elicitation/create", &form(&field), "");
         }
@@ -419,8 +501,6 @@ mod tests {
         check_shape("elicitation/create", &form("{}"), "missing field `type`");
         check_shape("elicitation/create", "{}", "missing field `message`");
         check_shape("elicitation/create", "7", "expected an object");
-        let page = r#"{"mode":"url","message":"m","url":"a:b"}"#;
-        check_shape("elicitation/create", page, "");
         let page = r#"{"mode":"url","message":"m"}"#;
         check_shape("elicitation/create", page, "missing field `url`");
         let sampling = r#"{"messages":[{"role":"user","content":{}}],"maxTokens":1}"#;
@@ -431,8 +511,87 @@ mod tests {
             sampling,
             "missing field `maxTokens`",
         );
+        let sampling = |context: &str| {
+            format!(r#"{{"messages":[],"maxTokens":1,"includeContext":"{context}"}}"#)
+        };
+        check_shape("sampling/createMessage", &sampling("thisServer"), "");
+        check_shape(
+            "sampling/createMessage",
+            &sampling("everything"),
+            "unknown variant `everything`, expected one of `none`, `thisServer`, `allServers`",
+        );
         check_shape("roots/list", "{}", "");
         check_shape("roots/list", "[]", "expected an object");
+    }
+
+    #[test]
+    fn a_choice_of_several_has_something_to_choose() {
+        #[track_caller]
+        fn check(items: &str, fault: &str) {
+            let params = format!(
+                r#"{{"message":"m","requestedSchema":{{"type":"object","properties":{{"a":{{"type":"array"{items}}}}}}}}}"#
+            );
+            check_shape("elicitation/create", &params, fault);
+        }
+        check(
+            r#","items":{"type":"string","enum":["r","g"]},"minItems":1"#,
+            "",
+        );
+        check(r#","items":{"anyOf":[{"const":"r","title":"Red"}]}"#, "");
+        check("", "missing field `items`");
+        for items in [
+            r#","items":{}"#,
+            r#","items":{"enum":["r"]}"#,
+            r#","items":{"type":"string","enum":[1]}"#,
+            r#","items":{"anyOf":[{"const":"r"}]}"#,
+        ] {
+            check(
+                items,
+                "expected `items` with `\"type\": \"string\"` and `enum`, or with `anyOf` of a `const` and a `title` each",
+            );
+        }
+    }
+
+    #[test]
+    fn a_page_has_an_address_of_its_own() {
+        #[track_caller]
+        fn check(url: &str, is_absolute: bool) {
+            let params = format!(r#"{{"mode":"url","message":"m","url":"{url}"}}"#);
+            let fault = if is_absolute {
+                ""
+            } else {
+                "`url` must be an absolute URI"
+            };
+            check_shape("elicitation/create", &params, fault);
+        }
+        for url in [
+            "a:b",
+            "https://example.com/a?b#c",
+            "HTTP://[::1]:80",
+            r"https:\/\/a",
+            "x-a+b.c:d",
+        ] {
+            check(url, true);
+        }
+        for url in [
+            "",
+            "example.com",
+            "/sign-in",
+            "//example.com",
+            ":b",
+            "a:",
+            "1a:b",
+            "ä:b",
+            "a:ö",
+            "a b:c",
+            "a:b c",
+            "https:",
+            "https://",
+            "https:///a",
+            "http:a",
+        ] {
+            check(url, false);
+        }
     }
 
     #[test]
@@ -520,9 +679,22 @@ mod tests {
             r#"{"method":"sampling/createMessage","params":{}}"#,
             r#"{"sampling":{}}"#,
         );
-        check(
-            r#"{"method":"sampling/createMessage","params":{"tools":[]}}"#,
-            r#"{"sampling":{"tools":{}}}"#,
-        );
+        for params in [r#"{"tools":[]}"#, r#"{"toolChoice":{"mode":"none"}}"#] {
+            check(
+                &format!(r#"{{"method":"sampling/createMessage","params":{params}}}"#),
+                r#"{"sampling":{"tools":{}}}"#,
+            );
+        }
+        for (context, required) in [
+            ("none", r#"{"sampling":{}}"#),
+            ("thisServer", r#"{"sampling":{"context":{}}}"#),
+            ("allServers", r#"{"sampling":{"context":{}}}"#),
+        ] {
+            let params = format!(r#"{{"includeContext":"{context}"}}"#);
+            check(
+                &format!(r#"{{"method":"sampling/createMessage","params":{params}}}"#),
+                required,
+            );
+        }
     }
 }

@@ -80,7 +80,8 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
     )))
 }
 
-/// What a client has declared, without what its revision has no words for: nobody could ask it.
+/// What a client has declared, without what its revision has no words for: nobody could ask it. And with what every
+/// client of its revision knows undeclared.
 fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
     declared.elicitation = declared
         .elicitation
@@ -89,6 +90,12 @@ fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCa
             elicitation.url = elicitation.url.filter(|_| version.has_url_elicitation());
             elicitation
         });
+    if let Some(sampling) = &mut declared.sampling
+        && !version.has_sampling_tools()
+    {
+        sampling.tools = None;
+        sampling.context.get_or_insert_default();
+    }
     declared
 }
 

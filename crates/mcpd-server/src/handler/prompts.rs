@@ -20,7 +20,7 @@ pub(crate) fn get(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: GetPromptRequestParams = params.parse()?;
+    let params: GetPromptRequestParams = context.parse(params)?;
     let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         let whole = server.catalog();

@@ -35,7 +35,7 @@ pub(crate) fn read(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: ReadResourceRequestParams = params.parse()?;
+    let params: ReadResourceRequestParams = context.parse(params)?;
     if let Some(output) = server.archive().find(
         &params.uri,
         &context.principal,

@@ -20,7 +20,7 @@ pub(crate) fn call(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: CallToolRequestParams = params.parse()?;
+    let params: CallToolRequestParams = context.parse(params)?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();

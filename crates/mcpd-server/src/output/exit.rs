@@ -3,7 +3,7 @@
 use mcpd_exec::{Ending, Outcome};
 
 /// The names of the exit codes 0 to 9 in the script contract.
-const CONTRACT: [&str; 10] = [
+pub(crate) const CONTRACT: [&str; 10] = [
     "success",
     "internal-error",
     "bad-request",

@@ -2,13 +2,17 @@
 //! protocol, or asks.
 
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{CallToolResult, GetPromptResult, InputRequests, ReadResourceResult};
+use mcpd_protocol::{
+    CallToolResult, GetPromptResult, InputRequests, PromptMessage, ReadResourceResult,
+};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::files::Files;
 use super::printed::{Fault, Object};
 use crate::interaction::{Produced, Question};
+
+mod check;
 
 /// Reads what a script printed; `result` reads the shape that belongs to the method.
 pub(super) fn read<R>(
@@ -55,7 +59,7 @@ fn question(object: &Object<'_>) -> Result<Question, Fault> {
 
 /// The shape of `CallToolResult`.
 pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToolResult, Fault> {
-    let content: Option<Vec<_>> = object.elements("content", |block| files.embed(block))?;
+    let content = object.elements("content", |block| files.embed(block), check::block)?;
     let structured: Option<Box<RawValue>> = object.member("structuredContent")?;
     let mut result = match (content, &structured) {
         (Some(content), None) => CallToolResult::new(content),
@@ -78,7 +82,11 @@ pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToo
 /// The shape of `GetPromptResult`.
 pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPromptResult, Fault> {
     let messages = object
-        .elements("messages", |message| files.embed(message))?
+        .elements(
+            "messages",
+            |message| files.embed(message),
+            |message: &PromptMessage| check::block(&message.content),
+        )?
         .ok_or_else(|| Fault::new("expected `messages`, `error` or `inputRequests`"))?;
     let mut result = GetPromptResult::new(messages);
     result.description = object.member("description")?;
@@ -99,7 +107,7 @@ pub(super) fn resource(
         files.embed(contents)
     };
     let contents = object
-        .elements("contents", prepare)?
+        .elements("contents", prepare, check::contents)?
         .filter(|contents: &Vec<_>| !contents.is_empty())
         .ok_or_else(|| {
             Fault::new("expected `contents` with at least one element, `error` or `inputRequests`")

@@ -92,11 +92,12 @@ impl<'a> Object<'a> {
             .map_err(|error| Fault::at(name, without_position(&error), raw.get()))
     }
 
-    /// The elements of the member `name`, each made ready before it is read.
+    /// The elements of the member `name`, each made ready before it is read and checked afterwards.
     pub(super) fn elements<T: for<'de> Deserialize<'de>>(
         &self,
         name: &str,
         mut prepare: impl FnMut(&mut Value) -> Result<(), String>,
+        check: impl Fn(&T) -> Result<(), String>,
     ) -> Result<Option<Vec<T>>, Fault> {
         let Some(elements) = self.member::<Vec<Value>>(name)? else {
             return Ok(None);
@@ -104,6 +105,7 @@ impl<'a> Object<'a> {
         let read = |(index, mut element): (usize, Value)| {
             prepare(&mut element)
                 .and_then(|()| T::deserialize(&element).map_err(|error| error.to_string()))
+                .and_then(|read| check(&read).map(|()| read))
                 .map_err(|what| {
                     Fault::at(format_args!("{name}[{index}]"), what, &element.to_string())
                 })

@@ -87,11 +87,14 @@ pub(super) fn shortened(stdout: &Captured) -> Captured {
 /// An output as text.
 pub(super) fn of(output: &Captured) -> String {
     let mut text = output.to_text_lossy();
-    // `echo` ends every output with a newline that nobody means.
-    if text.ends_with('\n') {
-        text.pop();
-    }
+    text.truncate(without_line_end(&text).len());
     text
+}
+
+/// The text without the newline that `echo` ends every output with, and that nobody means.
+pub(super) fn without_line_end(text: &str) -> &str {
+    let text_alone = text.strip_suffix("\r\n");
+    text_alone.or(text.strip_suffix('\n')).unwrap_or(text)
 }
 
 /// What there is to say of a failure without a word.
@@ -108,4 +111,23 @@ pub(crate) fn tail(stream: &Captured) -> String {
     let text = text.trim_end();
     let start = text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL));
     text[start..].to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_newline_is_not_part_of_the_answer() {
+        for (printed, answer) in [
+            ("a\n", "a"),
+            ("a\r\n", "a"),
+            ("a\n\n", "a\n"),
+            ("a\r", "a\r"),
+            ("\n", ""),
+            ("", ""),
+        ] {
+            assert_eq!(without_line_end(printed), answer, "{printed:?}");
+        }
+    }
 }

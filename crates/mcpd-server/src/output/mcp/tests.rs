@@ -259,6 +259,81 @@ fn output_of_another_shape_says_where_and_what() {
 }
 
 #[test]
+fn content_that_clients_refuse_is_a_fault() {
+    let faulty = |block: &str, what: &str| {
+        check_tool(
+            &format!(r#"{{"content":[{{"type":"text","text":"a"}},{block}]}}"#),
+            &format!("fault: `content[1]`: {what}, in `{block}`"),
+        );
+    };
+    for data in ["AA", r"AA==\n", "A A=", "_-==", "AB==", "no"] {
+        let block = format!(r#"{{"type":"audio","data":"{data}","mimeType":"audio/wav"}}"#);
+        faulty(&block, "`data` must be Base64, in one line and padded");
+    }
+    faulty(
+        r#"{"type":"resource","resource":{"uri":"a:b","blob":"?"}}"#,
+        "`blob` must be Base64, in one line and padded",
+    );
+    for priority in ["-0.1", "1.1", "7.0"] {
+        faulty(
+            &format!(r#"{{"type":"text","text":"a","annotations":{{"priority":{priority}}}}}"#),
+            "`annotations.priority` must be from 0 to 1",
+        );
+    }
+    for time in [
+        "",
+        "yesterday",
+        "2025-01-12",
+        "2025-01-12T15:00:58",
+        "2025-01-12 15:00:58Z",
+        "2025-13-12T15:00:58Z",
+        "20250112T150058Z",
+        "2025-01-12T15:00:58+01",
+    ] {
+        faulty(
+            &format!(
+                r#"{{"type":"resource","resource":{{"uri":"a:b","text":""}},"annotations":{{"lastModified":"{time}"}}}}"#
+            ),
+            "`annotations.lastModified` must be a time such as `2025-01-12T15:00:58Z`",
+        );
+    }
+    faulty(
+        r#"{"type":"resource_link","uri":"a:b","name":"b","icons":[{"src":"a:c","theme":"blue"}]}"#,
+        "`theme` of an icon must be `light` or `dark`",
+    );
+    check_prompt(
+        r#"{"messages":[{"role":"user","content":{"type":"image","data":"?","mimeType":"image/png"}}]}"#,
+        r#"fault: `messages[0]`: `data` must be Base64, in one line and padded, in `{"role":"user","content":{"type":"image","data":"?","mimeType":"image/png"}}`"#,
+    );
+    check_resource(
+        r#"{"contents":[{"text":"?"},{"blob":"?"}]}"#,
+        r#"fault: `contents[1]`: `blob` must be Base64, in one line and padded, in `{"blob":"?","uri":"notes://today"}`"#,
+    );
+}
+
+#[test]
+fn content_at_its_bounds_is_none() {
+    for annotations in [
+        r#"{"priority":0}"#,
+        r#"{"priority":1}"#,
+        r#"{"lastModified":"2025-01-12T15:00Z"}"#,
+        r#"{"lastModified":"2025-01-12T15:00:58.123+01:00"}"#,
+    ] {
+        let content = format!(r#"[{{"type":"text","text":"a","annotations":{annotations}}}]"#);
+        check_tool(
+            &format!(r#"{{"content":{content}}}"#),
+            &format!(r#"{{"content":{content},"isError":false}}"#),
+        );
+    }
+    let link =
+        r#"{"type":"resource_link","uri":"a:b","name":"b","icons":[{"src":"a:c","theme":"dark"}]}"#;
+    check_tool(
+        &format!(r#"{{"content":[{link}]}}"#),
+        &format!(r#"{{"content":[{link}],"isError":false}}"#),
+    );
+}
+
+#[test]
 fn a_prompt_gives_messages() {
     check_prompt(
         r#"{"description": "d", "messages": [{"role": "assistant", "content": {"type": "text", "text": "a"}}]}"#,
