@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use globset::{Glob, GlobBuilder, GlobMatcher};
-use mcpd_scriptspec::{Decimal, ScriptPath, excerpt, members};
+use mcpd_scriptspec::{Decimal, ScriptPath, ScriptSpec, excerpt, members};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::audit::is_secret;
 use crate::policy::PatternError;
 
 /// How much of a value a reason repeats, in characters.
@@ -18,8 +19,8 @@ const SHOWN: usize = 100;
 /// What arguments are by default.
 pub(crate) type Defaults = BTreeMap<String, Box<RawValue>>;
 
-/// Arguments as rules compare them, by their names.
-type Texts<'a> = BTreeMap<&'a str, String>;
+/// Arguments as rules compare them, by their names: each text that a tool may take one for.
+type Texts<'a> = BTreeMap<&'a str, Vec<String>>;
 
 /// What a caller may use: everything, as long as nothing is said. It holds for prompts and resources as well, by the
 /// paths of the scripts behind them and by the arguments that these get.
@@ -71,7 +72,14 @@ impl NeededScope {
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
     tools: Vec<GlobMatcher>,
-    arguments: Vec<(String, Vec<GlobMatcher>)>,
+    arguments: Vec<Argument>,
+}
+
+/// An argument, and what it may be.
+#[derive(Debug, Clone)]
+struct Argument {
+    name: String,
+    patterns: Vec<GlobMatcher>,
 }
 
 impl Access {
@@ -118,7 +126,7 @@ impl Access {
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
     }
 
-    /// Judges a call of what is at `path`. What an argument is by default counts as sent.
+    /// Judges a call of what is at `path`. What an argument is by default counts as sent; what is a secret is not repeated.
     ///
     /// # Errors
     ///
@@ -127,6 +135,7 @@ impl Access {
         &self,
         path: &ScriptPath,
         arguments: Option<&RawValue>,
+        spec: Option<&ScriptSpec>,
         defaults: impl FnOnce() -> D,
     ) -> Result<(), String> {
         let rules = self.only.iter().flatten().chain(&self.deny);
@@ -136,19 +145,22 @@ impl Access {
             // What may be called at all has been judged by its path.
             return Ok(());
         }
-        let texts =
-            texts(names, arguments, defaults().borrow()).map_err(|why| refused(path, &why))?;
-        let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&texts).is_none();
-        if self.deny.iter().any(is_among) {
+        let texts = texts(names, arguments, spec, defaults().borrow())
+            .map_err(|why| refused(path, &why))?;
+        let may_be_among = |calls: &Calls| calls.are_of(path) && calls.may_be_with(&texts);
+        if self.deny.iter().any(may_be_among) {
             return Err(refused(path, "these arguments are denied to you"));
         }
+        let is_among = |calls: &Calls| calls.are_of(path) && calls.mismatch(&texts).is_none();
         for allowed in &self.only {
             if allowed.iter().any(is_among) {
                 continue;
             }
             let of_this = allowed.iter().filter(|calls| calls.are_of(path));
             let mismatch = of_this.filter_map(|calls| calls.mismatch(&texts)).next();
-            let why = mismatch.unwrap_or_else(|| "you are not allowed to".to_owned());
+            let why = mismatch.map_or("you are not allowed to".to_owned(), |mismatch| {
+                mismatch.reason(&texts, spec)
+            });
             return Err(refused(path, &why));
         }
         Ok(())
@@ -180,9 +192,16 @@ impl Calls {
     /// The pattern can't be read.
     pub fn argument(mut self, argument: &str, pattern: &str) -> Result<Self, PatternError> {
         let pattern = matcher(pattern, Glob::new(pattern))?;
-        match self.arguments.iter_mut().find(|(name, _)| name == argument) {
-            Some((_, patterns)) => patterns.push(pattern),
-            None => self.arguments.push((argument.to_owned(), vec![pattern])),
+        match self
+            .arguments
+            .iter_mut()
+            .find(|known| known.name == argument)
+        {
+            Some(known) => known.patterns.push(pattern),
+            None => self.arguments.push(Argument {
+                name: argument.to_owned(),
+                patterns: vec![pattern],
+            }),
         }
         Ok(self)
     }
@@ -194,28 +213,50 @@ impl Calls {
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {
-        self.arguments.iter().map(|(name, _)| name.as_str())
+        self.arguments.iter().map(|argument| argument.name.as_str())
     }
 
-    /// The first argument that is another, in words.
-    fn mismatch(&self, texts: &Texts<'_>) -> Option<String> {
-        self.arguments.iter().find_map(|(name, patterns)| {
-            let text = texts.get(name.as_str());
-            if text.is_some_and(|text| patterns.iter().any(|pattern| matches(pattern, text))) {
-                return None;
-            }
-            let allowed: Vec<_> = patterns
-                .iter()
-                .map(|pattern| format!("`{}`", pattern.glob().glob()))
-                .collect();
-            let is = text.map_or("missing".to_owned(), |text| {
-                format!("`{}`", excerpt(text, SHOWN))
-            });
-            Some(format!(
-                "`{name}` is {is}, and you may only give {}",
-                allowed.join(" or ")
-            ))
+    /// Whether a tool may take each of these arguments for one of them.
+    fn may_be_with(&self, texts: &Texts<'_>) -> bool {
+        self.arguments.iter().all(|argument| {
+            let mut texts = texts.get(argument.name.as_str()).into_iter().flatten();
+            texts.any(|text| argument.matches(text))
         })
+    }
+
+    /// The first argument that is another, or may be taken for another.
+    fn mismatch(&self, texts: &Texts<'_>) -> Option<&Argument> {
+        self.arguments.iter().find(|argument| {
+            let texts = texts.get(argument.name.as_str());
+            !texts.is_some_and(|texts| texts.iter().all(|text| argument.matches(text)))
+        })
+    }
+}
+
+impl Argument {
+    fn matches(&self, text: &str) -> bool {
+        self.patterns.iter().any(|pattern| matches(pattern, text))
+    }
+
+    /// Why it does not match, in words.
+    fn reason(&self, texts: &Texts<'_>, spec: Option<&ScriptSpec>) -> String {
+        let Self { name, patterns } = self;
+        let mut texts = texts.get(name.as_str()).into_iter().flatten();
+        let is = match texts.find(|text| !self.matches(text)) {
+            None => "is missing".to_owned(),
+            Some(_) if spec.is_some_and(|spec| is_secret(name, spec)) => {
+                "has another value".to_owned()
+            }
+            Some(text) => format!("is `{}`", excerpt(text, SHOWN)),
+        };
+        let allowed = patterns
+            .iter()
+            .map(|pattern| format!("`{}`", pattern.glob().glob()));
+        let allowed: Vec<_> = allowed.collect();
+        format!(
+            "`{name}` {is}, and you may only give {}",
+            allowed.join(" or ")
+        )
     }
 }
 
@@ -233,8 +274,8 @@ fn matches(pattern: &GlobMatcher, text: &str) -> bool {
     number.is_some() && number == Decimal::parse(pattern.glob().glob())
 }
 
-/// The texts of those arguments that are among `names`, as the tool will understand them, as far as its defaults tell.
-/// The others are not looked into.
+/// The texts of those arguments that are among `names`, as the tool may understand them, as far as its defaults tell and
+/// what it says of itself if it is a script. The others are not looked into.
 ///
 /// # Errors
 ///
@@ -242,31 +283,55 @@ fn matches(pattern: &GlobMatcher, text: &str) -> bool {
 fn texts<'n>(
     names: impl Iterator<Item = &'n str>,
     arguments: Option<&RawValue>,
+    spec: Option<&ScriptSpec>,
     defaults: &Defaults,
 ) -> Result<Texts<'n>, String> {
     let members = members(arguments).map_err(|fault| fault.to_string())?;
     let mut texts = Texts::new();
     for name in names {
-        let mut given = members.iter().filter(|(key, _)| key == name);
-        let given = given.find_map(|(_, value)| (value.get() != "null").then_some(*value));
-        if let Some(value) = given.or_else(|| defaults.get(name).map(|value| &**value)) {
-            let text = text(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
-            texts.insert(name, text);
+        let given = members.iter().find(|(key, _)| key == name);
+        let given = given.map(|(_, value)| *value);
+        let default = defaults.get(name).map(|value| &**value);
+        let is_null = given.is_some_and(|value| value.get() == "null");
+        let values = match given {
+            Some(value) if !is_null => [Some(value), None],
+            Some(_) if !is_left_out_as_null(name, spec) => [given, default],
+            _ => [default, None],
+        };
+        for value in values.into_iter().flatten() {
+            let of_value = texts_of(value).ok_or_else(|| format!("`{name}` can't be compared"))?;
+            texts.entry(name).or_default().extend(of_value);
         }
     }
     Ok(texts)
 }
 
-/// The characters of a string, and one text for all spellings of any other value.
-fn text(value: &RawValue) -> Option<String> {
+/// Whether `null` is as good as no argument. Whoever is no script with this option gets it as it is, and may take it for
+/// something else.
+fn is_left_out_as_null(name: &str, spec: Option<&ScriptSpec>) -> bool {
+    let spec = spec.filter(|spec| spec.declared_schema.is_none());
+    let mut options = spec.into_iter().flat_map(|spec| &spec.options);
+    options.any(|option| option.name == name && !option.required)
+}
+
+/// The characters of a string, which are a number to a script that wants one if they look so, and one text for all
+/// spellings of any other value.
+fn texts_of(value: &RawValue) -> Option<Vec<String>> {
     let json = value.get();
     if json.starts_with('"') {
-        serde_json::from_str(json).ok()
+        let text: String = serde_json::from_str(json).ok()?;
+        let mut texts = Vec::new();
+        if let Some(number) = Decimal::parse(&text) {
+            let number = number.canonical()?;
+            texts.extend((number != text).then_some(number));
+        }
+        texts.push(text);
+        Some(texts)
     } else if let Some(number) = Decimal::parse(json) {
-        number.canonical()
+        Some(vec![number.canonical()?])
     } else {
         let value: Value = serde_json::from_str(json).ok()?;
-        Some(value.to_string())
+        Some(vec![value.to_string()])
     }
 }
 
@@ -291,16 +356,29 @@ pub(crate) fn defaults(schema: &RawValue) -> Defaults {
 
 #[cfg(test)]
 mod tests {
+    use mcpd_scriptspec::{HelpOutput, parse};
+
     use super::*;
 
     const SCHEMA: &str = r#"{"properties": {"stage": {"default": "production"}, "count": {}}}"#;
+
+    /// A script whose `password` is a secret.
+    fn spec() -> ScriptSpec {
+        let parsed = parse(HelpOutput {
+            stdout: br#"{"description": "Deploys."}"#,
+            stderr: br#"{"password": {"description": "How.", "value_type": "string", "default_value": "", "secret": true},
+                         "count": {"description": "How many.", "value_type": "integer", "required": true},
+                         "stage": {"description": "Where.", "value_type": "string", "default_value": "production"}}"#,
+        });
+        parsed.spec.unwrap()
+    }
 
     #[track_caller]
     fn check(access: &Access, path: &str, arguments: &str, expected: Result<(), &str>) {
         let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let path: ScriptPath = path.parse().unwrap();
         let defaults = defaults(&raw(SCHEMA));
-        let judged = access.judge(&path, Some(&raw(arguments)), || &defaults);
+        let judged = access.judge(&path, Some(&raw(arguments)), Some(&spec()), || &defaults);
         assert_eq!(judged.as_ref().map_err(String::as_str).copied(), expected);
     }
 
@@ -356,6 +434,70 @@ mod tests {
         }
         check(&deny, "deploy", r#"{"count": 6}"#, Ok(()));
         check(&deny, "deploy", "{}", Ok(()));
+    }
+
+    #[test]
+    fn a_number_in_a_string_is_judged_as_text_and_as_a_number() {
+        let deny = Access::default().deny(calls("*").argument("count", "80*").unwrap());
+        let denied = "`deploy` was not called: these arguments are denied to you.";
+        for eighty in ["80", "8e1", "\"8e1\"", "\"80\"", "\"80e-5\"", "\"8.0E+2\""] {
+            let arguments = format!(r#"{{"count": {eighty}}}"#);
+            check(&deny, "deploy", &arguments, Err(denied));
+        }
+        check(&deny, "deploy", r#"{"count": "8"}"#, Ok(()));
+        let only = Access::default().only([calls("*").argument("count", "1??").unwrap()]);
+        check(&only, "deploy", r#"{"count": "123"}"#, Ok(()));
+        check(
+            &only,
+            "deploy",
+            r#"{"count": "1e9"}"#,
+            Err("`deploy` was not called: `count` is `1000000000`, and you may only give `1??`."),
+        );
+        check(
+            &only,
+            "deploy",
+            r#"{"count": "12e1"}"#,
+            Err("`deploy` was not called: `count` is `12e1`, and you may only give `1??`."),
+        );
+        check(
+            &only,
+            "deploy",
+            r#"{"count": "1e99999"}"#,
+            Err("`deploy` was not called: `count` can't be compared."),
+        );
+    }
+
+    #[test]
+    fn null_is_a_default_only_to_a_script_that_has_one() {
+        let stage = Access::default().only([calls("*").argument("stage", "production").unwrap()]);
+        check(&stage, "deploy", r#"{"stage": null}"#, Ok(()));
+        let raw = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let path = "far/deploy".parse().unwrap();
+        let defaults = defaults(&raw(SCHEMA));
+        let judged = |access: &Access| {
+            let arguments = raw(r#"{"stage": null}"#);
+            access.judge(&path, Some(&arguments), None, || &defaults)
+        };
+        let far = |pattern| calls("far/*").argument("stage", pattern).unwrap();
+        assert!(judged(&Access::default().only([far("production")])).is_err());
+        assert!(judged(&Access::default().deny(far("production"))).is_err());
+        assert!(judged(&Access::default().deny(far("null"))).is_err());
+        let both = far("production").argument("stage", "null").unwrap();
+        assert!(judged(&Access::default().only([both])).is_ok());
+    }
+
+    #[test]
+    fn a_reason_repeats_no_secret() {
+        let calls = calls("deploy").argument("password", "test").unwrap();
+        let only = Access::default().only([calls]);
+        check(
+            &only,
+            "deploy",
+            r#"{"password": "hunter2"}"#,
+            Err(
+                "`deploy` was not called: `password` has another value, and you may only give `test`.",
+            ),
+        );
     }
 
     #[test]

@@ -13,6 +13,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
+use crate::output::CONTRACT;
 use crate::sync::lock;
 
 mod arguments;
@@ -23,13 +24,42 @@ mod record;
 pub(crate) mod trail;
 mod writer;
 
-pub(crate) use arguments::has_secrets;
+pub(crate) use arguments::{has_secrets, is_secret};
 use files::Files;
 pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
 use writer::{Entry, State};
 
 /// How long the last handle waits for what is still to be written.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+/// What a record may have as its `outcome` besides the names of the script contract.
+const OTHER_OUTCOMES: [&str; 20] = [
+    "failed",
+    "command-not-executable",
+    "command-not-found",
+    "killed-by-signal",
+    "time-limit",
+    "output-limit",
+    "memory-limit",
+    "cancelled",
+    "input-required",
+    "invalid-output",
+    "not-redacted",
+    "unknown-tool",
+    "unknown-prompt",
+    "denied",
+    "invalid-arguments",
+    "missing-capability",
+    "busy",
+    "not-started",
+    "shutting-down",
+    "not-recorded",
+];
+
+/// All that a record may have as its `outcome`.
+pub fn outcomes() -> impl Iterator<Item = &'static str> {
+    CONTRACT.into_iter().chain(OTHER_OUTCOMES)
+}
 
 /// What is written to an audit log, and what if it can't be.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -85,7 +85,7 @@ impl Context {
         ))
     }
 
-    /// Judges a call of what is at `path` by the rules about its sender.
+    /// Judges a call of what is at `path`, which has said this of itself if it is a script, by the rules about its sender.
     ///
     /// # Errors
     ///
@@ -94,11 +94,14 @@ impl Context {
         &self,
         path: &ScriptPath,
         arguments: Option<&RawValue>,
+        spec: Option<&Arc<ScriptSpec>>,
         defaults: impl FnOnce() -> D,
     ) -> Result<(), String> {
-        let access = self.principal.access();
+        let Some(access) = self.principal.access() else {
+            return Ok(());
+        };
         access
-            .map_or(Ok(()), |access| access.judge(path, arguments, defaults))
+            .judge(path, arguments, spec.map(|spec| &**spec), defaults)
             .inspect_err(|_| self.trail.ended_as("denied"))
     }
 

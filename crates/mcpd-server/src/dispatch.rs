@@ -157,6 +157,10 @@ pub(crate) fn answer(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Answer, ErrorObject> {
+    // Before it counts as a call of its sender's, or is recorded.
+    if CALLS.contains(&&*request.method) {
+        inflight.check(&request.id)?;
+    }
     let mut result = match dispatch(server, request, params, context) {
         Handled::Now(result) => return Ok(Answer::Now(result)),
         Handled::Later(result) => result,

@@ -29,16 +29,7 @@ impl Inflight {
     /// When the id is already in use, or too many are.
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
         let mut open = lock(&self.open);
-        if open.contains_key(id) {
-            return Err(ErrorObject::invalid_request(format!(
-                "the id {id} is already in use"
-            )));
-        }
-        if open.len() >= MAX_OPEN {
-            return Err(ErrorObject::internal_error(format!(
-                "{MAX_OPEN} requests are already open; wait for an answer to one of them"
-            )));
-        }
+        check(&open, id)?;
         let cancelled = CancellationToken::new();
         open.insert(id.clone(), cancelled.clone());
         Ok(Open {
@@ -46,6 +37,15 @@ impl Inflight {
             cancelled,
             inflight: Arc::clone(self),
         })
+    }
+
+    /// Whether `id` could be answered now.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`begin`](Self::begin).
+    pub(crate) fn check(&self, id: &RequestId) -> Result<(), ErrorObject> {
+        check(&lock(&self.open), id)
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
@@ -89,6 +89,20 @@ impl Inflight {
             closed.await;
         }
     }
+}
+
+fn check(open: &BTreeMap<RequestId, CancellationToken>, id: &RequestId) -> Result<(), ErrorObject> {
+    if open.contains_key(id) {
+        return Err(ErrorObject::invalid_request(format!(
+            "the id {id} is already in use"
+        )));
+    }
+    if open.len() >= MAX_OPEN {
+        return Err(ErrorObject::internal_error(format!(
+            "{MAX_OPEN} requests are already open; wait for an answer to one of them"
+        )));
+    }
+    Ok(())
 }
 
 /// One open request.

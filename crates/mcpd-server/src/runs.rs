@@ -163,15 +163,23 @@ impl Run {
 async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> {
     let tasks = served(&context)?;
     let server = context.server().clone();
-    let catalog = server.catalog_for(&context.request().principal);
-    let tool = catalog
-        .tool(&start.tool)
-        .ok_or_else(|| format!("There is no tool `{}`.", start.tool))?;
+    let (whole, catalog) = (
+        server.catalog(),
+        server.catalog_for(&context.request().principal),
+    );
+    let there = whole.tool(&start.tool);
     // It is this call that matters to whoever reads of it, and only its tool knows what of its arguments is secret.
     let trail = &context.request().trail;
-    trail.names(tool.path(), tool.script().map(|script| &script.spec));
-    let asked = to_raw_value(&start).ok();
-    trail.asks(&Params::read(asked.as_deref()).unwrap_or_default());
+    if let Some(tool) = there {
+        trail.names(tool.path(), tool.script().map(|script| &script.spec));
+        let asked = to_raw_value(&start).ok();
+        trail.asks(&Params::read(asked.as_deref()).unwrap_or_default());
+    }
+    let tool = catalog.tool(&start.tool).ok_or_else(|| {
+        let is_there = there.is_some();
+        trail.ended_as(if is_there { "denied" } else { "unknown-tool" });
+        format!("There is no tool `{}`.", start.tool)
+    })?;
     let call = tasks::Call {
         tool: Arc::clone(tool),
         arguments: Some(start.arguments),

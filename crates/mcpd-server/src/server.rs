@@ -85,7 +85,8 @@ impl Server {
     }
 
     /// What of that `principal` may use.
-    pub(crate) fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
+    #[must_use]
+    pub fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
         let catalog = self.catalog();
         match principal.access() {
             Some(access) => catalog.view(access),

@@ -277,7 +277,8 @@ impl Tool {
         brought: Brought,
         context: &Context,
     ) -> Run {
-        if let Err(reason) = context.judge(&self.path, arguments, || self.defaults()) {
+        let spec = self.script().map(|script| &script.spec);
+        if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
             return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
         }
         match &self.body {

@@ -3,17 +3,24 @@
 
 #![cfg(all(unix, feature = "database", feature = "http"))]
 
+use std::fmt;
 use std::fs;
+use std::future::ready;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use mcpd_protocol::{
+    ReadResourceResult, Resource, ResourceBody, ResourceContents, ResourceTemplate,
+};
 use mcpd_server::audit::{self, Arguments, Mode, Options};
+use mcpd_server::source::{Publisher, Source};
 use mcpd_server::transport::http;
 use mcpd_server::{
-    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Reply, Rule,
-    RunCommand, Server, ServerBuilder, ToolNames,
+    Access, Audit, CallContext, Calls, Connection, Database, Policy, Principal, Quota, Rate, Reply,
+    Rule, RunCommand, Server, ServerBuilder, ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -161,6 +168,17 @@ impl Fixture {
         self.ask("tools/call", params).await
     }
 
+    /// Waits until this is in the log.
+    async fn recorded(&self, words: &str) {
+        let recorded = async {
+            while !fs::read_to_string(&self.log).is_ok_and(|text| text.contains(words)) {
+                tokio::task::yield_now().await;
+            }
+        };
+        let recorded = tokio::time::timeout(PATIENCE, recorded).await;
+        recorded.expect("it is recorded");
+    }
+
     /// Ends the server, and gives what is in the log.
     async fn records(self) -> Vec<Value> {
         self.server.shutdown().await;
@@ -283,6 +301,62 @@ async fn what_is_denied_to_a_caller_is_recorded_though_it_is_not_told() {
 }
 
 #[tokio::test]
+async fn what_is_denied_to_a_caller_keeps_its_secrets() {
+    let root = tempfile::tempdir().expect("a directory");
+    let log = root.path().join("audit.jsonl");
+    let database = Database::new(root.path().join("tasks.db"));
+    let secret = r#"#!/bin/sh
+[ "$1" = --help ] || exit 0
+echo '{"description": "Asks.", "kind": "prompt"}'
+echo '{"password": {"description": "How.", "value_type": "string", "default_value": "", "secret": true}}' >&2
+"#;
+    write(&root.path().join("scripts/riddle"), secret);
+    let mut fixture = Fixture::with(root, log, Options::default(), |server| {
+        server.tasks(database).runs()
+    })
+    .await;
+    let pattern = |pattern| Calls::default().tool(pattern).expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().only([pattern("runs_*")]));
+    (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
+    let login = json!({"user": "ada", "password": "hunter2"});
+    let riddle = json!({"name": "riddle", "arguments": {"password": "hunter2"}});
+    let start = |tool| json!({"tool": tool, "arguments": login});
+    fixture.call("login", login.clone()).await;
+    fixture.call("runs_start", start("login")).await;
+    fixture.call("runs_start", start("logout")).await;
+    fixture.ask("prompts/get", riddle).await;
+    let test = pattern("login")
+        .argument("password", "test")
+        .expect("a pattern");
+    let principal = Principal::new("ada").with(Access::default().only([test]));
+    (fixture.connection, _) = Connection::open_for(principal, &fixture.server, ToolNames::Path);
+    fixture.call("login", login.clone()).await;
+
+    let records = fixture.records().await;
+    let seen = |field: &str| {
+        records
+            .iter()
+            .map(|record| record[field].clone())
+            .collect::<Value>()
+    };
+    assert_eq!(
+        seen("tool"),
+        json!(["login", "login", "runs_start", "riddle", "login"])
+    );
+    assert_eq!(
+        seen("outcome"),
+        json!(["denied", "denied", "unknown-tool", "denied", "denied"])
+    );
+    for (place, record) in records.iter().enumerate().filter(|(place, _)| *place != 2) {
+        let text = record.to_string();
+        assert!(
+            text.contains("[redacted]") && !text.contains("hunter2"),
+            "{place}: {text}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_call_in_the_background_has_one_record_without_its_secrets() {
     let root = tempfile::tempdir().expect("a directory");
     let log = root.path().join("audit.jsonl");
@@ -294,13 +368,7 @@ async fn a_call_in_the_background_has_one_record_without_its_secrets() {
     let arguments = json!({"user": "ada", "password": "hunter2", "code": 4});
     let start = json!({"tool": "login", "arguments": arguments});
     fixture.call("runs_start", start).await;
-    let is_recorded = async {
-        while !fs::read_to_string(&fixture.log).is_ok_and(|text| text.contains("not-found")) {
-            tokio::task::yield_now().await;
-        }
-    };
-    let is_recorded = tokio::time::timeout(PATIENCE, is_recorded).await;
-    is_recorded.expect("it ends");
+    fixture.recorded("not-found").await;
     let records = fixture.records().await;
     assert!(!Value::from(records.clone()).to_string().contains("hunter2"));
     let ended: Vec<_> = records
@@ -374,14 +442,62 @@ async fn get(address: SocketAddr, path: &str) -> String {
     answer
 }
 
+async fn post(address: SocketAddr, path: &str, body: &str) -> String {
+    let mut client = TcpStream::connect(address).await.expect("connected");
+    let length = body.len();
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n\
+         Content-Length: {length}\r\n\r\n{body}"
+    );
+    client.write_all(request.as_bytes()).await.expect("sent");
+    let mut answer = String::new();
+    let read = tokio::time::timeout(PATIENCE, client.read_to_string(&mut answer)).await;
+    read.expect("in time").expect("an answer");
+    answer
+}
+
 #[tokio::test]
-async fn a_call_that_is_given_up_is_recorded() {
+async fn what_is_no_tool_of_a_client_is_recorded_and_counted_as_an_event_stream_too() {
+    let fixture = Fixture::new(Options::default()).await;
+    let count = Calls::default().tool("count").expect("a pattern");
+    let two = NonZeroU32::new(2).expect("it is not zero");
+    let mut quota = Quota::default();
+    quota.rate = Rate::new(0.001, two);
+    let anybody = Principal::anonymous().with(Access::default().only([count]));
+    let options = http::Options::new(http::Auth::anybody(anybody.limited(quota)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    let server = fixture.server.clone();
+    let served = tokio::spawn(async move { http::serve(&server, listener, options).await });
+    let login = r#"{"user": "ada", "password": "hunter2"}"#;
+    for (path, status) in [
+        ("/events/login", "404 Not Found"),
+        ("/events/logout", "404 Not Found"),
+        ("/events/logout", "429 Too Many Requests"),
+    ] {
+        let answer = post(address, path, login).await;
+        let expected = format!("HTTP/1.1 {status}\r\n");
+        assert!(answer.starts_with(&expected), "{path}: {answer}");
+    }
+    served.abort();
+    served.await.ok();
+    fixture.recorded("unknown-tool").await;
+    let records = fixture.records().await;
+    let outcomes: Vec<_> = records.iter().map(|record| &record["outcome"]).collect();
+    assert_eq!(outcomes, ["denied", "unknown-tool"]);
+    assert_eq!(records[0]["params"]["arguments"]["password"], "[redacted]");
+}
+
+#[tokio::test]
+async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() {
     let fixture = Fixture::new(Options::default()).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow"}});
     let Reply::Pending(answer) = fixture.connection.receive(call.to_string().as_bytes()) else {
         panic!("it takes its time");
     };
+    let another = fixture.call("login", json!({"user": "ada"})).await;
+    assert_eq!(another["error"]["message"], "the id 1 is already in use");
     let started = fixture.root.path().join("scripts/started");
     let has_started = async {
         while !started.exists() {
@@ -428,6 +544,62 @@ async fn of_arguments_as_much_is_recorded_as_is_wanted() {
         "Invalid arguments: option `code`: expected an integer, got the string \"y\"",
     )
     .await;
+}
+
+/// A source with a resource, and a template.
+struct Far;
+
+impl fmt::Display for Far {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the far source")
+    }
+}
+
+impl Source for Far {
+    async fn run(self, publisher: Publisher) {
+        let read = |uri: String, _| {
+            let contents = ResourceContents::new(uri, ResourceBody::Text("far".to_owned()));
+            ready(Ok(ReadResourceResult::new(vec![contents])))
+        };
+        let mut offer = publisher.offer();
+        offer.resource("far/today", Resource::new("far://today", "today"), read);
+        let template = ResourceTemplate::new("far://days/{day}", "days");
+        offer.template("far/days", template, read);
+        publisher.publish(offer);
+    }
+}
+
+#[tokio::test]
+async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_from() {
+    for (arguments, expected) in [
+        (Arguments::None, json!([{"uri": "far://today"}, {}, {}])),
+        (
+            Arguments::Full,
+            json!([{"uri": "far://today"}, {"uri": "far://days/ada"}, {"uri": "far://days/ada"}]),
+        ),
+    ] {
+        let root = tempfile::tempdir().expect("a directory");
+        let log = root.path().join("audit.jsonl");
+        let mut options = Options::default();
+        options.arguments = arguments;
+        let mut fixture = Fixture::with(root, log, options, |server| server.source(Far)).await;
+        let read =
+            async |fixture: &Fixture, uri| fixture.ask("resources/read", json!({"uri": uri})).await;
+        read(&fixture, "far://today").await;
+        read(&fixture, "far://days/ada").await;
+        let nobody = Principal::new("nobody").with(Access::default().only([]));
+        (fixture.connection, _) = Connection::open_for(nobody, &fixture.server, ToolNames::Path);
+        read(&fixture, "far://days/ada").await;
+        let records = fixture.records().await;
+        let seen = |field: &str| {
+            records
+                .iter()
+                .map(|record| record[field].clone())
+                .collect::<Value>()
+        };
+        assert_eq!(seen("outcome"), json!(["success", "success", "denied"]));
+        assert_eq!(seen("params"), expected);
+    }
 }
 
 #[tokio::test]

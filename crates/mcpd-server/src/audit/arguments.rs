@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use indexmap::IndexMap;
 use mcpd_protocol::Params;
-use mcpd_scriptspec::{Role, ScriptSpec};
+use mcpd_scriptspec::ScriptSpec;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -96,14 +96,20 @@ impl Recorded {
 }
 
 impl Recorder<'_> {
-    /// The parameters of a request. `spec` knows what the script has declared to be a secret.
-    pub(super) fn params(self, params: &Params<'_>, spec: Option<&ScriptSpec>) -> Box<RawValue> {
+    /// The parameters of a request. `spec` knows what the script has declared to be a secret; `is_made` says whether the
+    /// URI was made from arguments.
+    pub(super) fn params(
+        self,
+        params: &Params<'_>,
+        spec: Option<&ScriptSpec>,
+        is_made: bool,
+    ) -> Box<RawValue> {
         let asked: Asked<'_> = params.parse().unwrap_or_default();
         let recorded = RecordedParams {
             name: asked
                 .name
                 .map(|name| Recorded::text(self.redacted_text(&name))),
-            uri: asked.uri.and_then(|uri| self.uri(&uri, spec)),
+            uri: asked.uri.and_then(|uri| self.uri(&uri, spec, is_made)),
             arguments: asked.arguments.and_then(|all| self.arguments(all, spec)),
         };
         to_raw_value(&recorded).expect("its keys are strings")
@@ -121,14 +127,14 @@ impl Recorder<'_> {
     }
 
     /// A URI with arguments in it counts as one.
-    fn uri(self, uri: &str, spec: Option<&ScriptSpec>) -> Option<Recorded> {
+    fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_made: bool) -> Option<Recorded> {
         let recorded = Recorded::text(self.redacted_text(uri));
-        let Some(spec) = spec.filter(|spec| is_template(spec)) else {
+        if !is_made {
             return Some(recorded);
-        };
+        }
         match self.arguments {
             Arguments::None | Arguments::Names => None,
-            _ if has_secrets(spec) => Some(Recorded::Text(REDACTED.to_owned())),
+            _ if spec.is_some_and(has_secrets) => Some(Recorded::Text(REDACTED.to_owned())),
             Arguments::Hash => Some(recorded.hashed()),
             Arguments::Full => Some(recorded),
         }
@@ -200,13 +206,9 @@ fn is_readable(value: &str) -> bool {
     serde_json::from_str::<Value>(&format!("[[[{value}]]]")).is_ok()
 }
 
-fn is_template(spec: &ScriptSpec) -> bool {
-    matches!(spec.role, Role::Resource { is_template, .. } if is_template)
-}
-
 /// Whether the argument `name` is a secret. Where there are secrets, one that nobody has declared may be a secret under
 /// a misspelt name.
-fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
+pub(crate) fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
     match spec.options.iter().find(|option| option.name == name) {
         Some(option) => option.secret,
         None => has_secrets(spec),
@@ -244,6 +246,15 @@ mod tests {
     }
 
     fn recorded(how: Arguments, params: &Value, spec: Option<&ScriptSpec>) -> String {
+        recorded_as(how, params, spec, false)
+    }
+
+    fn recorded_as(
+        how: Arguments,
+        params: &Value,
+        spec: Option<&ScriptSpec>,
+        is_made: bool,
+    ) -> String {
         let redactor = Redactor::new([("API_KEY", "0123456789")].into_iter()).unwrap();
         let recorder = Recorder {
             arguments: how,
@@ -251,7 +262,11 @@ mod tests {
         };
         let params = to_raw_value(params).unwrap();
         recorder
-            .params(&Params::read(Some(&params)).unwrap_or_default(), spec)
+            .params(
+                &Params::read(Some(&params)).unwrap_or_default(),
+                spec,
+                is_made,
+            )
             .get()
             .to_owned()
     }
@@ -292,7 +307,7 @@ mod tests {
         };
         let params = RawValue::from_string(params.to_owned()).unwrap();
         let params = Params::read(Some(&params)).unwrap();
-        recorder.params(&params, None).get().to_owned()
+        recorder.params(&params, None, false).get().to_owned()
     }
 
     #[test]
@@ -363,7 +378,12 @@ mod tests {
             &json!({"page": {"description": "Which.", "value_type": "string", "required": true, "secret": secret}}),
         );
         let params = json!({"uri": "wiki://start"});
-        assert_eq!(recorded(how, &params, Some(&template)), expected);
+        let of_script = recorded_as(how, &params, Some(&template), true);
+        assert_eq!(of_script, expected);
+        if !secret {
+            // Of what comes from elsewhere nothing more is known.
+            assert_eq!(recorded_as(how, &params, None, true), expected);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::arguments::Recorder;
 use super::record::{Caller, Details, Event, Record, RunDetails};
 use super::writer::Entry;
-use super::{Arguments, Audit, Mode, Options, PATIENCE};
+use super::{Arguments, Audit, Mode, Options, PATIENCE, outcomes};
 use crate::Server;
 use crate::call::INVALID_ARGUMENTS;
 use crate::context::Context;
@@ -86,6 +86,8 @@ struct Request {
 struct Notes {
     tool: Option<String>,
     spec: Option<Arc<ScriptSpec>>,
+    /// Its URI was made from a template.
+    is_made: bool,
     params: Box<RawValue>,
     call_id: Option<String>,
     run: Option<RunDetails>,
@@ -154,11 +156,17 @@ impl Trail {
         });
     }
 
+    /// The URI that it names was made from a template: there are arguments in it.
+    pub(crate) fn is_made_from_arguments(&self) {
+        self.note(|notes| notes.is_made = true);
+    }
+
     /// Its parameters. What they name has been noted, if it is known.
     pub(crate) fn asks(&self, params: &Params<'_>) {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
-            notes.params = request.recorder().params(params, notes.spec.as_deref());
+            let (spec, is_made) = (notes.spec.as_deref(), notes.is_made);
+            notes.params = request.recorder().params(params, spec, is_made);
         }
     }
 
@@ -285,6 +293,10 @@ impl Request {
             self.recorder().message(&client)
         });
         let outcome = notes.outcome();
+        debug_assert!(
+            outcomes().any(|known| known == outcome),
+            "`{outcome}` is none of them"
+        );
         let (timestamp, duration, error) = if is_over {
             let error = self.error(&notes, outcome);
             (Timestamp::now(), self.began_at.elapsed(), error)

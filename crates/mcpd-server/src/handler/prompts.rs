@@ -24,20 +24,26 @@ pub(crate) fn get(
     let catalog = server.catalog_for(&context.principal);
     let prompt = catalog.prompt(&params.name).ok_or_else(|| {
         let whole = server.catalog();
-        let there = whole.prompt(&params.name).map(|prompt| prompt.path());
+        let there = whole.prompt(&params.name);
+        if let Some(prompt) = there {
+            context.trail.names(prompt.path(), prompt.behind().spec());
+        }
         let unknown = ErrorObject::invalid_params(format!(
             "unknown prompt `{}`; prompts/list has the names",
             params.name
         ));
-        context.refuse(there, "unknown-prompt", unknown)
+        context.refuse(there.map(|prompt| prompt.path()), "unknown-prompt", unknown)
     })?;
     context.trail.names(prompt.path(), prompt.behind().spec());
     let arguments = call::arguments(params.arguments.unwrap_or_default());
     let given = raw(&arguments);
+    let behind = prompt.behind();
     context
-        .judge(prompt.path(), Some(&given), || prompt.behind().defaults())
+        .judge(prompt.path(), Some(&given), behind.spec(), || {
+            behind.defaults()
+        })
         .map_err(ErrorObject::invalid_params)?;
-    let script = match prompt.behind() {
+    let script = match behind {
         Behind::Script(script) => script,
         Behind::Remote(remote) => {
             let call = CallContext::new(server, &context, remote.path());

@@ -59,21 +59,26 @@ pub(crate) fn read(
     let Some((template, values)) = catalog.template_of(&params.uri) else {
         let wire = context.version.wire();
         let unknown = ErrorObject::resource_not_found(&params.uri, wire);
-        return Err(match maker_of(&server.catalog(), &params.uri) {
+        let whole = server.catalog();
+        return Err(match maker_of(&whole, &params.uri) {
             Some((path, spec)) => {
                 context.trail.names(path, spec);
+                if whole.resource(&params.uri).is_none() {
+                    context.trail.is_made_from_arguments();
+                }
                 context.refuse(Some(path), "denied", unknown)
             }
             None => unknown,
         });
     };
+    context.trail.is_made_from_arguments();
     let arguments = raw(&call::arguments(values));
     match template.behind() {
         Behind::Script(script) => run(server, script, Some(&arguments), params, context),
         Behind::Remote(remote) => {
             context.trail.names(remote.path(), None);
             context
-                .judge(remote.path(), Some(&arguments), Defaults::new)
+                .judge(remote.path(), Some(&arguments), None, Defaults::new)
                 .map_err(ErrorObject::invalid_params)?;
             Ok(read_remote(server, remote, params.uri, context))
         }
@@ -109,7 +114,9 @@ fn run(
 ) -> Result<Handled, ErrorObject> {
     context.trail.names(&script.path, Some(&script.spec));
     context
-        .judge(&script.path, arguments, || script.defaults())
+        .judge(&script.path, arguments, Some(&script.spec), || {
+            script.defaults()
+        })
         .map_err(ErrorObject::invalid_params)?;
     let uri = params.uri;
     let wire = context.version.wire();

@@ -24,14 +24,19 @@ pub(crate) fn call(
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
-        let there = whole.tool(&params.name).map(|tool| tool.path());
+        let there = whole.tool(&params.name);
+        if let Some(tool) = there {
+            let described = runs::described(tool, params.arguments.as_deref(), &whole);
+            context.trail.names(tool.path(), described);
+        }
         let unknown = ErrorObject::invalid_params(format!(
             "unknown tool `{}`; tools/list has the names",
             params.name
         ));
-        context.refuse(there, "unknown-tool", unknown)
+        context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
-    let described = runs::described(tool, params.arguments.as_deref(), &catalog);
+    let whole = server.catalog();
+    let described = runs::described(tool, params.arguments.as_deref(), &whole);
     context.trail.names(tool.path(), described);
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;

@@ -8,7 +8,9 @@ use bytes::Bytes;
 use hyper::body::Incoming;
 use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
-use mcpd_protocol::jsonrpc::{Message, Notification, Request as RpcRequest, RequestId};
+use mcpd_protocol::jsonrpc::{
+    ErrorObject, Message, Notification, Request as RpcRequest, RequestId,
+};
 use mcpd_protocol::{LoggingLevel, ProtocolVersion, meta};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
@@ -53,11 +55,8 @@ impl Router {
             let reason = "the body must be a JSON object, the arguments of the tool";
             return reply::text(StatusCode::BAD_REQUEST, reason);
         };
+        // What can't be called is known at once then.
         self.server.catalog_ready().await;
-        let catalog = self.server.catalog_for(&client.principal);
-        if catalog.tool(&name).is_none() {
-            return self.no_such_tool(&name, client);
-        }
         let (connection, messages) = Connection::open_over(
             Transport::Http,
             client.principal.clone(),
@@ -67,14 +66,13 @@ impl Router {
         let id = RequestId::from(1);
         let called = connection.request(&RpcRequest::new(id.clone(), "tools/call", Some(&params)));
         let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
-            Answer::Now(result) => {
-                if let Err(error) = &result
-                    && let Some(wait) = quota::wait(error)
-                {
-                    return reply::too_many(&error.message, wait);
-                }
-                Box::pin(ready(Some(encode(&id, result))))
+            Answer::Now(Err(error)) => {
+                return self.refused(&error, &name, client).unwrap_or_else(|| {
+                    let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
+                    reply::events(Events::written_by(write, messages, answer))
+                });
             }
+            Answer::Now(result) => Box::pin(ready(Some(encode(&id, result)))),
             Answer::Later(result) => {
                 let answer = async move {
                     // It keeps the way open that the messages take.
@@ -87,7 +85,22 @@ impl Router {
         reply::events(Events::written_by(write, messages, answer))
     }
 
-    /// The refusal of a call of what the client can't use.
+    /// The refusal of a call that comes too soon, or of what the client can't use.
+    fn refused(
+        &self,
+        error: &ErrorObject,
+        name: &str,
+        client: &Client<'_>,
+    ) -> Option<Response<Body>> {
+        if let Some(wait) = quota::wait(error) {
+            return Some(reply::too_many(&error.message, wait));
+        }
+        let catalog = self.server.catalog_for(&client.principal);
+        let is_there = catalog.tool(name).is_some();
+        (!is_there).then(|| self.no_such_tool(name, client))
+    }
+
+    /// The same of what the client can't use.
     fn no_such_tool(&self, name: &str, client: &Client<'_>) -> Response<Body> {
         let catalog = self.server.catalog();
         let scope = catalog.tool(name).and_then(|tool| {
