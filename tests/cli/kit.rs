@@ -68,6 +68,27 @@ fn the_window_is_shown_and_hidden_by_commands() {
 }
 
 #[test]
+fn what_is_denied_to_a_client_is_not_shown_to_it() {
+    let sandbox = sandbox()
+        .with_script("scripts/secret", HELLO)
+        .with_script("scriptlets/secret", HELLO);
+    let rule = "[[rule]]\nclients = [\"agent\"]\ndeny = [\"*/secret\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), rule).unwrap();
+    let requests = [
+        call("kit/state"),
+        read("kit://state"),
+        read("scripts://"),
+        read("scriptlets://"),
+    ];
+    assert_snapshot!(answers(&sandbox, &[], &requests), @r#"
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
+    {"contents":[{"uri":"kit://state","mimeType":"application/json","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"scripts/create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"scriptlets/greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    "#);
+}
+
+#[test]
 fn a_command_that_fails_changes_nothing() {
     let sandbox = sandbox();
     let configuration = "[kit]\nshow = [\"sh\", \"-c\", \"exit 3\"]\n";

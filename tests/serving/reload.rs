@@ -72,6 +72,50 @@ fn what_a_new_configuration_says_counts_at_once() {
 }
 
 #[test]
+fn runs_of_a_script_count_though_it_is_another_by_now() {
+    const ALONE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{"description": "DESCRIPTION", "concurrency": 1}'; exit; fi
+mkdir running || exit 9
+until [ -e go ]; do sleep 0.02; done
+rmdir running
+echo alone
+"#;
+    let sandbox = Sandbox::new()
+        .with_script("alone", ALONE)
+        .with_script("printer", PRINTER);
+    configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");
+    let daemon = Daemon::start(&sandbox, &[]);
+    let scripts = sandbox.path().join("scripts");
+    thread::scope(|scope| {
+        let run = || {
+            let (client, call) = (daemon.client(), call("alone", json!({})));
+            scope.spawn(move || client.post(&call.to_string()).unwrap().1)
+        };
+        let first = run();
+        eventually("the run", || scripts.join("running").exists().then_some(()));
+        sandbox.write_script("alone", &ALONE.replace("DESCRIPTION", "Another."));
+        configure(&sandbox, "[env]\nset = { PLAIN = \"new\" }\n");
+        daemon.signal(Signal::HUP);
+        eventually("the new description", || {
+            let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
+            let (_, listed) = daemon.client().post(&list.to_string()).ok()?;
+            let is_new = printed(&daemon.client()).as_deref() == Some("new");
+            (is_new && listed.contains("Another.")).then_some(())
+        });
+        let second = run();
+        // Time enough for it to begin.
+        for _ in 0..20 {
+            printed(&daemon.client());
+        }
+        fs::write(scripts.join("go"), "").unwrap();
+        for run in [first, second] {
+            let answer = run.join().unwrap();
+            assert!(answer.contains("alone"), "{answer}");
+        }
+    });
+}
+
+#[test]
 fn a_wrong_configuration_changes_nothing() {
     let sandbox = Sandbox::new().with_script("printer", PRINTER);
     configure(&sandbox, "[env]\nset = { PLAIN = \"old\" }\n");

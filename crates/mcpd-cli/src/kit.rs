@@ -78,9 +78,9 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
     };
     let state = {
         let kit = Arc::clone(&kit);
-        move |server: Server| {
+        move |context: CallContext| {
             let kit = Arc::clone(&kit);
-            async move { Json(kit.state(&server.catalog())) }
+            async move { Json(kit.state(&context.catalog())) }
         }
     };
     let ask = state.clone();
@@ -90,7 +90,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
         .tool(
             "kit/state",
             "Says whether the window is visible and focused, and how many scripts and scriptlets there are.",
-            move |_: NoArguments, context: CallContext| ask(context.server().clone()),
+            move |_: NoArguments, context: CallContext| ask(context),
         )
         .resource(
             STATE,
@@ -98,14 +98,14 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
             "Whether the window is visible and focused, and how many scripts and scriptlets there are.",
             state,
         )
-        .resource("scripts://", "scripts", "The scripts.", async |server: Server| {
-            Json(entries(&server, SCRIPTS))
+        .resource("scripts://", "scripts", "The scripts.", async |context: CallContext| {
+            Json(entries(&context, SCRIPTS))
         })
         .resource(
             "scriptlets://",
             "scriptlets",
             "The scriptlets.",
-            async |server: Server| Json(entries(&server, SCRIPTLETS)),
+            async |context: CallContext| Json(entries(&context, SCRIPTLETS)),
         )
 }
 
@@ -154,13 +154,13 @@ fn below<'a>(catalog: &'a Catalog, prefix: &'a str) -> impl Iterator<Item = &'a 
     tools.filter(move |tool| tool.path().as_str().starts_with(prefix))
 }
 
-fn entries(server: &Server, prefix: &str) -> Vec<Entry> {
+fn entries(context: &CallContext, prefix: &str) -> Vec<Entry> {
     let relative = |tool: &Tool| {
         let file = tool.file()?;
-        let mut roots = server.roots().iter();
+        let mut roots = context.server().roots().iter();
         roots.find_map(|root| file.strip_prefix(root).ok().map(PathBuf::from))
     };
-    below(&server.catalog(), prefix)
+    below(&context.catalog(), prefix)
         .map(|tool| Entry {
             tool: tool.path().to_string(),
             name: tool.definition().title.clone(),

@@ -1,7 +1,15 @@
 //! What callers have to get past before anything is done for them: how fast they are, and whose turn it is.
 
+use std::fmt;
+use std::sync::Arc;
+
+use mcpd_protocol::jsonrpc::ErrorObject;
+
+use crate::Server;
+use crate::call;
+use crate::context::Context;
 use crate::quota::Pace;
-use crate::turns::Turns;
+use crate::turns::{Busy, Lane, Turns};
 
 /// The gates of one server.
 #[derive(Debug)]
@@ -21,6 +29,34 @@ impl Admission {
             pace: Pace::default(),
             runs: Turns::new(processes),
             calls: Turns::new(usize::MAX),
+        }
+    }
+}
+
+/// Does `work` when it is the caller's turn. It runs no process of ours, so that nothing limits it but the quota of its
+/// caller, who knows it by its kind and name, such as the tool `x`.
+pub(crate) fn in_turn<T, N, W>(
+    server: &Server,
+    context: &Context,
+    lane: &Arc<Lane>,
+    (kind, name): (&'static str, N),
+    work: W,
+) -> impl Future<Output = Result<T, ErrorObject>> + use<T, N, W>
+where
+    N: fmt::Display,
+    W: Future<Output = Result<T, ErrorObject>>,
+{
+    let turns = server.admission().calls.clone();
+    let (caller, lane) = (context.principal.clone(), Arc::clone(lane));
+    let (metrics, trail) = (Arc::clone(server.metrics()), context.trail.clone());
+    async move {
+        match turns.take(&caller, &lane).await {
+            Ok(_turn) => work.await,
+            Err(busy) => {
+                metrics.refused(Refused::Busy);
+                trail.ended_as(Busy::NAME);
+                Err(call::busy_with(&format!("The {kind} `{name}`"), busy))
+            }
         }
     }
 }

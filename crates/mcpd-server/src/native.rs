@@ -17,6 +17,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use crate::Server;
 use crate::call::{invalid_arguments, text_of};
+use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::output::without_position;
 use crate::schema::Schema;
@@ -29,7 +30,7 @@ mod resource;
 pub use resource::IntoResourceBody;
 pub(crate) use resource::NativeResource;
 
-/// Where a native tool is called, and what it can tell its caller while it works.
+/// Where a native tool is called or a native resource is read, and what it can tell its caller while it works.
 #[derive(Debug)]
 pub struct CallContext {
     server: Server,
@@ -50,6 +51,12 @@ impl CallContext {
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
+    }
+
+    /// What is served at this moment that the caller may use.
+    #[must_use]
+    pub fn catalog(&self) -> Arc<Catalog> {
+        self.server.catalog_for(&self.request.principal)
     }
 
     /// The circumstances of the request.

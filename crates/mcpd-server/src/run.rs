@@ -179,13 +179,18 @@ pub(crate) async fn execute(
 
 async fn take_turn(
     (server, context): (&Server, &Context),
-    Job { terms, format, .. }: Job<'_>,
+    Job {
+        path,
+        terms,
+        format,
+    }: Job<'_>,
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
     let arrived = Instant::now();
     let runs = &server.admission().runs;
-    let turn = runs.take(&context.principal, terms.lane()).await;
+    let lane = runs.lane(path.as_str(), terms.width());
+    let turn = runs.take(&context.principal, &lane).await;
     let turn = turn.map_err(|busy| {
         server.metrics().refused(Refused::Busy);
         RunError::Busy(busy)
@@ -339,12 +344,18 @@ fn write(contents: Vec<(&'static str, Vec<u8>)>, run_as: Option<RunAs>) -> std::
 }
 
 /// Hands a file to whom the script runs as, if that is somebody else.
+#[cfg(unix)]
 pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
     match run_as {
-        #[cfg(unix)]
         Some(run_as) => std::os::unix::fs::chown(path, Some(run_as.user), Some(run_as.group)),
-        _ => Ok(()),
+        None => Ok(()),
     }
+}
+
+/// Nobody else runs scripts there.
+#[cfg(not(unix))]
+pub(crate) fn give(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
+    Ok(())
 }
 
 fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {

@@ -2,7 +2,6 @@
 
 use std::fmt;
 use std::future::ready;
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
@@ -18,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::Server;
 use crate::access::{self, Defaults};
-use crate::admission::Refused;
+use crate::admission;
 use crate::call;
 use crate::context::Context;
 use crate::interaction::Brought;
@@ -29,7 +28,7 @@ use crate::policy::Terms;
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
-use crate::turns::{Busy, Lane};
+use crate::turns::Lane;
 
 pub(crate) mod definition;
 
@@ -156,7 +155,7 @@ impl Tool {
             portable_name: path.portable().into_owned(),
             path,
             mirrored,
-            lane: Arc::new(Lane::new(NonZeroUsize::MAX)),
+            lane: Arc::default(),
             defaults: OnceLock::new(),
             definition,
             body,
@@ -285,37 +284,28 @@ impl Tool {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
             Body::Command(tool) => tool.call(server, arguments, context),
             Body::Native(tool) => {
-                let run = tool.call(arguments, CallContext::new(server, context, &self.path));
-                self.in_turn(server, context, run)
+                self.in_turn(server, context, |context| tool.call(arguments, context))
             }
             Body::Remote(tool) => {
-                let run = tool.call(arguments, CallContext::new(server, context, &self.path));
-                self.in_turn(server, context, run)
+                self.in_turn(server, context, |context| tool.call(arguments, context))
             }
         }
+    }
+
+    fn in_turn(
+        &self,
+        server: &Server,
+        context: &Context,
+        call: impl FnOnce(CallContext) -> Run,
+    ) -> Run {
+        let run = call(CallContext::new(server, context, &self.path));
+        let name = ("tool", self.path.clone());
+        Box::pin(admission::in_turn(server, context, &self.lane, name, run))
     }
 
     fn defaults(&self) -> &Defaults {
         let schema = &self.definition.input_schema;
         self.defaults.get_or_init(|| access::defaults(schema))
-    }
-
-    /// A call that runs no process of ours, so that nothing limits it but the quota of its caller.
-    fn in_turn(&self, server: &Server, context: &Context, run: Run) -> Run {
-        let turns = server.admission().calls.clone();
-        let (caller, lane) = (context.principal.clone(), Arc::clone(&self.lane));
-        let (path, metrics) = (self.path.clone(), Arc::clone(server.metrics()));
-        let trail = context.trail.clone();
-        Box::pin(async move {
-            match turns.take(&caller, &lane).await {
-                Ok(_turn) => run.await,
-                Err(busy) => {
-                    metrics.refused(Refused::Busy);
-                    trail.ended_as(Busy::NAME);
-                    Err(call::busy_with(&format!("The tool `{path}`"), busy))
-                }
-            }
-        })
     }
 }
 

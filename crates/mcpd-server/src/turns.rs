@@ -17,23 +17,43 @@ use crate::sync::lock;
 const QUEUE: usize = 1024;
 /// How many may wait in one lane.
 const LANE_QUEUE: usize = 256;
+/// How many lanes there may be before those are forgotten in which nobody is.
+const LANES: usize = 1024;
 /// How long a turn takes of which nothing is known yet.
 const UNKNOWN_TURN: Duration = Duration::from_millis(100);
 /// The shortest and the longest time that somebody is asked to wait before trying again.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// How many times as long as all who wait take somebody is asked to stay away at most, and how many turns later than
+/// whoever was asked before.
+const FARTHEST: u32 = 8;
 
 /// Runs that are alike, such as those of one script: so many of them at a time.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    at_once: usize,
+    /// How many may wait.
+    places: usize,
     // They change under the lock of the turns only.
+    at_once: AtomicUsize,
     running: AtomicUsize,
     waiting: AtomicUsize,
     /// How long a turn took of late, in microseconds.
     turn: AtomicU64,
-    /// How many were asked to come back.
-    deferred: AtomicU64,
+    began: Instant,
+    /// When the last who was refused was asked to come back, in microseconds after it `began`.
+    appointment: AtomicU64,
+    /// When the first was refused since there was room for many, likewise.
+    crowded: AtomicU64,
+}
+
+/// Nobody has been refused.
+const NEVER: u64 = u64::MAX;
+
+/// How many may run at a time in a lane that has a name, and since when that has been said.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Width {
+    at_once: NonZeroUsize,
+    said: Instant,
 }
 
 /// Those who run and those who wait for it. All clones are one.
@@ -78,6 +98,8 @@ struct State {
     callers: BTreeMap<Arc<str>, Caller>,
     /// Those who wait; the first is next.
     order: VecDeque<Arc<str>>,
+    /// Those that have names, whoever was the last to say how wide they are.
+    lanes: BTreeMap<String, (Arc<Lane>, Width)>,
 }
 
 #[derive(Debug, Default)]
@@ -92,7 +114,7 @@ struct Caller {
 struct Entry {
     ticket: u64,
     lane: Arc<Lane>,
-    answer: oneshot::Sender<Result<(), Busy>>,
+    answer: oneshot::Sender<Result<Instant, Busy>>,
 }
 
 /// A place in the queue, given up when dropped.
@@ -102,22 +124,44 @@ struct Place {
     answer: Answer,
 }
 
-/// What becomes of a place.
-type Answer = oneshot::Receiver<Result<(), Busy>>;
+/// What becomes of a place: a turn since then, if all goes well.
+type Answer = oneshot::Receiver<Result<Instant, Busy>>;
+
+impl Default for Lane {
+    /// As many at a time as there are.
+    fn default() -> Self {
+        Self::new(NonZeroUsize::MAX)
+    }
+}
 
 impl Lane {
     pub(crate) fn new(at_once: NonZeroUsize) -> Self {
+        Self::with_places(at_once, LANE_QUEUE)
+    }
+
+    fn with_places(at_once: NonZeroUsize, places: usize) -> Self {
         Self {
-            at_once: at_once.get(),
+            at_once: at_once.get().into(),
+            places,
             running: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             turn: AtomicU64::new(micros(UNKNOWN_TURN)),
-            deferred: AtomicU64::new(0),
+            began: Instant::now(),
+            appointment: AtomicU64::new(0),
+            crowded: AtomicU64::new(NEVER),
+        }
+    }
+
+    /// One more waits.
+    fn waits(&self) {
+        let before = self.waiting.fetch_add(1, Relaxed);
+        if before < self.places / 2 {
+            self.crowded.store(NEVER, Relaxed);
         }
     }
 
     fn has_room(&self) -> bool {
-        self.running.load(Relaxed) < self.at_once
+        self.running.load(Relaxed) < self.at_once.load(Relaxed)
     }
 
     /// Remembers how long a turn has taken: each counts for less the more have been since.
@@ -127,15 +171,40 @@ impl Lane {
             .store(before - before / 8 + micros(time) / 8, Relaxed);
     }
 
-    /// How long to stay away: about as long as it takes until all have run that wait now, and up to twice as long, each a
-    /// little longer than the one before. All who are told the same come back at the same moment.
+    /// How long to stay away: as long as it takes until all have run that wait now, and a turn longer than whoever was
+    /// asked before. Who comes back any sooner takes time from those who run, and is refused again. The longer there
+    /// are too many, the more turns it is: most who are served come again, and take the places that are free by then.
     fn wait(&self) -> Duration {
+        self.wait_at(self.began.elapsed())
+    }
+
+    fn wait_at(&self, now: Duration) -> Duration {
         let [waiting, running] =
-            [&self.waiting, &self.running].map(|number| number.load(Relaxed).max(1) as u64);
-        let turns = self.turn.load(Relaxed).saturating_mul(waiting);
-        let wait = Duration::from_micros(turns / running).clamp(SHORTEST_WAIT, LONGEST_WAIT);
-        let place = self.deferred.fetch_add(1, Relaxed) % waiting;
-        (wait + wait.mul_f64(place as f64 / waiting as f64)).min(LONGEST_WAIT)
+            [&self.waiting, &self.running].map(|number| number.load(Relaxed).max(1) as u32);
+        let turn = Duration::from_micros(self.turn.load(Relaxed)) / running;
+        let wait = turn
+            .saturating_mul(waiting)
+            .clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        let crowded = self.crowded.load(Relaxed).min(micros(now));
+        self.crowded.store(crowded, Relaxed);
+        let rounds = (micros(now) - crowded) / micros(wait);
+        let turns = 1 + rounds.min(u64::from(FARTHEST) - 1) as u32;
+        let appointments = now + wait..=now + wait * FARTHEST;
+        let next = Duration::from_micros(self.appointment.load(Relaxed)) + turn * turns;
+        let next = match appointments.contains(&next) {
+            true => next,
+            false => now + wait,
+        };
+        self.appointment.store(micros(next), Relaxed);
+        (next - now).min(LONGEST_WAIT)
+    }
+}
+
+impl Width {
+    /// So many at a time, from now on.
+    pub(crate) fn new(at_once: NonZeroUsize) -> Self {
+        let said = Instant::now();
+        Self { at_once, said }
     }
 }
 
@@ -147,11 +216,21 @@ impl Turns {
     /// So many turns at a time.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
-            all: Lane::new(NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN)),
+            all: Lane::with_places(
+                NonZeroUsize::new(at_once).unwrap_or(NonZeroUsize::MIN),
+                QUEUE,
+            ),
             tickets: 0,
             callers: BTreeMap::new(),
             order: VecDeque::new(),
+            lanes: BTreeMap::new(),
         })))
+    }
+
+    /// The lane called `name`. It is the same for all of that name, so that those count who came when it had another
+    /// width; of several widths the one that was said last holds.
+    pub(crate) fn lane(&self, name: &str, width: Width) -> Arc<Lane> {
+        lock(&self.0).lane(name, width)
     }
 
     /// Waits for a turn in `lane`.
@@ -171,7 +250,8 @@ impl Turns {
         };
         let at_once = principal.quota().concurrency.get();
         let Some((ticket, answer)) = lock(&self.0).enter(&claim, at_once)? else {
-            return Ok(Turn::new(claim));
+            let since = Instant::now();
+            return Ok(Turn { claim, since });
         };
         let mut place = Place {
             claim,
@@ -179,7 +259,10 @@ impl Turns {
             answer,
         };
         match (&mut place.answer).await {
-            Ok(answer) => answer.map(|()| Turn::new(place.claim.clone())),
+            Ok(answer) => answer.map(|since| Turn {
+                claim: place.claim.clone(),
+                since,
+            }),
             Err(_) => unreachable!("nobody leaves the queue without an answer"),
         }
     }
@@ -192,6 +275,27 @@ impl Turns {
 }
 
 impl State {
+    fn lane(&mut self, name: &str, width: Width) -> Arc<Lane> {
+        if let Some((lane, known)) = self.lanes.get_mut(name) {
+            let lane = Arc::clone(lane);
+            if known.said < width.said {
+                *known = width;
+                lane.at_once.store(width.at_once.get(), Relaxed);
+                // There may be room for those who wait.
+                self.give_turns();
+            }
+            return lane;
+        }
+        if self.lanes.len() >= LANES {
+            self.lanes
+                .retain(|_, (lane, _)| Arc::strong_count(lane) > 1);
+        }
+        let lane = Arc::new(Lane::new(width.at_once));
+        let named = (Arc::clone(&lane), width);
+        self.lanes.insert(name.to_owned(), named);
+        lane
+    }
+
     /// Gives a turn at once, or a place in the queue.
     fn enter(&mut self, claim: &Claim, at_once: usize) -> Result<Option<(u64, Answer)>, Busy> {
         let caller = self.callers.entry(Arc::clone(&claim.caller)).or_default();
@@ -218,7 +322,7 @@ impl State {
         }
         caller.waiting.push_back(entry);
         for lane in [&claim.lane, &self.all] {
-            lane.waiting.fetch_add(1, Relaxed);
+            lane.waits();
         }
         Ok(Some((self.tickets, answer)))
     }
@@ -226,13 +330,13 @@ impl State {
     /// Sees to it that one more can wait: where a queue is full, the last call of whoever has most in it is refused.
     fn make_room(&mut self, claim: &Claim) -> Result<(), Busy> {
         let waiting = claim.lane.waiting.load(Relaxed);
-        if waiting >= LANE_QUEUE {
+        if waiting >= claim.lane.places {
             let of_lane = |entry: &Entry| Arc::ptr_eq(&entry.lane, &claim.lane);
             let wait = claim.lane.wait();
             self.refuse_most(&claim.caller, of_lane, Busy::Lane { waiting, wait })?;
         }
         let waiting = self.all.waiting.load(Relaxed);
-        if waiting >= QUEUE {
+        if waiting >= self.all.places {
             let wait = self.all.wait();
             self.refuse_most(&claim.caller, |_| true, Busy::All { waiting, wait })?;
         }
@@ -286,7 +390,7 @@ impl State {
         self.callers.entry(Arc::clone(name)).or_default().running += 1;
     }
 
-    /// Takes a turn back, and gives it to whoever is next.
+    /// Takes a turn back.
     fn end(&mut self, claim: &Claim) {
         for lane in [&claim.lane, &self.all] {
             lane.running.fetch_sub(1, Relaxed);
@@ -295,13 +399,19 @@ impl State {
             caller.running -= 1;
         }
         self.forget(&claim.caller);
+        self.give_turns();
+    }
+
+    /// Gives all turns there are to whoever is next.
+    fn give_turns(&mut self) {
         while self.all.has_room()
             && let Some((name, ticket)) = self.next()
         {
             // Whoever has had a turn is the last to have another.
             if let Some(entry) = self.leave(&name, ticket) {
                 self.begin(&name, &entry.lane);
-                entry.answer.send(Ok(())).ok();
+                // It counts from now on, however long it takes the call to wake up.
+                entry.answer.send(Ok(Instant::now())).ok();
             }
             if let Some(place) = self.order.iter().position(|waiting| *waiting == name) {
                 self.order.remove(place);
@@ -331,13 +441,6 @@ impl State {
     }
 }
 
-impl Turn {
-    fn new(claim: Claim) -> Self {
-        let since = Instant::now();
-        Self { claim, since }
-    }
-}
-
 impl Drop for Turn {
     fn drop(&mut self) {
         let took = self.since.elapsed();
@@ -356,7 +459,7 @@ impl Drop for Place {
             return;
         }
         // A turn that came too late.
-        if let Ok(Ok(())) = self.answer.try_recv() {
+        if let Ok(Ok(_)) = self.answer.try_recv() {
             state.end(&self.claim);
         }
     }

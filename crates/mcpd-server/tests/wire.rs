@@ -59,7 +59,8 @@ fn with_lamp(server: ServerBuilder) -> ServerBuilder {
         let state = serde_json::json!({"on": lamp.load(Ordering::SeqCst)});
         async { Json(state) }
     };
-    let scripts = async |server: Server| Json(server.catalog().scan().scripts.len());
+    let scripts =
+        async |context: CallContext| Json(context.server().catalog().scan().scripts.len());
     server
         .tool("lamp/switch", "Switches the lamp.", switch)
         .resource("lamp://state", "lamp/state", "How the lamp is.", state)

@@ -46,10 +46,11 @@ impl Window {
         if visible { "shown" } else { "hidden" }
     }
 
-    async fn state(self, server: Server) -> Json<State> {
+    async fn state(self, context: CallContext) -> Json<State> {
         Json(State {
             visible: self.0.load(Ordering::Relaxed),
-            tool_count: server.catalog().tools().len(),
+            // Those that whoever asks may use.
+            tool_count: context.catalog().tools().len(),
         })
     }
 }
@@ -72,13 +73,13 @@ fn with_kit(server: ServerBuilder) -> ServerBuilder {
         .tool(
             "kit/state",
             "Says how the window is.",
-            move |_: NoArguments, context: CallContext| ask.clone().state(context.server().clone()),
+            move |_: NoArguments, context| ask.clone().state(context),
         )
         .resource(
             "kit://state",
             "kit/state",
             "How the window is.",
-            move |server| window.clone().state(server),
+            move |context| window.clone().state(context),
         )
 }
 

@@ -8,7 +8,6 @@ use crate::call::{self, Call};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
-use crate::native::CallContext;
 use crate::output;
 use crate::source::{self, Behind};
 use crate::tool::raw;
@@ -46,8 +45,7 @@ pub(crate) fn get(
     let script = match behind {
         Behind::Script(script) => script,
         Behind::Remote(remote) => {
-            let call = CallContext::new(server, &context, remote.path());
-            let result = remote.ask(arguments, call);
+            let result = remote.ask(server, &context, "prompt", arguments);
             return Ok(Handled::later(async move {
                 context.encode_content(result.await.map_err(source::passed_on)?)
             }));

@@ -20,7 +20,7 @@ use crate::catalog::{Catalog, ReadError, Source, StaticFile};
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
-use crate::native::{CallContext, NativeResource};
+use crate::native::NativeResource;
 use crate::output::{self, Exit};
 use crate::run::{Job, execute};
 use crate::source::{self, Behind, RemoteResource};
@@ -52,7 +52,9 @@ pub(crate) fn read(
                 let mime_type = resource.definition().mime_type.clone();
                 Ok(read_file(Arc::clone(file), mime_type, params.uri, context))
             }
-            Source::Native(_, native) => Ok(read_native(server, native, params.uri, context)),
+            Source::Native(path, native) => {
+                Ok(read_native(server, (path, native), params.uri, context))
+            }
             Source::Remote(remote) => Ok(read_remote(server, remote, params.uri, context)),
         };
     }
@@ -244,13 +246,13 @@ fn file_contents(uri: String, mime_type: Option<String>, bytes: Vec<u8>) -> Reso
 /// Asks the embedding program.
 fn read_native(
     server: &Server,
-    native: &Arc<NativeResource>,
+    (path, native): (&ScriptPath, &NativeResource),
     uri: String,
     context: Context,
 ) -> Handled {
-    let (server, native) = (server.clone(), Arc::clone(native));
+    let result = native.read(server, &context, path, uri);
     Handled::later(async move {
-        let contents = native.read(&server, &uri).await?;
+        let contents = result.await?;
         context.encode_content(ReadResourceResult::new(vec![contents]))
     })
 }
@@ -258,10 +260,7 @@ fn read_native(
 /// Asks the source.
 fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: Context) -> Handled {
     context.trail.names(remote.path(), None);
-    let result = remote.ask(
-        uri.clone(),
-        CallContext::new(server, &context, remote.path()),
-    );
+    let result = remote.ask(server, &context, "resource", uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {
             // The code depends on who asks.

@@ -2,15 +2,20 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{ResourceBody, ResourceContents};
+use mcpd_scriptspec::ScriptPath;
 use serde::Serialize;
 
-use super::{Json, spawned};
+use super::{CallContext, Json, spawned};
 use crate::Server;
+use crate::admission;
+use crate::context::Context;
+use crate::turns::Lane;
 
 /// What a native resource may hold.
 pub trait IntoResourceBody {
@@ -73,20 +78,22 @@ type Read = Pin<Box<dyn Future<Output = Result<ResourceBody, String>> + Send>>;
 /// A function of the program, and what it makes.
 pub(crate) struct NativeResource {
     mime_type: &'static str,
-    read: Box<dyn Fn(Server) -> Read + Send + Sync>,
+    lane: Arc<Lane>,
+    read: Box<dyn Fn(CallContext) -> Read + Send + Sync>,
 }
 
 impl NativeResource {
     pub(crate) fn new<F, R, O>(function: F) -> Self
     where
-        F: Fn(Server) -> R + Send + Sync + 'static,
+        F: Fn(CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = O> + Send + 'static,
         O: IntoResourceBody,
     {
         Self {
             mime_type: O::MIME_TYPE,
-            read: Box::new(move |server| {
-                let read = function(server);
+            lane: Arc::default(),
+            read: Box::new(move |context| {
+                let read = function(context);
                 Box::pin(async move { read.await.into_resource_body() })
             }),
         }
@@ -96,19 +103,26 @@ impl NativeResource {
         self.mime_type
     }
 
-    /// Asks the function.
-    pub(crate) async fn read(
+    /// Asks the function when it is the caller's turn.
+    pub(crate) fn read(
         &self,
         server: &Server,
-        uri: &str,
-    ) -> Result<ResourceContents, ErrorObject> {
-        let body = spawned((self.read)(server.clone())).await?;
-        let body = body.map_err(|reason| {
-            ErrorObject::internal_error(format!("the resource `{uri}` can't be read: {reason}"))
-        })?;
-        let mut contents = ResourceContents::new(uri, body);
-        contents.mime_type = Some(self.mime_type.to_owned());
-        Ok(contents)
+        context: &Context,
+        path: &ScriptPath,
+        uri: String,
+    ) -> impl Future<Output = Result<ResourceContents, ErrorObject>> + use<> {
+        let body = (self.read)(CallContext::new(server, context, path));
+        let mime_type = self.mime_type;
+        let name = ("resource", uri.clone());
+        let contents = async move {
+            let body = spawned(body).await?.map_err(|reason| {
+                ErrorObject::internal_error(format!("the resource `{uri}` can't be read: {reason}"))
+            })?;
+            let mut contents = ResourceContents::new(uri, body);
+            contents.mime_type = Some(mime_type.to_owned());
+            Ok(contents)
+        };
+        admission::in_turn(server, context, &self.lane, name, contents)
     }
 }
 

@@ -9,7 +9,7 @@ use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec,
 
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
-use crate::turns::Lane;
+use crate::turns::Width;
 
 /// How much of an output is kept that is of use only as a whole, in bytes.
 const STRUCTURED_OUTPUT: usize = 16 << 20;
@@ -25,7 +25,7 @@ pub struct Terms {
     environment: Inherited,
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
-    lane: Arc<Lane>,
+    width: Width,
     task: TaskSupport,
 }
 
@@ -89,7 +89,7 @@ impl Terms {
             limits,
             redactor,
             variables,
-            lane: Arc::new(Lane::new(concurrency)),
+            width: Width::new(concurrency),
             task: orders.task.or(declared_task).unwrap_or_default(),
         }
     }
@@ -136,9 +136,9 @@ impl Terms {
         self.redactor.as_ref()
     }
 
-    /// In which its runs wait for their turn.
-    pub(crate) fn lane(&self) -> &Arc<Lane> {
-        &self.lane
+    /// How many runs of it there may be at once.
+    pub(crate) fn width(&self) -> Width {
+        self.width
     }
 
     /// Whether mcpd may read `file` on its behalf; the path is one without links.

@@ -157,7 +157,7 @@ impl ServerBuilder {
         read: F,
     ) -> Self
     where
-        F: Fn(Server) -> R + Send + Sync + 'static,
+        F: Fn(CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = O> + Send + 'static,
         O: IntoResourceBody,
     {

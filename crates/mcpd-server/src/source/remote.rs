@@ -8,9 +8,13 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{GetPromptResult, JsonObject, ReadResourceResult};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 
+use crate::Server;
 use crate::access::Defaults;
+use crate::admission;
+use crate::context::Context;
 use crate::native::CallContext;
 use crate::tool::Script;
+use crate::turns::Lane;
 
 /// The future of one answer; dropping it cancels the request.
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
@@ -19,6 +23,7 @@ type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 pub(crate) struct Remote<A, T> {
     source: Arc<str>,
     path: ScriptPath,
+    lane: Arc<Lane>,
     ask: Box<dyn Fn(A, CallContext) -> Answer<T> + Send + Sync>,
 }
 
@@ -36,6 +41,7 @@ impl<A, T> Remote<A, T> {
         Self {
             source,
             path,
+            lane: Arc::default(),
             ask: Box::new(move |asked, context| Box::pin(ask(asked, context))),
         }
     }
@@ -44,8 +50,17 @@ impl<A, T> Remote<A, T> {
         &self.path
     }
 
-    pub(crate) fn ask(&self, asked: A, context: CallContext) -> Answer<T> {
-        (self.ask)(asked, context)
+    /// Asks when it is the caller's turn. It is told of this as of such a `kind` of thing.
+    pub(crate) fn ask(
+        &self,
+        server: &Server,
+        context: &Context,
+        kind: &'static str,
+        asked: A,
+    ) -> impl Future<Output = Result<T, ErrorObject>> + use<A, T> {
+        let answer = (self.ask)(asked, CallContext::new(server, context, &self.path));
+        let name = (kind, self.path.clone());
+        admission::in_turn(server, context, &self.lane, name, answer)
     }
 }
 

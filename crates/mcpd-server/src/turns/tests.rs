@@ -78,6 +78,40 @@ async fn a_full_lane_and_a_full_share_let_others_pass() {
 }
 
 #[tokio::test]
+async fn whoever_came_before_a_lane_had_another_width_counts() {
+    let (turns, alice) = (Turns::new(100), caller("alice", 100));
+    let width = |at_once| Width::new(NonZeroUsize::new(at_once).unwrap());
+    let (old, narrow, wide) = (width(2), width(1), width(3));
+    let take = async |width| queue(&turns, &alice, &turns.lane("x", width)).await;
+    let first = given(take(old).await).await;
+    let second = given(take(old).await).await;
+    let third = take(narrow).await;
+    // What was said before does not count any more.
+    let fourth = take(old).await;
+    drop(first);
+    tokio::task::yield_now().await;
+    assert!(!third.is_finished() && !fourth.is_finished());
+    let fifth = take(wide).await;
+    let (third, fourth) = (given(third).await, given(fourth).await);
+    tokio::task::yield_now().await;
+    assert!(!fifth.is_finished());
+    drop((second, third, fourth));
+    drop(given(fifth).await);
+}
+
+#[tokio::test]
+async fn lanes_are_forgotten_in_which_nobody_is() {
+    let (turns, alice) = (Turns::new(100), caller("alice", 100));
+    let width = Width::new(NonZeroUsize::MIN);
+    let _running = turns.take(&alice, &turns.lane("x", width)).await.unwrap();
+    for name in 0..LANES + 5 {
+        turns.lane(&name.to_string(), width);
+    }
+    let state = lock(&turns.0);
+    assert!(state.lanes.len() < LANES && state.lanes.contains_key("x"));
+}
+
+#[tokio::test]
 async fn of_too_many_the_last_of_whoever_has_most_is_refused() {
     let (turns, any) = (Turns::new(1), lane(1));
     let (alice, bob) = (caller("alice", 1), caller("bob", 1));
@@ -87,14 +121,19 @@ async fn of_too_many_the_last_of_whoever_has_most_is_refused() {
         hers.push(queue(&turns, &alice, &any).await);
     }
     let wait = UNKNOWN_TURN * LANE_QUEUE as u32;
-    let busy = |wait| Busy::Lane {
-        waiting: LANE_QUEUE,
-        wait,
+    let told = |busy| match busy {
+        Busy::Lane {
+            waiting: LANE_QUEUE,
+            wait,
+        } => wait,
+        other => panic!("{other:?}"),
     };
-    assert_eq!(turns.take(&alice, &any).await.unwrap_err(), busy(wait));
+    let hers_now = turns.take(&alice, &any).await.unwrap_err();
+    assert_eq!(told(hers_now), wait);
     let his = queue(&turns, &bob, &any).await;
     let refused = hers.pop().unwrap().await.unwrap();
-    assert_eq!(refused.unwrap_err(), busy(wait + UNKNOWN_TURN));
+    let later = told(refused.unwrap_err());
+    assert!(later > wait && later <= wait + UNKNOWN_TURN, "{later:?}");
     assert_eq!(lock(&turns.0).all.waiting.load(Relaxed), LANE_QUEUE);
     drop(running);
     drop(given(hers.remove(0)).await);
@@ -140,6 +179,20 @@ async fn who_leaves_the_queue_takes_no_turn_along() {
     );
 }
 
+#[tokio::test]
+async fn a_turn_counts_from_when_it_is_given() {
+    const LATE: Duration = Duration::from_millis(20);
+    let (turns, any) = (Turns::new(1), lane(1));
+    let alice = caller("alice", 2);
+    let running = turns.take(&alice, &any).await.unwrap();
+    let mut late = Box::pin(turns.take(&alice, &any));
+    assert!((&mut late).now_or_never().is_none());
+    drop(running);
+    std::thread::sleep(LATE);
+    let turn = late.await.unwrap();
+    assert!(turn.since.elapsed() >= LATE);
+}
+
 #[test]
 fn who_is_refused_is_told_how_long_the_others_will_take() {
     #[track_caller]
@@ -167,6 +220,20 @@ fn those_who_are_refused_at_once_come_back_one_after_the_other() {
     lane.took(UNKNOWN_TURN);
     lane.running.store(1, Relaxed);
     lane.waiting.store(4, Relaxed);
-    let waits: Vec<_> = (0..6).map(|_| lane.wait().as_millis()).collect();
-    assert_eq!(waits, [400, 500, 600, 700, 400, 500]);
+    let waits = |now: u64, count| -> Vec<_> {
+        let now = Duration::from_millis(now);
+        (0..count).map(|_| lane.wait_at(now).as_millis()).collect()
+    };
+    assert_eq!(waits(0, 4), [400, 500, 600, 700]);
+    // As turns are taken meanwhile, it is hardly longer than it was.
+    assert_eq!(waits(300, 1), [500]);
+    // Where there are too many for long, fewer come at a time.
+    assert_eq!(waits(800, 3), [400, 700, 1_000]);
+    assert_eq!(waits(10_000, 3), [400, 1_200, 2_000]);
+    // Those who come far too often keep nobody away for ever.
+    assert_eq!(waits(10_000, 3), [2_800, 400, 1_200]);
+    // There is room again.
+    lane.waiting.store(0, Relaxed);
+    lane.waits();
+    assert_eq!(waits(20_000, 2), [100, 200]);
 }
