@@ -2,8 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output};
+use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output, skip};
 use serde_json::{Value, json};
 
 use crate::{Server, call, text};
@@ -334,8 +335,7 @@ fn a_script_that_can_not_be_confined_as_it_must_be_is_not_run() {
 #[test]
 fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: only root can run scripts as somebody else");
-        return;
+        return skip("scripts that run as somebody else, which takes root");
     }
     let configuration = "[sandbox.x]\nlevel = \"none\"\nrun_as = \"65534:65534\"\n\
                          [[tool]]\nmatch = \"*\"\nsandbox = \"x\"\n";
@@ -345,6 +345,45 @@ fn a_script_is_run_as_somebody_else_and_can_read_what_it_is_told() {
     fs::set_permissions(sandbox.path(), fs::Permissions::from_mode(0o755)).unwrap();
     on_each_transport(&sandbox, |server| {
         assert_eq!(text(&server.call("who", json!({}))), "65534");
+    });
+}
+
+#[test]
+fn nothing_is_read_for_a_script_that_runs_as_somebody_else_and_may_not_read_it() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("scripts that run as somebody else, which takes root");
+    }
+    let configuration = "[sandbox.x]\nlevel = \"none\"\nrun_as = \"65534:65534\"\n\
+                         [[tool]]\nmatch = \"*\"\nsandbox = \"x\"\n";
+    let metadata = r#"{"kind": "resource", "uri_template": "x:/{+file}", "output": "mcp"}"#;
+    let body = r#"echo "{\"contents\": [{\"uri\": \"x:/\", \"path\": \"$MCPD_OPT_file\"}]}""#;
+    let help = r#"{"file": {"description": "f", "value_type": "string", "required": true}}"#;
+    let reader = format!(
+        "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  echo '{help}' >&2\n  exit\nfi\n{body}\n"
+    );
+    let sandbox = configured(configuration).with_script("reader", &reader);
+    let scripts = sandbox.path().join("scripts");
+    let set = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    };
+    fs::create_dir(scripts.join("closed")).unwrap();
+    for (file, mode) in [("open", 0o644), ("shut", 0o600), ("closed/open", 0o644)] {
+        fs::write(scripts.join(file), "inside").unwrap();
+        set(&scripts.join(file), mode);
+    }
+    set(sandbox.path(), 0o755);
+    set(&scripts.join("closed"), 0o700);
+    on_each_transport(&sandbox, |server| {
+        for (file, is_read) in [("open", true), ("shut", false), ("closed/open", false)] {
+            let uri = format!("x:/{file}");
+            let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": uri}});
+            let answer = server.exchange(&read);
+            assert_eq!(
+                answer.to_string().contains("inside"),
+                is_read,
+                "{file}: {answer}"
+            );
+        }
     });
 }
 

@@ -40,15 +40,23 @@ impl Profile {
         }
     }
 
-    /// What is stricter of the two in every respect. What either allows to write may be written: both are the
-    /// words of one person.
+    /// What is stricter of the two in every respect, of which this one is the floor: it says whom scripts run as, if it
+    /// does. What either allows to write may be written, for both are the words of one person, unless the other hides it;
+    /// what both hide, such as the secrets that are known to mcpd, the floor may open all the same.
     fn joined(&self, other: &Self) -> Self {
         let mut joined = self.clone();
+        let mut other = other.clone();
+        let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
+        let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
+        let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
+        (joined.sandbox.write).retain(|path| !is_below(path, &only_theirs));
+        let of_floor: Vec<_> = floor.hidden.iter().collect();
+        theirs.write.retain(|path| !is_below(path, &of_floor));
         let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
         ours.level = ours.level.max(theirs.level);
         ours.network = ours.network.max(theirs.network);
         ours.missing = ours.missing.max(theirs.missing);
-        ours.run_as = theirs.run_as.or(ours.run_as);
+        ours.run_as = ours.run_as.or(theirs.run_as);
         for (ours, theirs) in [
             (&mut ours.write, &theirs.write),
             (&mut ours.hidden, &theirs.hidden),
@@ -60,6 +68,13 @@ impl Profile {
         tighten(&mut joined.limits, &other.limits);
         joined
     }
+}
+
+/// Whether `path` is one of these, or below one, wherever links lead now.
+fn is_below(path: &Path, directories: &[&PathBuf]) -> bool {
+    let path = terms::real(path);
+    let mut directories = directories.iter();
+    directories.any(|directory| path.starts_with(terms::real(directory)))
 }
 
 /// Lowers every optional limit to that of `other`, if that has one.

@@ -1,9 +1,13 @@
 //! Regular files, opened for reading. Nothing else is: opening a pipe waits for somebody to write to it, and opening a
 //! device may do more than that.
 
+#[cfg(unix)]
+use std::fs::Metadata;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::Path;
+
+use mcpd_exec::RunAs;
 
 /// Opens the file at `path`; nothing if what is there is no regular file.
 ///
@@ -18,6 +22,50 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     // Another may have taken its place meanwhile.
     let is_regular = file.metadata()?.is_file();
     Ok(is_regular.then_some(file))
+}
+
+/// Whether `run_as` may read what is opened as `file` at `path`, by what is said of it and of the directories on the way to
+/// owners, groups and others. An access list that says more is not looked at.
+///
+/// # Errors
+///
+/// The system does not say.
+#[cfg(unix)]
+pub(crate) fn is_readable_by(run_as: RunAs, file: &File, path: &Path) -> io::Result<bool> {
+    if !may(run_as, &file.metadata()?, READ) {
+        return Ok(false);
+    }
+    let mut directories = path.ancestors().skip(1);
+    directories.try_fold(true, |may_enter, directory| {
+        Ok(may_enter && may(run_as, &directory.metadata()?, ENTER))
+    })
+}
+
+/// Elsewhere nothing is run as somebody else.
+#[cfg(not(unix))]
+pub(crate) fn is_readable_by(_: RunAs, _: &File, _: &Path) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// What a mode says to one class of users: to read a file, and to enter a directory.
+#[cfg(unix)]
+const READ: u32 = 0o4;
+#[cfg(unix)]
+const ENTER: u32 = 0o1;
+
+#[cfg(unix)]
+fn may(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+
+    // The first class that somebody is in counts, even if others may more.
+    let class = if run_as.user == metadata.uid() {
+        metadata.mode() >> 6
+    } else if run_as.group == metadata.gid() {
+        metadata.mode() >> 3
+    } else {
+        metadata.mode()
+    };
+    run_as.user == 0 || class & wanted != 0
 }
 
 /// Opens whatever is there, and waits for nobody.
@@ -35,7 +83,8 @@ fn open_at_once(path: &Path) -> io::Result<File> {
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests {
-    use std::fs;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
@@ -49,6 +98,43 @@ mod tests {
         assert!(open(&pipe).unwrap().is_none());
         // So it would be if it had been put there between the look and this.
         assert!(open_at_once(&pipe).is_ok());
+    }
+
+    #[test]
+    fn who_may_read_a_file_is_said_by_its_mode_and_those_of_the_directories_on_the_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "x").unwrap();
+        let file = open(&path).unwrap().unwrap();
+        let (owner, group) = (
+            file.metadata().unwrap().uid(),
+            file.metadata().unwrap().gid(),
+        );
+        // Root may read everything; tests are often run by root.
+        let own = (owner != 0).then(|| RunAs::new(owner, group));
+        let (of_group, other) = (
+            RunAs::new(owner + 1, group),
+            RunAs::new(owner + 1, group + 1),
+        );
+        let check = |directory_mode, mode, expected: [bool; 3]| {
+            let set = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
+            set(directory.path(), directory_mode).unwrap();
+            set(&path, mode).unwrap();
+            let may = |run_as| is_readable_by(run_as, &file, &path).unwrap();
+            let own = own.map_or(expected[0], may);
+            assert_eq!(
+                [own, may(of_group), may(other)],
+                expected,
+                "{directory_mode:o} {mode:o}"
+            );
+            assert!(may(RunAs::new(0, 0)));
+        };
+        check(0o755, 0o644, [true, true, true]);
+        check(0o755, 0o640, [true, true, false]);
+        check(0o755, 0o600, [true, false, false]);
+        check(0o755, 0o404, [true, false, true]);
+        check(0o750, 0o644, [true, true, false]);
+        check(0o700, 0o644, [true, false, false]);
     }
 
     #[test]

@@ -33,13 +33,14 @@ pub(super) async fn policy(
     executor: Option<&Executor>,
 ) -> anyhow::Result<Policy> {
     let profiles = profiles(file)?;
+    let floor = floor(file, &profiles, flags)?;
     let mut policy = Policy::default()
-        .floor(floor(file, &profiles, flags)?)
+        .floor(floor.clone())
         .limits(limits)
         .environment(environment(file)?);
     policy = given(file).into_iter().fold(policy, Policy::hide);
     for tool in &file.tables.tool {
-        policy = policy.rule(rule(file, tool, &profiles, executor).await?);
+        policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
     }
     Ok(policy)
 }
@@ -229,6 +230,7 @@ fn check_name(file: &File, name: &Spanned<String>, is_pattern: bool) -> anyhow::
 async fn rule(
     file: &File,
     table: &ToolTable,
+    floor: &Profile,
     profiles: &Profiles,
     executor: Option<&Executor>,
 ) -> anyhow::Result<Rule> {
@@ -236,7 +238,14 @@ async fn rule(
     let wrong = |error| file.error(pattern.span(), &format!("`match`: failed to {error}"));
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
     if let Some(name) = &table.sandbox {
-        rule = rule.profile(named(file, name, profiles)?);
+        let profile = named(file, name, profiles)?;
+        let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);
+        if least.is_some() && own.is_some() && least != own {
+            let named = name.get_ref();
+            let what = format!("`sandbox = \"{named}\"`: it has another `run_as` than the floor");
+            return Err(file.error(name.span(), &what));
+        }
+        rule = rule.profile(profile);
     }
     if let Some(timeout) = table.timeout {
         rule = rule.timeout(timeout.0);

@@ -1,5 +1,6 @@
 //! Content that names a file in place of its data: `{"type": "image", "path": "chart.png"}`.
 
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
@@ -106,9 +107,9 @@ impl<'a> Files<'a> {
 
     fn read(&mut self, path: &str) -> Result<Vec<u8>, String> {
         let file = self.directory.join(path);
-        let may_read = |real: &Path| {
+        let may_read = |file: &File, real: &Path| {
             self.terms
-                .is_none_or(|terms| terms.may_hand_over(real, self.directory))
+                .is_none_or(|terms| terms.may_hand_over(file, real, self.directory))
         };
         let bytes = read_at_most(&file, self.room, may_read)
             .map_err(|error| format!("the file `{path}` can't be read: {error}"))?;
@@ -135,12 +136,12 @@ fn holder(mut item: &mut Value) -> &mut Value {
 fn read_at_most(
     path: &Path,
     limit: u64,
-    may_read: impl FnOnce(&Path) -> bool,
+    may_read: impl FnOnce(&File, &Path) -> bool,
 ) -> io::Result<Vec<u8>> {
     let file = regular::open(path)?;
     let file = file.ok_or_else(|| io::Error::other("it is no regular file"))?;
     // Asked of the file that is open, for a link may lead elsewhere by now.
-    if !may_read(&real_path(&file, path)?) {
+    if !may_read(&file, &real_path(&file, path)?) {
         return Err(io::Error::other("the script's sandbox does not allow it"));
     }
     let mut bytes = Vec::new();

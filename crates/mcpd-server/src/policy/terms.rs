@@ -1,5 +1,6 @@
 //! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
 
+use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,6 +10,7 @@ use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec,
 
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
+use crate::regular;
 use crate::turns::Width;
 
 /// How much of an output is kept that is of use only as a whole, in bytes.
@@ -141,14 +143,20 @@ impl Terms {
         self.width
     }
 
-    /// Whether mcpd may read `file` on its behalf; the path is one without links.
+    /// Whether mcpd may read `file`, which it has opened at a path without links, on its behalf.
     ///
     /// A confined script could otherwise have mcpd read what it may not read itself.
-    pub(crate) fn may_hand_over(&self, file: &Path, directory: &Path) -> bool {
+    pub(crate) fn may_hand_over(&self, file: &File, path: &Path, directory: &Path) -> bool {
+        let may_read = |run_as| regular::is_readable_by(run_as, file, path).unwrap_or(false);
+        self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
+    }
+
+    /// The same for all that is said of paths.
+    fn may_be_shown(&self, path: &Path, directory: &Path) -> bool {
         if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
             return true;
         }
-        let is_below = |directory: &PathBuf| file.starts_with(real(directory));
+        let is_below = |directory: &PathBuf| path.starts_with(real(directory));
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
         is_its_own && !self.sandbox.hidden.iter().any(is_below)
     }
@@ -185,7 +193,7 @@ fn absolute(path: &str, directory: &Path) -> PathBuf {
 }
 
 /// Where a path leads, as far as there is anything yet.
-fn real(path: &Path) -> PathBuf {
+pub(super) fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
     }

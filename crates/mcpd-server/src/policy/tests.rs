@@ -93,6 +93,57 @@ fn no_rule_goes_below_the_floor() {
 }
 
 #[test]
+fn a_rule_runs_scripts_as_nobody_else_and_opens_nothing_that_the_floor_hides() {
+    let floor = Sandbox::guarded()
+        .run_as(RunAs::new(1, 1))
+        .write("/srv")
+        .write("/home/known/.ssh")
+        .hide("/home/known")
+        .hide("/vault");
+    let own = Sandbox::guarded()
+        .run_as(RunAs::new(2, 2))
+        .write("/vault")
+        .write("/vault/below")
+        .write("/vaults")
+        .hide("/home/known")
+        .hide("/srv/a");
+    let secretive = Sandbox::guarded().hide("/srv");
+    let policy = Policy::default()
+        .floor(Profile::new(floor))
+        .rule(Rule::new("own").unwrap().profile(Profile::new(own)))
+        .rule(
+            Rule::new("secretive")
+                .unwrap()
+                .profile(Profile::new(secretive)),
+        );
+    let own = terms(&policy, "own");
+    assert_eq!(own.sandbox().run_as, Some(RunAs::new(1, 1)));
+    let written = ["/home/known/.ssh", "/srv", "/vaults"].map(Path::new);
+    assert_eq!(own.sandbox().write, written);
+    let hidden = |path: &str| own.sandbox().hidden.iter().any(|hidden| hidden == path);
+    assert!(hidden("/vault") && hidden("/srv/a"));
+    let secretive = terms(&policy, "secretive");
+    assert_eq!(secretive.sandbox().write, [Path::new("/home/known/.ssh")]);
+}
+
+#[test]
+#[cfg(unix)]
+fn no_link_opens_what_the_floor_hides() {
+    let directory = tempfile::tempdir().unwrap();
+    let (vault, link) = (
+        directory.path().join("vault"),
+        directory.path().join("link"),
+    );
+    std::fs::create_dir(&vault).unwrap();
+    std::os::unix::fs::symlink(&vault, &link).unwrap();
+    let own = Profile::new(Sandbox::guarded().write(&link).write(link.join("below")));
+    let policy = Policy::default()
+        .floor(Profile::new(Sandbox::guarded().hide(&vault)))
+        .rule(Rule::new("own").unwrap().profile(own));
+    assert!(terms(&policy, "own").sandbox().write.is_empty());
+}
+
+#[test]
 fn secrets_show_in_no_debug() {
     let rule = Rule::new("**").unwrap().variable("KEY", "s3cret-key");
     let policy = Policy::default().rule(rule);

@@ -80,12 +80,12 @@ fn before_a_script_has_described_itself_it_has_no_secrets() {
 fn nothing_is_read_for_a_confined_script_that_it_may_not_read_itself() {
     let (_directory, path) = directory();
     let free = terms(&Policy::default(), &path, r#"{"description": "x"}"#);
-    assert!(free.may_hand_over(Path::new("/etc/passwd"), &path));
+    assert!(free.may_be_shown(Path::new("/etc/passwd"), &path));
     let sandbox = Sandbox::guarded().write("/srv").hide(path.join("data"));
     let policy = Policy::default().floor(Profile::new(sandbox));
     let confined = terms(&policy, &path, r#"{"description": "x"}"#);
-    assert!(confined.may_hand_over(&path.join("chart.png"), &path));
-    assert!(confined.may_hand_over(Path::new("/srv/chart.png"), &path));
-    assert!(!confined.may_hand_over(Path::new("/etc/passwd"), &path));
-    assert!(!confined.may_hand_over(&path.join("data/key"), &path));
+    assert!(confined.may_be_shown(&path.join("chart.png"), &path));
+    assert!(confined.may_be_shown(Path::new("/srv/chart.png"), &path));
+    assert!(!confined.may_be_shown(Path::new("/etc/passwd"), &path));
+    assert!(!confined.may_be_shown(&path.join("data/key"), &path));
 }
