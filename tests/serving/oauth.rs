@@ -23,11 +23,13 @@ struct Setting {
 
 impl Setting {
     fn new(further: &str) -> Self {
+        Self::with(Sandbox::new(), further)
+    }
+
+    fn with(sandbox: Sandbox, further: &str) -> Self {
         let issuer = Issuer::start();
         let scripts = ["hello", "fail", "math/calc"].into_iter();
-        let sandbox = scripts.fold(Sandbox::new(), |sandbox, path| {
-            sandbox.with_script(path, SCRIPT)
-        });
+        let sandbox = scripts.fold(sandbox, |sandbox, path| sandbox.with_script(path, SCRIPT));
         configure(&sandbox, &issuer, further);
         let daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
         Self {
@@ -537,10 +539,37 @@ fn a_token_goes_nowhere_and_the_audit_log_has_whose_it_was() {
     }
 }
 
+/// As on a system where `ca-certificates` is not installed.
+fn without_authorities() -> Sandbox {
+    Sandbox::new()
+        .with_variable("SSL_CERT_FILE", "/dev/null")
+        .with_variable("SSL_CERT_DIR", "/nonexistent")
+}
+
+#[test]
+fn an_issuer_on_this_machine_takes_no_certificates_of_authorities() {
+    let setting = Setting::with(without_authorities(), "");
+    accepted(&setting, &setting.token_with(json!({})), "over http");
+
+    let issuer = "[oauth]\nresource = \"https://tools.example\"\n\
+                  [[oauth.issuer]]\nurl = \"https://auth.example\"\n";
+    check_error_in(
+        &without_authorities(),
+        issuer,
+        "`url`: failed to make an HTTP client: builder error: unexpected error: \
+         No CA certificates were loaded from the system",
+    );
+}
+
 /// The error of a configuration that has this in `[oauth]`.
 #[track_caller]
 fn check_error(oauth: &str, expected: &str) {
     let sandbox = Sandbox::new().with_script("hello", SCRIPT);
+    check_error_in(&sandbox, oauth, expected);
+}
+
+#[track_caller]
+fn check_error_in(sandbox: &Sandbox, oauth: &str, expected: &str) {
     fs::write(sandbox.path().join("mcpd.toml"), oauth).unwrap();
     let arguments = [
         "serve",

@@ -114,9 +114,13 @@ impl Connection {
     ///
     /// Must be called on a tokio runtime.
     pub fn receive(&self, message: &[u8]) -> Reply {
+        self.receive_with(message, &self.face)
+    }
+
+    fn receive_with(&self, message: &[u8], face: &Face) -> Reply {
         match Frame::decode(message) {
-            Ok(Frame::Single(message)) => self.message(message),
-            Ok(Frame::Batch(elements)) => self.batch(&elements),
+            Ok(Frame::Single(message)) => self.message(message, face),
+            Ok(Frame::Batch(elements)) => self.batch(&elements, face),
             Err(error) => Reply::refuse(&error),
         }
     }
@@ -128,7 +132,33 @@ impl Connection {
     ///
     /// When nobody fetches messages any more.
     pub(crate) async fn deliver(&self, message: &[u8]) -> Result<(), Closed> {
-        let answer = match self.receive(message) {
+        self.deliver_with(message, &self.face).await
+    }
+
+    /// The same for a message whose sender has been identified anew: what they may use can be something else by now
+    /// than when the connection was opened.
+    ///
+    /// # Errors
+    ///
+    /// As for [`deliver`](Self::deliver).
+    #[cfg(feature = "http")]
+    pub(crate) async fn deliver_from(
+        &self,
+        principal: &Principal,
+        message: &[u8],
+    ) -> Result<(), Closed> {
+        let face = Face {
+            principal: principal.clone(),
+            ..self.face.clone()
+        };
+        self.deliver_with(message, &face).await
+    }
+
+    async fn deliver_with(&self, message: &[u8], face: &Face) -> Result<(), Closed> {
+        if self.face.outbox.is_closed() {
+            return Err(Closed);
+        }
+        let answer = match self.receive_with(message, face) {
             Reply::Ready(answer) => return self.face.outbox.send(answer).await,
             Reply::Pending(answer) => answer,
             Reply::Nothing => return Ok(()),
@@ -148,6 +178,13 @@ impl Connection {
     /// Ends what only the client could end, such as subscriptions; requests go on.
     pub fn close(&self) {
         self.face.closing.cancel();
+    }
+
+    /// Ends everything, whoever still holds it: nobody fetches answers any more.
+    pub(crate) fn hang_up(&self) {
+        self.close();
+        self.inflight.cancel_all();
+        self.face.outbox.close();
     }
 
     /// Whether no request is open.
@@ -175,9 +212,9 @@ impl Connection {
         &self.face.outbox
     }
 
-    fn message(&self, message: Message<'_>) -> Reply {
+    fn message(&self, message: Message<'_>, face: &Face) -> Reply {
         match message {
-            Message::Request(request) => Reply::to(&request.id, self.request(&request)),
+            Message::Request(request) => Reply::to(&request.id, self.request_with(&request, face)),
             Message::Notification(notification) => {
                 self.inflight.notified(&notification);
                 Reply::Nothing
@@ -196,46 +233,50 @@ impl Connection {
     /// # Errors
     ///
     /// What is wrong with it, where it can't even be begun.
+    #[cfg(feature = "http")]
     pub(crate) fn request(&self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
+        self.request_with(request, &self.face)
+    }
+
+    fn request_with(&self, request: &Request<'_>, face: &Face) -> Result<Answer, ErrorObject> {
         let params = Params::read(request.params)?;
         if params.meta.is_stateless() {
+            face.transport.check_stateless()?;
             let envelope = StatelessEnvelope::new(&params.meta)?;
-            let context = envelope.context(&self.server, self.face.clone())?;
+            let context = envelope.context(&self.server, face.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
-            self.initialize(&params)
+            self.initialize(&params, face)
                 .map(|result| Answer::Now(Ok(result)))
         } else {
-            let face = self.face.clone();
-            self.conversation()
-                .request(&self.server, request, &params, face)
+            self.conversation(face)
+                .request(&self.server, request, &params, face.clone())
         }
     }
 
-    fn initialize(&self, params: &Params<'_>) -> Result<Bytes, ErrorObject> {
+    fn initialize(&self, params: &Params<'_>, face: &Face) -> Result<Bytes, ErrorObject> {
         let (introduction, result) = lifecycle::initialize(&self.server, params)?;
-        self.begin(introduction);
+        self.begin(introduction, face);
         Ok(result)
     }
 
-    fn batch(&self, elements: &[&RawValue]) -> Reply {
-        let replies = self
-            .conversation()
-            .batch(&self.server, elements, &self.face);
+    fn batch(&self, elements: &[&RawValue], face: &Face) -> Reply {
+        let conversation = self.conversation(face);
+        let replies = conversation.batch(&self.server, elements, face);
         replies.unwrap_or_else(|error| Reply::Ready(jsonrpc::error_response(None, &error).into()))
     }
 
     /// The conversation of this channel; a second `initialize` replaces it.
-    fn begin(&self, introduction: Introduction) -> Conversation {
+    fn begin(&self, introduction: Introduction, face: &Face) -> Conversation {
         let session = Session::new(introduction, self.server.subscribers());
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),
             &conversation.session,
-            self.face.principal.clone(),
-            self.face.outbox.clone(),
+            face.principal.clone(),
+            face.outbox.clone(),
         );
-        tokio::spawn(self.face.closing.clone().run_until_cancelled_owned(forward));
+        tokio::spawn(face.closing.clone().run_until_cancelled_owned(forward));
         if let Some(replaced) = lock(&self.conversation).replace(conversation.clone()) {
             (conversation.session.questions).replace(&replaced.session.questions);
             replaced.session.end();
@@ -243,9 +284,9 @@ impl Connection {
         conversation
     }
 
-    fn conversation(&self) -> Conversation {
+    fn conversation(&self, face: &Face) -> Conversation {
         let conversation = lock(&self.conversation).clone();
-        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED)))
+        conversation.unwrap_or_else(|| self.begin(Introduction::none(UNANNOUNCED), face))
     }
 }
 

@@ -107,10 +107,14 @@ impl Server {
     ///
     /// # Cancel safety
     ///
-    /// Once called, the server stops even if the future is dropped; scripts are then killed at once.
+    /// Once called, the server stops even if the future is dropped; scripts are then killed when their own time to end
+    /// is over.
     pub async fn shutdown(&self) {
         self.inner.stop.cancel();
-        self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+        tokio::join!(
+            self.inner.executor.shutdown(SHUTDOWN_GRACE),
+            self.inner.probes.shutdown(Duration::ZERO),
+        );
     }
 
     /// Tells everybody who has subscribed to the resource at `uri` that it may be another: for native resources, whose

@@ -214,7 +214,7 @@ fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<Ke
         Transport::Channel => {}
         Transport::Stdio => attributes.push(KeyValue::new("network.transport", "pipe")),
         #[cfg(feature = "http")]
-        Transport::Http => {
+        Transport::Http | Transport::HttpSse => {
             attributes.extend([
                 KeyValue::new("network.transport", "tcp"),
                 KeyValue::new("network.protocol.name", "http"),

@@ -37,6 +37,9 @@ pub(crate) enum Transport {
     Stdio,
     #[cfg(feature = "http")]
     Http,
+    /// The two paths of 2024-11-05.
+    #[cfg(feature = "http")]
+    HttpSse,
 }
 
 impl Transport {
@@ -46,7 +49,25 @@ impl Transport {
             Self::Channel => "channel",
             Self::Stdio => "stdio",
             #[cfg(feature = "http")]
-            Self::Http => "http",
+            Self::Http | Self::HttpSse => "http",
+        }
+    }
+
+    /// Checks that it carries requests of the stateless wire. HTTP+SSE is of 2024-11-05, and requests of 2026-07-28 have
+    /// headers over HTTP that nobody compares there.
+    ///
+    /// # Errors
+    ///
+    /// `-32600`, saying where they go instead.
+    pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
+        match self {
+            Self::Channel | Self::Stdio => Ok(()),
+            #[cfg(feature = "http")]
+            Self::Http => Ok(()),
+            #[cfg(feature = "http")]
+            Self::HttpSse => Err(ErrorObject::invalid_request(
+                "revisions from 2026-07-28 on are not spoken here; post to /mcp",
+            )),
         }
     }
 }

@@ -338,24 +338,20 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> String {
     String::from_utf8(seen).expect("text")
 }
 
+/// Opens the stream of 2024-11-05, and says where to post to.
+async fn open_sse(port: u16) -> (TcpStream, String) {
+    let open = complete("GET /sse\nConnection: keep-alive");
+    let mut stream = send(port, &open).await;
+    let opened = read_until(&mut stream, "\n\n\r\n").await;
+    let address = opened.split("data: ").nth(1);
+    let address = address.and_then(|rest| rest.lines().next());
+    (stream, address.expect("an address").to_owned())
+}
+
 #[tokio::test]
 async fn the_two_paths_of_2024_11_05_are_one_connection() {
     let (server, port) = serve().await;
-    let mut stream = TcpStream::connect(("127.0.0.1", port))
-        .await
-        .expect("the server listens");
-    let open = complete("GET /sse\nConnection: keep-alive");
-    stream
-        .write_all(open.as_bytes())
-        .await
-        .expect("the server reads");
-    let opened = read_until(&mut stream, "\n\n\r\n").await;
-    let address = opened
-        .split("data: ")
-        .nth(1)
-        .and_then(|rest| rest.lines().next())
-        .expect("an address")
-        .to_owned();
+    let (mut stream, address) = open_sse(port).await;
     let post =
         async |body: &str| exchange(port, &complete(&format!("POST {address}\n\n{body}"))).await;
     let accepted = post(r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#).await;
@@ -371,6 +367,45 @@ async fn the_two_paths_of_2024_11_05_are_one_connection() {
     );
     let refused = post(r#"{"jsonrpc":"2.0","id":4,"method":"ping"}"#).await;
     assert!(refused.starts_with("HTTP/1.1 404"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_message_to_an_open_stream_is_judged_by_the_rules_of_now() {
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let server = Server::builder().scripts(scripts).watch(false);
+    let server = server.start().expect("scripts");
+    let tokens =
+        |access| Auth::tokens([Token::new("secret", Principal::new("agent").with(access))]);
+    let (auth, mut options) = (tokens(Access::default()), options());
+    options.auth = auth.clone();
+    let port = listen_with(server.clone(), options).await;
+    server.catalog_ready().await;
+    let (mut stream, address) = open_sse(port).await;
+    let greet = async |id| {
+        let call = r#""method":"tools/call","params":{"name":"greet","arguments":{"name":"Ada"}}"#;
+        let call = format!(r#"{{"jsonrpc":"2.0","id":{id},{call}}}"#);
+        let request = complete(&format!("POST {address}\n\n{call}"));
+        let accepted = exchange(port, &request).await;
+        assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    };
+    greet(1).await;
+    read_until(&mut stream, "Hello, Ada!").await;
+    let greetings = Calls::default().tool("greet").expect("a pattern");
+    auth.replace(&tokens(Access::default().deny(greetings)));
+    greet(2).await;
+    read_until(&mut stream, "unknown tool `greet`").await;
+}
+
+#[tokio::test]
+async fn the_two_paths_of_2024_11_05_carry_no_requests_of_2026_07_28() {
+    let (_server, port) = serve().await;
+    let (mut stream, address) = open_sse(port).await;
+    let request = stateless("tools/call", "talk", r#""name":"greet""#);
+    let request = request.replace("POST /mcp", &format!("POST {address}"));
+    let accepted = exchange(port, &request).await;
+    assert!(accepted.starts_with("HTTP/1.1 202"), "{accepted}");
+    let answer = read_until(&mut stream, "post to /mcp").await;
+    assert!(answer.contains("-32600"), "{answer}");
 }
 
 /// A request of the newest revision, raw.
@@ -746,6 +781,41 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
         until(|| server.executor().running() == 0).await,
         "the run goes on"
     );
+}
+
+#[tokio::test]
+async fn a_call_that_is_cancelled_ends_without_an_answer() {
+    let (server, port) = serve().await;
+    server.catalog_ready().await;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
+    let session = header(&response, "mcp-session-id").expect("a session");
+    let wait = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#;
+    let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+    let post = |accept: &str, body: &str| {
+        let headers = format!("Mcp-Session-Id: {session}\nAccept: {accept}");
+        complete(&format!("POST /mcp\n{headers}\n\n{body}"))
+    };
+    for (accept, expected) in [
+        (
+            "text/event-stream, */*",
+            "< HTTP/1.1 200 OK\n< content-type: text/event-stream\n< cache-control: no-cache\n< x-accel-buffering: no\n",
+        ),
+        ("application/json", "< HTTP/1.1 202 Accepted\n"),
+    ] {
+        let wait = post(accept, wait);
+        let waiting = tokio::spawn(async move { exchange(port, &wait).await });
+        let is_running = || server.executor().running() == 1;
+        assert!(until(is_running).await, "the script starts");
+        exchange(port, &post(accept, cancel)).await;
+        let cancelled = tokio::time::timeout(PATIENCE, waiting).await;
+        let cancelled = cancelled.expect("it ends").expect("no panic");
+        assert_eq!(shown(&cancelled), expected, "{accept}");
+        assert!(
+            until(|| server.executor().running() == 0).await,
+            "it runs on"
+        );
+    }
 }
 
 #[tokio::test]

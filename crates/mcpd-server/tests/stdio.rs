@@ -1,6 +1,6 @@
 //! What only pipes have: lines, their ends, and a client that goes away.
 
-use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Write as _};
+use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -189,17 +189,17 @@ async fn when_the_input_ends_so_do_the_runs() {
     assert_eq!(server.executor().running(), 0);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
+/// A client whose script runs.
+fn waiting() -> Client {
     let mut client = Client::start(Options::default());
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"info\"}}\n");
     client.receive();
     client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());
     assert_eq!(client.receive()["params"]["data"], "waiting");
-    client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
-    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
-    assert_eq!(client.receive()["id"], 2);
-    let server = client.finish().await;
+    client
+}
+
+async fn nothing_runs(server: &Server) {
     let ended = async {
         while server.executor().running() > 0 {
             tokio::time::sleep(Duration::from_millis(5)).await;
@@ -208,6 +208,30 @@ async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
     tokio::time::timeout(PATIENCE, ended)
         .await
         .expect("the script ends");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_cancelled_call_is_not_answered_and_its_script_ends() {
+    let mut client = waiting();
+    client.send(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/cancelled\",\"params\":{\"requestId\":1}}\n");
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    assert_eq!(client.receive()["id"], 2);
+    let server = client.finish().await;
+    nothing_runs(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whoever_is_not_served_any_more_has_nothing_run_and_is_not_answered() {
+    let mut client = waiting();
+    client.serving.abort();
+    nothing_runs(&client.server).await;
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    let mut rest = String::new();
+    client
+        .output
+        .read_to_string(&mut rest)
+        .expect("the output ends");
+    assert_eq!(rest, "");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -72,6 +72,7 @@ pub async fn serve(
     let (connection, messages) =
         Connection::open_over(Transport::Stdio, options.principal, server, options.names);
     let connection = Arc::new(connection);
+    let mut guard = HangUp(Some(Arc::clone(&connection)));
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
     let reader = Reader {
@@ -101,17 +102,27 @@ pub async fn serve(
             if !connection.is_idle() {
                 tracing::warn!("the input has ended; requests that are still open are cancelled");
             }
-            drop(connection);
+            drop((connection, guard.0.take()));
             // With the connection its queue ends, and the writer with it.
             tokio::time::timeout(options.linger, write_ended).await.ok();
             unless_gone(ended.unwrap_or(Ok(())))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
         () = progress.stall(options.write_timeout) => {
-            connection.outbox().close();
             Err(Error::Transport(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
         }
         () = server.stopping().cancelled() => Ok(()),
+    }
+}
+
+/// Hangs up when it is dropped: the thread that reads holds the connection, too, until it has read something.
+struct HangUp(Option<Arc<Connection>>);
+
+impl Drop for HangUp {
+    fn drop(&mut self) {
+        if let Some(connection) = &self.0 {
+            connection.hang_up();
+        }
     }
 }
 

@@ -105,23 +105,30 @@ fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
 }
 
 /// What `Mcp-Name` repeats, for the methods that have it. A body without it fails as that method's
-/// parameters, later.
+/// parameters, later. Only the one member is read: whatever stands beside it, a header must not go unchecked.
 fn name<'a>(method: &str, params: &Params<'a>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
-    struct Names<'a> {
+    struct Named<'a> {
         #[serde(borrow)]
-        name: Option<Cow<'a, str>>,
-        #[serde(borrow)]
-        uri: Option<Cow<'a, str>>,
-        #[serde(borrow, rename = "taskId")]
-        task_id: Option<Cow<'a, str>>,
+        name: Cow<'a, str>,
     }
-    let names = || params.parse::<Names<'a>>().ok();
+    #[derive(Deserialize)]
+    struct Located<'a> {
+        #[serde(borrow)]
+        uri: Cow<'a, str>,
+    }
+    #[derive(Deserialize)]
+    struct OfTask<'a> {
+        #[serde(borrow, rename = "taskId")]
+        task_id: Cow<'a, str>,
+    }
     match method {
-        "tools/call" | "prompts/get" => names()?.name,
-        "resources/read" => names()?.uri,
+        "tools/call" | "prompts/get" => params.parse().ok().map(|Named { name }| name),
+        "resources/read" => params.parse().ok().map(|Located { uri }| uri),
         // "the client MUST set the `Mcp-Name` header to the value of `params.taskId`" -- SEP-2663
-        "tasks/get" | "tasks/update" | "tasks/cancel" => names()?.task_id,
+        "tasks/get" | "tasks/update" | "tasks/cancel" => {
+            params.parse().ok().map(|OfTask { task_id }| task_id)
+        }
         _ => None,
     }
 }

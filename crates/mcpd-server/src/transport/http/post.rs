@@ -103,15 +103,13 @@ impl Router {
         }
     }
 
-    /// The stream of what a session is told without asking.
+    /// The stream of what a session is told without asking. "The server MUST either return `Content-Type:
+    /// text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not Allowed"
+    /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        if !accepts_events(headers) {
-            let reason = "this is an event stream; accept text/event-stream";
-            return reply::text(StatusCode::NOT_ACCEPTABLE, reason);
-        }
         let visit = match self.named(headers, caller) {
-            Ok(Some(visit)) => visit,
-            Ok(None) => return reply::not_allowed("POST"),
+            Ok(Some(visit)) if accepts_events(headers) => visit,
+            Ok(_) => return reply::not_allowed("POST"),
             Err(response) => return *response,
         };
         let (outbox, notifications) = Outbox::new();
@@ -470,14 +468,16 @@ async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
     }
 }
 
-/// The answer as one body; as an event stream if a notification comes before it.
+/// The answer as one body; as an event stream if a notification comes before it. One that was cancelled is a stream
+/// without events: "the server MUST either return `Content-Type: text/event-stream`, to initiate an SSE stream, or
+/// `Content-Type: application/json`" -- 2025-11-25/basic/transports#sending-messages-to-the-server
 async fn respond(
     notifications: Option<mpsc::Receiver<Bytes>>,
     mut answer: WholeAnswer,
 ) -> Response<Body> {
-    let whole = |answer: Option<Whole>| answer.map_or_else(reply::accepted, Response::from);
     let Some(mut notifications) = notifications else {
-        return whole(answer.await);
+        // There are no words for it to a client that takes no events.
+        return answer.await.map_or_else(reply::accepted, Response::from);
     };
     let (first, answer): (_, events::Answer) = tokio::select! {
         biased;
@@ -486,7 +486,10 @@ async fn respond(
         answer = &mut answer => match notifications.try_recv() {
             // It came in the same breath as the answer, and goes before it all the same.
             Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message.joined())))),
-            Err(_) => return whole(answer),
+            Err(_) => match answer {
+                Some(answer) => return answer.into(),
+                None => return reply::events(Events::new(None, notifications, Box::pin(ready(None)))),
+            },
         },
     };
     reply::events(Events::new(Some(first), notifications, answer))

@@ -43,7 +43,7 @@ impl Streams {
     ) -> Response<Body> {
         let id = id::random();
         let (connection, messages) =
-            Connection::open_over(Transport::Http, principal, server, names);
+            Connection::open_over(Transport::HttpSse, principal, server, names);
         let connection = Arc::new(connection);
         let mut streams = lock(&self.by_id);
         streams.retain(|_, connection| connection.strong_count() > 0);
@@ -82,7 +82,7 @@ impl Streams {
             Ok(body) => body,
             Err(response) => return *response,
         };
-        match connection.deliver(&body).await {
+        match connection.deliver_from(principal, &body).await {
             Ok(()) => reply::accepted(),
             Err(_) => gone(),
         }
