@@ -48,10 +48,12 @@ use crate::policy::Policy;
 
 mod offer;
 mod remote;
+mod secrets;
 mod tool;
 
 pub use offer::{MAX_ENTRIES, Offer};
 pub(crate) use remote::{Behind, RemotePrompt, RemoteResource, passed_on};
+pub use secrets::Secrets;
 pub(crate) use tool::RemoteTool;
 
 /// How long the first list waits for sources. What comes later is announced as a change.
@@ -74,6 +76,11 @@ pub trait Source: fmt::Display + Send + 'static {
     /// one with the same fingerprint goes on. One without any is replaced each time.
     fn fingerprint(&self) -> Option<u64> {
         None
+    }
+
+    /// Whether what it runs goes by the server's [`Policy`]: with another one it is replaced, whatever its fingerprint.
+    fn goes_by_policy(&self) -> bool {
+        false
     }
 }
 
@@ -160,6 +167,7 @@ type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 pub(crate) struct Described {
     name: String,
     fingerprint: Option<u64>,
+    goes_by_policy: bool,
     run: Box<dyn FnOnce(Publisher) -> Running + Send>,
 }
 
@@ -168,6 +176,7 @@ impl Described {
         Self {
             name: source.to_string(),
             fingerprint: source.fingerprint(),
+            goes_by_policy: source.goes_by_policy(),
             run: Box::new(|publisher| Box::pin(source.run(publisher))),
         }
     }
@@ -210,14 +219,14 @@ impl Sources {
         }
     }
 
-    /// Has these instead of those before, of which the same go on if `are_kept`. Must be called on a tokio runtime.
-    pub(crate) fn replace(&mut self, described: Vec<Described>, host: &Host, are_kept: bool) {
+    /// Has these instead of those before, of which the same go on. Must be called on a tokio runtime.
+    pub(crate) fn replace(&mut self, described: Vec<Described>, host: &Host, is_same_policy: bool) {
         let mut before = std::mem::take(&mut self.started);
         for source in described {
             let is_same = |started: &Started| {
-                are_kept
-                    && started.fingerprint.is_some()
+                started.fingerprint.is_some()
                     && started.fingerprint == source.fingerprint
+                    && (is_same_policy || !source.goes_by_policy)
             };
             let started = match before.iter().position(is_same) {
                 Some(place) => before.remove(place),

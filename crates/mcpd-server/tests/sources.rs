@@ -5,12 +5,14 @@ use std::fs;
 use std::future::ready;
 use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use mcpd_exec::Limits;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{CallToolResult, LoggingLevel, Prompt, Resource, Tool};
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
-use mcpd_server::{Connection, Reply, Server, Settings, ToolNames};
+use mcpd_server::{Connection, Interpreters, Policy, Reply, Server, Settings, ToolNames};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -287,6 +289,64 @@ async fn a_source_that_can_not_be_started_does_not_keep_the_list_as_it_was() {
     let settings = Settings::default().source(Stillborn("stillborn"));
     fixture.server.reload(settings).expect("is read");
     fixture.expect(&["script"]).await;
+}
+
+/// A source that is the same each time.
+struct Same {
+    starts: Arc<AtomicUsize>,
+    goes_by_policy: bool,
+}
+
+impl fmt::Display for Same {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the same")
+    }
+}
+
+impl Source for Same {
+    async fn run(self, publisher: Publisher) {
+        self.starts.fetch_add(1, Ordering::Relaxed);
+        publisher.publish(publisher.offer());
+    }
+
+    fn fingerprint(&self) -> Option<u64> {
+        Some(self.goes_by_policy.into())
+    }
+
+    fn goes_by_policy(&self) -> bool {
+        self.goes_by_policy
+    }
+}
+
+#[tokio::test]
+async fn a_source_goes_on_unless_it_goes_by_a_policy_that_is_another() {
+    let fixture = Fixture::new(|_| {}).await;
+    let starts = [false, true].map(|goes_by_policy| (goes_by_policy, Arc::default()));
+    let settings = |seconds| {
+        let mut limits = Limits::default();
+        limits.wall = Duration::from_secs(seconds);
+        let settings = Settings::default().policy(Policy::default().limits(limits));
+        let add = |settings: Settings, (goes_by_policy, starts): &(bool, Arc<AtomicUsize>)| {
+            settings.source(Same {
+                starts: Arc::clone(starts),
+                goes_by_policy: *goes_by_policy,
+            })
+        };
+        starts.iter().fold(settings, add)
+    };
+    let interpreters = Interpreters::default().set("x", ["/bin/sh"]);
+    for (settings, expected) in [
+        (settings(10), [1, 1]),
+        (settings(10).interpreters(interpreters), [1, 1]),
+        (settings(20), [1, 2]),
+    ] {
+        let (sender, last) = oneshot::channel();
+        let settings = settings.source(Puppet(sender));
+        fixture.server.reload(settings).expect("is read");
+        last.await.expect("started after the others");
+        let counted = [&starts[0].1, &starts[1].1].map(|starts| starts.load(Ordering::Relaxed));
+        assert_eq!(counted, expected);
+    }
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mcpd_server::source::Secrets;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -76,6 +77,23 @@ impl Address {
         self.token = Some(token.into());
         self
     }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        let headers = self.headers.iter().flat_map(|(name, value)| {
+            let (name, value) = (name.as_str(), value.to_str().unwrap_or_default());
+            // In `Basic QWxhZGRpbg==`, what follows the scheme is one of its own.
+            let credentials = value.split_once(' ').filter(|_| is_credentials(name));
+            let credentials = credentials.map(|(_, credentials)| (name, credentials));
+            [Some((name, value)), credentials].into_iter().flatten()
+        });
+        let token = self.token.as_deref().map(|token| ("token", token));
+        Secrets::new(headers.chain(token))
+    }
+}
+
+/// Whether a header says who asks, by a scheme and credentials.
+fn is_credentials(name: &str) -> bool {
+    matches!(name, "authorization" | "proxy-authorization")
 }
 
 /// Shows no value and no query: they may be secrets, and a `Debug` ends up in logs.

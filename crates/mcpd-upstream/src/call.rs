@@ -16,7 +16,6 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use crate::link::{Failure, Link, TOO_MANY_REQUESTS};
-use crate::words;
 
 /// Characters of a number that a message repeats.
 const MAX_EXCERPT: usize = 40;
@@ -151,7 +150,7 @@ fn not_read(failure: Failure) -> ErrorObject {
 }
 
 fn translated<T: DeserializeOwned>(link: &Link, result: &impl Serialize) -> Result<T, Failure> {
-    words::translated(result).map_err(|error| link.confused(error))
+    link.redacted(result).map_err(|error| link.confused(error))
 }
 
 fn no_result(link: &Link, answer: &ServerResult) -> Failure {

@@ -94,7 +94,7 @@ async fn try_connect(
 ) -> Result<Connection, Fault> {
     match &upstream.reach {
         Reach::Program(program) => {
-            let server = stdio::start(&upstream.name, program, last_words);
+            let server = stdio::start(upstream, program, last_words);
             open(listener, lifecycle, server.map_err(Fault::Other)?).await
         }
         Reach::Address(address) => {

@@ -6,12 +6,16 @@ use std::fmt;
 use std::time::Duration;
 
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
+use mcpd_server::source::Secrets;
 use mcpd_server::{CallContext, TraceContext};
 use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestMetaObject, ServerResult};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, watch};
 
 use crate::listener::{Listener, Word};
+use crate::upstream::Upstream;
 use crate::words;
 
 /// How many requests are made of a server at a time; others wait for their turn.
@@ -28,6 +32,7 @@ const FOR_CONNECTION: Duration = Duration::from_secs(5);
 pub(crate) struct Link {
     /// What people know the server as.
     name: String,
+    secrets: Secrets,
     timeout: Duration,
     turns: Semaphore,
     open: watch::Sender<Option<Open>>,
@@ -50,10 +55,11 @@ pub(crate) enum Failure {
 }
 
 impl Link {
-    pub(crate) fn new(name: &str, timeout: Duration) -> Self {
+    pub(crate) fn new(upstream: &Upstream) -> Self {
         Self {
-            name: name.to_owned(),
-            timeout,
+            name: upstream.name.clone(),
+            secrets: upstream.secrets.clone(),
+            timeout: upstream.timeout,
             turns: Semaphore::new(MOST_AT_A_TIME),
             open: watch::Sender::default(),
         }
@@ -131,7 +137,7 @@ impl Link {
     fn failure(&self, error: ServiceError, open: &Open) -> Failure {
         let told = match &error {
             ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid answer",
-            ServiceError::McpError(error) => return Failure::Refused(error.clone()),
+            ServiceError::McpError(error) => return self.refused(error),
             ServiceError::TransportClosed => "ended before it had answered",
             ServiceError::TransportSend(_) => "can't be reached",
             ServiceError::Cancelled { .. } => "was told to forget the request",
@@ -140,12 +146,29 @@ impl Link {
         tracing::warn!(
             upstream = self.name,
             "a request failed: {}",
-            words::chain(&error)
+            self.secrets.redact(words::chain(&error))
         );
         if matches!(error, ServiceError::TransportSend(_)) {
             open.listener.broken.notify_one();
         }
         self.unanswered(told)
+    }
+
+    /// The failure that the server tells of itself.
+    fn refused(&self, error: &ErrorData) -> Failure {
+        let message = self.secrets.redact(error.message.to_string());
+        let data = error.data.as_ref();
+        let data = data.and_then(|data| self.redacted(data).ok());
+        Failure::Refused(ErrorData::new(error.code, message, data))
+    }
+
+    /// What the server says in other words, and without secrets.
+    ///
+    /// # Errors
+    ///
+    /// What in it there are no such words for.
+    pub(crate) fn redacted<T: DeserializeOwned>(&self, said: &impl Serialize) -> Result<T, String> {
+        words::redacted(&self.secrets, said)
     }
 
     fn unanswered(&self, what: &str) -> Failure {
@@ -154,6 +177,7 @@ impl Link {
 
     /// The failure of a server that answers with something else than what was asked for.
     pub(crate) fn confused(&self, answer: impl fmt::Display) -> Failure {
+        let answer = self.secrets.redact(answer.to_string());
         tracing::warn!(upstream = self.name, "an answer makes no sense: {answer}");
         self.unanswered("gave no valid answer")
     }

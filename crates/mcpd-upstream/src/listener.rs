@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpd_protocol::LoggingLevel;
+use mcpd_server::source::Secrets;
 use rmcp::ClientHandler;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, Implementation, LoggingMessageNotificationParam,
@@ -37,6 +38,8 @@ pub(crate) enum Word {
 /// Who listens to a server on one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listener {
+    /// They are in no word.
+    secrets: Secrets,
     calls: Arc<Mutex<Vec<Call>>>,
     /// Something that it lists is another now.
     pub(crate) changed: Arc<Notify>,
@@ -62,6 +65,13 @@ pub(crate) struct Words {
 }
 
 impl Listener {
+    pub(crate) fn new(secrets: &Secrets) -> Self {
+        Self {
+            secrets: secrets.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Hears what is said about the call that has this token.
     pub(crate) fn listen(&self, token: ProgressToken) -> Words {
         let (sender, words) = mpsc::channel(WAITING);
@@ -112,7 +122,7 @@ impl Listener {
                 call.tell(Word::Progress {
                     progress: said.progress,
                     total: said.total,
-                    message: said.message,
+                    message: said.message.map(|message| self.secrets.redact(message)),
                 });
             }
         });
@@ -125,6 +135,7 @@ impl Listener {
             Some(text) => text.to_owned(),
             None => said.data.to_string(),
         };
+        let text = self.secrets.redact(text);
         let Ok(level) = words::translated(&said.level) else {
             return;
         };

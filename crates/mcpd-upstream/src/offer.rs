@@ -43,7 +43,7 @@ impl Filling<'_> {
             return;
         };
         let (link, name) = (Arc::clone(self.link), tool.name.to_string());
-        let path = self.upstream.path(&name);
+        let path = self.path(&name);
         self.offer
             .tool(&path, definition, move |arguments, mut context| {
                 let (link, name) = (Arc::clone(&link), name.clone());
@@ -56,7 +56,7 @@ impl Filling<'_> {
             return;
         };
         let (link, name) = (Arc::clone(self.link), prompt.name);
-        let path = self.upstream.path(&name);
+        let path = self.path(&name);
         self.offer
             .prompt(&path, definition, move |arguments, mut context| {
                 let (link, name) = (Arc::clone(&link), name.clone());
@@ -68,11 +68,12 @@ impl Filling<'_> {
         let Some(definition) = self.translated("resource", &resource.uri, resource) else {
             return;
         };
-        let link = Arc::clone(self.link);
-        let path = self.upstream.path(&path_segment(&resource.name));
+        let (link, uri) = (Arc::clone(self.link), resource.uri.clone());
+        let path = self.path(&path_segment(&resource.name));
         self.offer
-            .resource(&path, definition, move |uri, mut context| {
-                let link = Arc::clone(&link);
+            .resource(&path, definition, move |_, mut context| {
+                // As the server has it, which may be with a secret.
+                let (link, uri) = (Arc::clone(&link), uri.clone());
                 async move { call::resource(&link, uri, &mut context).await }
             });
     }
@@ -83,7 +84,7 @@ impl Filling<'_> {
             return;
         };
         let link = Arc::clone(self.link);
-        let path = self.upstream.path(&path_segment(&template.name));
+        let path = self.path(&path_segment(&template.name));
         self.offer
             .template(&path, definition, move |uri, mut context| {
                 let link = Arc::clone(&link);
@@ -91,18 +92,24 @@ impl Filling<'_> {
             });
     }
 
-    /// The definition in this server's words.
+    /// The path of what the server calls `name`.
+    fn path(&self, name: &str) -> String {
+        self.upstream.secrets.redact(self.upstream.path(name))
+    }
+
+    /// The definition in this server's words, and without secrets.
     fn translated<T: DeserializeOwned>(
         &mut self,
         what: &str,
         name: &str,
         listed: &impl Serialize,
     ) -> Option<T> {
+        let secrets = &self.upstream.secrets;
         let name = name.escape_debug();
-        words::translated(listed)
+        words::redacted(secrets, listed)
             .inspect_err(|error| {
                 let fault = format!("has the {what} `{name}`, which can't be served: {error}");
-                self.offer.fault(fault);
+                self.offer.fault(secrets.redact(fault));
             })
             .ok()
     }

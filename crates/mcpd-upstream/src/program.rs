@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use mcpd_server::Environment;
+use mcpd_server::source::Secrets;
 
 /// A program that is an MCP server on its stdin and stdout.
 ///
@@ -55,6 +56,11 @@ impl Program {
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
+    }
+
+    pub(crate) fn secrets(&self) -> Secrets {
+        let variables = self.variables.iter();
+        Secrets::new(variables.map(|(name, value)| (name.as_str(), value.as_str())))
     }
 }
 

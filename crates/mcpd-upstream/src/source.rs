@@ -39,13 +39,15 @@ const AT_ONCE: Duration = Duration::from_secs(10);
 
 impl Source for Upstream {
     async fn run(self, publisher: Publisher) {
-        let link = Arc::new(Link::new(&self.name, self.timeout));
+        self.secrets.warn_of_short(&self);
+        let link = Arc::new(Link::new(&self));
         let mut pause = FIRST_PAUSE;
         loop {
             let began = Instant::now();
             let last_words = LastWords::new();
             let fault = serve(&self, &link, &publisher, &last_words).await;
-            publisher.fail(last_words.after(fault).await);
+            let fault = last_words.after(fault).await;
+            publisher.fail(self.secrets.redact(fault));
             if began.elapsed() > GOOD {
                 pause = FIRST_PAUSE;
             }
@@ -84,7 +86,7 @@ async fn serve(
     publisher: &Publisher,
     last_words: &LastWords,
 ) -> String {
-    let listener = Listener::default();
+    let listener = Listener::new(&upstream.secrets);
     let connection = match connect(upstream, &listener, last_words).await {
         Ok(connection) => connection,
         Err(fault) => return fault,
@@ -181,6 +183,7 @@ impl Session<'_> {
         match timeout(AT_ONCE, self.open.peer.listen(filter)).await {
             Ok(Ok(changes)) => Ok(Some(changes)),
             Ok(Err(ServiceError::McpError(error))) => {
+                let error = self.upstream.secrets.redact(error.to_string());
                 tracing::debug!(upstream = self.upstream.name, "can't be followed: {error}");
                 Ok(None)
             }

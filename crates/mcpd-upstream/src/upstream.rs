@@ -4,6 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
+use mcpd_server::source::Secrets;
 
 use crate::address::Address;
 use crate::program::Program;
@@ -39,12 +40,26 @@ pub(crate) enum Reach {
     Memory(crate::tests::Server),
 }
 
+impl Reach {
+    /// What a server is given that nobody else may read.
+    fn secrets(&self) -> Secrets {
+        match self {
+            Self::Program(program) => program.secrets(),
+            Self::Address(address) => address.secrets(),
+            #[cfg(test)]
+            Self::Memory(_) => Secrets::default(),
+        }
+    }
+}
+
 /// An MCP server whose tools, resources and prompts are served here.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Upstream {
     pub(crate) name: String,
     pub(crate) reach: Reach,
+    /// They are in nothing that is told of it or that it says.
+    pub(crate) secrets: Secrets,
     pub(crate) prefix: String,
     /// `None` means all.
     pub(crate) tools: Option<GlobSet>,
@@ -66,6 +81,7 @@ impl Upstream {
         Self {
             prefix: name.clone(),
             name,
+            secrets: reach.secrets(),
             reach,
             tools: None,
             timeout: TIMEOUT,

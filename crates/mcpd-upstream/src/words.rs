@@ -1,8 +1,9 @@
-//! Between the types of two crates, which are the same JSON, and from errors to sentences.
+//! Between the types of two crates, which are the same JSON, with secrets and without, and from errors to sentences.
 
 use std::error::Error;
 use std::fmt::Write as _;
 
+use mcpd_server::source::Secrets;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -12,7 +13,20 @@ use serde::de::DeserializeOwned;
 ///
 /// What in it the other has no words for.
 pub(crate) fn translated<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
+    redacted(&Secrets::default(), value)
+}
+
+/// The same without these secrets.
+///
+/// # Errors
+///
+/// What in it the other has no words for.
+pub(crate) fn redacted<T: DeserializeOwned>(
+    secrets: &Secrets,
+    value: &impl Serialize,
+) -> Result<T, String> {
     let json = serde_json::to_vec(value).map_err(|error| error.to_string())?;
+    let json = secrets.redact_json(json);
     serde_json::from_slice(&json).map_err(|error| error.to_string())
 }
 

@@ -57,6 +57,8 @@ pub(crate) struct Order {
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) sources: Vec<Described>,
     pub(crate) host: Host,
+    /// Whether the host's policy is the one before.
+    pub(crate) is_same_policy: bool,
 }
 
 impl LiveCatalog {
@@ -111,13 +113,14 @@ impl LiveCatalog {
     /// Has another catalog made, by and by. Until it is there, this one goes on.
     pub(crate) fn order(&self, order: Order) {
         let mut next = lock(&self.orders.next);
-        let (scripts, tool) = match next.take() {
-            Some(before) => (before.scripts, before.tool),
-            None => (None, None),
+        let (scripts, tool, was_same_policy) = match next.take() {
+            Some(before) => (before.scripts, before.tool, before.is_same_policy),
+            None => (None, None, true),
         };
         *next = Some(Order {
             scripts: order.scripts.or(scripts),
             tool: order.tool.or(tool),
+            is_same_policy: order.is_same_policy && was_same_policy,
             ..order
         });
         self.orders.is_there.notify_one();
@@ -193,7 +196,6 @@ impl Follower {
         let Some(order) = lock(&self.live.orders.next).take() else {
             return;
         };
-        let is_same_policy = order.scripts.is_none();
         if let Some((policy, interpreters)) = order.scripts {
             self.scanner.configure(policy, interpreters);
         }
@@ -204,7 +206,7 @@ impl Follower {
             self.is_rebuilt = true;
         }
         self.sources
-            .replace(order.sources, &order.host, is_same_policy);
+            .replace(order.sources, &order.host, order.is_same_policy);
         self.sources.first().await;
     }
 

@@ -166,6 +166,10 @@ impl Source for Endpoint {
         rule.hash_orders(&mut hasher);
         Some(hasher.finish())
     }
+
+    fn goes_by_policy(&self) -> bool {
+        true
+    }
 }
 
 /// Publishes the tools of a list. A long one takes its time, so it does not take that of others.

@@ -96,6 +96,7 @@ impl Server {
             scripts: (!is_same).then_some((settings.policy, settings.interpreters)),
             tool,
             sources: settings.sources,
+            is_same_policy,
         });
         *current = new;
         Ok(())

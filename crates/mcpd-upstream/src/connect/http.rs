@@ -34,7 +34,13 @@ pub(super) fn transport(
         .connect_timeout(CONNECT)
         .redirect(Policy::none())
         // A server that is started anew has closed what it had, and a request that finds out can't be made again.
-        .pool_max_idle_per_host(0)
+        .pool_max_idle_per_host(0);
+    // A system without authorities, which could vouch for nobody, can still speak to its own.
+    let client = match address.url.scheme() {
+        "http" => client.tls_certs_only([]),
+        _ => client,
+    };
+    let client = client
         .build()
         .map_err(|error| format!("can't be connected with: {}", words::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())

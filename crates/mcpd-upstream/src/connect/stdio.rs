@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bytes::BytesMut;
 use futures_util::StreamExt as _;
-use mcpd_server::source::NO_SOURCES;
+use mcpd_server::source::{NO_SOURCES, Secrets};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
@@ -22,6 +22,7 @@ use tokio_util::codec::{Decoder, FramedRead};
 use super::last_words::{LastWords, Speaking};
 use super::{MAX_MESSAGE, in_place_of};
 use crate::program::Program;
+use crate::upstream::Upstream;
 
 /// How long a server may take to end once its input has.
 const GRACE: Duration = Duration::from_secs(2);
@@ -50,7 +51,7 @@ struct Group(Option<Box<dyn ChildWrapper>>);
 ///
 /// Why it was not started, in words that fit after the name of the server.
 pub(super) fn start(
-    name: &str,
+    upstream: &Upstream,
     program: &Program,
     last_words: &LastWords,
 ) -> Result<Server, String> {
@@ -64,7 +65,8 @@ pub(super) fn start(
     let (stdin, stdout, stderr) = group
         .pipes()
         .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
-    tokio::spawn(relay(name.to_owned(), stderr, last_words.speaking()));
+    let (name, secrets) = (upstream.name.clone(), upstream.secrets.clone());
+    tokio::spawn(relay(name, secrets, stderr, last_words.speaking()));
     let lines = Lines(JsonRpcMessageCodec::new_with_max_length(MAX_MESSAGE));
     let mut reaping = tokio::time::interval(REAPING);
     reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -206,23 +208,24 @@ impl Transport<RoleClient> for Server {
     }
 }
 
-/// Logs what a server prints on stderr, line by line, and of a long line the beginning.
-async fn relay(name: String, stderr: ChildStderr, last_words: Speaking) {
+/// Logs what a server prints on stderr, line by line, and of a long line the beginning. No secret is in it.
+async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, last_words: Speaking) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
     // An error ends it as the end does.
     while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
+        let is_whole = line.ends_with(b"\n");
+        let text = secrets.redact_beginning(std::mem::take(&mut line));
         // Terminals obey control characters.
-        let text = String::from_utf8_lossy(&line).replace(char::is_control, " ");
+        let text = String::from_utf8_lossy(&text).replace(char::is_control, " ");
         let text = text.trim().to_owned();
         if !text.is_empty() {
             tracing::debug!(upstream = name, "{text}");
             last_words.say(text);
         }
-        if !line.ends_with(b"\n") && skip_line(&mut stderr).await.is_err() {
+        if !is_whole && skip_line(&mut stderr).await.is_err() {
             return;
         }
-        line.clear();
     }
 }
 

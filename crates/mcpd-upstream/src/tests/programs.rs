@@ -55,6 +55,49 @@ async fn what_a_program_last_said_is_told() {
 }
 
 #[tokio::test]
+async fn no_secret_is_in_what_a_program_last_said() {
+    let script = "printf '%01016d %s' 0 $KEY >&2; exit 3";
+    for (script, expected) in [
+        (
+            "echo \"no license for $KEY.\" >&2",
+            "no license for [redacted KEY].",
+        ),
+        (script, &format!("{:01016} [redacted KEY]", 0)),
+    ] {
+        let program = Program::new("sh").args(["-c", script]);
+        let program = program.env("KEY", "s3cret-of-a-shell");
+        let fixture = Fixture::new(Upstream::stdio("shell", program)).await;
+        let expected = format!("ended before it had introduced itself; it last said: {expected}");
+        check(&fixture, &expected);
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_in_what_a_program_says() {
+    let told = |text: &str| {
+        let description = format!(r#""name": "any", "description": "with {text}""#);
+        SERVER
+            .replace(r#""name": "any""#, &description)
+            .replace(r#""content": []"#, &format!(
+                r#""content": [{{"type": "text", "text": "key {text}"}}], "structuredContent": {{"{text}": "\u0073{}"}}"#,
+                &text[1..],
+            ))
+    };
+    let script = told("s3cret-of-a-shell") + " && serve";
+    let program = Program::new("sh").args(["-c", &script]);
+    let program = program.env("KEY", "s3cret-of-a-shell");
+    let fixture = Fixture::new(Upstream::stdio("shell", program)).await;
+    let client = fixture.client("2026-07-28").await;
+    let list = client.request("tools/list", json!({})).await;
+    let tool = &list["result"]["tools"][0];
+    assert_eq!(tool["description"], "with [redacted KEY]");
+    let result = client.call("shell/any", json!({})).await;
+    assert_eq!(text(&result), "key [redacted KEY]");
+    let structured = json!({"[redacted KEY]": "[redacted KEY]"});
+    assert_eq!(result["structuredContent"], structured);
+}
+
+#[tokio::test]
 async fn a_program_that_prints_something_else_is_told() {
     let fixture = shell("echo Hello; head -c 20000000 /dev/zero; echo; echo '[]'").await;
     check(&fixture, "ended before it had introduced itself");

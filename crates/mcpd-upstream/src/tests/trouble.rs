@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mcpd_server::source::Secrets;
 use rmcp::model::ProtocolVersion;
 use serde_json::json;
 
@@ -75,6 +76,28 @@ async fn a_call_that_is_refused_is_a_result() {
     let result = client.call("ship/unheard-of", json!({})).await;
     assert_eq!(result["isError"], true);
     assert_eq!(text(&result), "no `unheard-of` here");
+}
+
+#[tokio::test]
+async fn no_secret_is_in_a_refusal_or_a_word() {
+    let server = Server::new(ProtocolVersion::V_2025_11_25, &["unheard-of", "work"]);
+    let mut upstream = upstream(&server);
+    upstream.secrets = Secrets::new([
+        ("NAME", "unheard-of"),
+        ("STEP", "step 2"),
+        ("WORD", "worked"),
+    ]);
+    let fixture = Fixture::new(upstream).await;
+    let mut client = fixture.client("2026-07-28").await;
+    let result = client.call("ship/[redacted NAME]", json!({})).await;
+    assert_eq!(text(&result), "no `[redacted NAME]` here");
+    client.call("ship/work", json!({})).await;
+    let messages = json!(client.messages()).to_string();
+    for (name, secret) in [("STEP", "step 2"), ("WORD", "worked")] {
+        let name = format!("[redacted {name}]");
+        assert!(messages.contains(&name), "{messages}");
+        assert!(!messages.contains(secret), "{messages}");
+    }
 }
 
 #[tokio::test]

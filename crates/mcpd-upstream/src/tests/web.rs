@@ -118,6 +118,26 @@ async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
 }
 
 #[tokio::test]
+async fn what_is_shown_to_a_server_is_in_nothing_it_says() {
+    let answer = Answer::Json(
+        r#"{"content": [{"type": "text", "text": "t0ken-0001, c2VjcmV0cw== and k3y-of-web"}]}"#,
+    );
+    let web = Web::new(answer).await;
+    let address = Address::new(&web.url).unwrap();
+    let address = address.header("X-Key", "k3y-of-web").unwrap();
+    let address = address
+        .header("Proxy-Authorization", "Basic c2VjcmV0cw==")
+        .unwrap();
+    let fixture = Fixture::new(Upstream::http("web", address.token("t0ken-0001"))).await;
+    let client = fixture.client("2026-07-28").await;
+    let result = client.call("web/any", json!({})).await;
+    assert_eq!(
+        text(&result),
+        "[redacted token], [redacted proxy-authorization] and [redacted x-key]"
+    );
+}
+
+#[tokio::test]
 async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     let endless = r#"{"content": [], "structuredContent": {"n": 1e400}}"#;
     for (answer, what) in [
