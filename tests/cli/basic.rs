@@ -26,7 +26,7 @@ fn check(program: &str, arguments: &[&str], stdin: &str) -> String {
 
 #[test]
 fn parameters_come_from_stdin_and_the_answer_goes_to_stdout() {
-    assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "Amount": 5}"#), @"
+    assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 5}"#), @"
     exit code: 0
     ----- stdout -----
     Order of Grace
@@ -69,10 +69,209 @@ fn parameters_that_make_no_sense_are_a_bad_request() {
     ----- stderr -----
     ERROR stdin is no JSON object: invalid type: sequence, expected a map at line 1 column 0
     ");
-    assert_snapshot!(check(ORDER, &[], r#"{"amount": 1e300}"#), @"
+    assert_snapshot!(check(ORDER, &[], r#"{"customer": "Grace", "amount": 1e300}"#), @"
     exit code: 2
     ----- stderr -----
     ERROR parameter `amount`: a number must have no more than 28 digits
+    ");
+    assert_snapshot!(check(ORDER, &[], r#"{"Amount": 5}"#), @"
+    exit code: 2
+    ----- stderr -----
+    ERROR Invalid arguments: option `customer`: expected a string, got nothing
+    ERROR option `amount`: expected a number, got nothing
+    ERROR option `Amount`: expected a declared option such as `amount`, got an unknown name
+    ");
+}
+
+/// The blocks of code on the page about BASIC, each with its language.
+fn blocks() -> Vec<(String, String)> {
+    let page = fs::read_to_string(repository().join("docs/basic.md")).unwrap();
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        if let Some(language) = line.strip_prefix("```") {
+            let code = lines.by_ref().take_while(|line| *line != "```");
+            let code = code.map(|line| format!("{line}\n")).collect();
+            blocks.push((language.to_owned(), code));
+        }
+    }
+    blocks
+}
+
+/// What is to be seen of a program that a command of the shell gives its parameters.
+fn transcript(program: &str, command: &str) -> String {
+    let (json, file) = match command.trim_end().split_once(" | mcpd basic ") {
+        Some((echo, file)) => (echo.trim_start_matches("echo ").trim_matches('\''), file),
+        None => ("", "example.bas"),
+    };
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path().join(file), program).unwrap();
+    let seen = sandbox.run_with_stdin(&["basic", file], json);
+    let lines = seen.lines().skip(1);
+    let printed = lines.filter(|line| !line.starts_with("----- "));
+    printed.map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn every_example_of_the_page_prints_what_is_below_it() {
+    let (mut program, mut command) = (String::new(), String::new());
+    let mut examples = 0;
+    for (language, text) in blocks() {
+        match language.as_str() {
+            "basic" => (program, command) = (text, String::new()),
+            "sh" => command = text,
+            _ => {
+                assert_eq!(transcript(&program, &command), text, "{program}");
+                examples += 1;
+            }
+        }
+    }
+    assert!(examples >= 9, "only {examples} examples were found");
+}
+
+const SIZES: &str = r#"DESCRIPTION "Says a size"
+PARAM size AS string ENUM ["S", "M"] DEFAULT "M" DESCRIPTION "Size"
+PARAM count AS integer MIN 1 OPTIONAL DESCRIPTION "How many"
+TALK size, ISEMPTY(count)
+"#;
+
+#[test]
+fn a_program_answers_as_the_tool_that_it_is() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path().join("scripts/sizes.bas"), SIZES).unwrap();
+    for (parameters, answer) in [
+        ("{}", "M true\n"),
+        (r#"{"size": "S", "count": "3"}"#, "S false\n"),
+    ] {
+        let called = sandbox.stdout(&["call", "scripts", "sizes", "--json", parameters]);
+        assert_eq!(String::from_utf8(called).unwrap(), answer);
+        let run = sandbox.run_with_stdin(&["basic", "scripts/sizes.bas"], parameters);
+        let expected = format!("exit code: 0\n----- stdout -----\n{answer}");
+        assert_eq!(run.trim_end(), expected.trim_end());
+    }
+    assert_snapshot!(check(SIZES, &[], r#"{"size": "XL", "count": 0}"#), @r#"
+    exit code: 2
+    ----- stderr -----
+    ERROR Invalid arguments: option `size`: expected one of "S", "M", got the string "XL"
+    ERROR option `count`: expected an integer of at least 1, got the number 0
+    "#);
+    let faulty = SIZES.replace("integer", "intger");
+    assert_snapshot!(check(&faulty, &[], "{}"), @r#"
+    exit code: 1
+    ----- stderr -----
+    ERROR order.bas:3:16: there is no type `intger`
+    ERROR | PARAM count AS intger MIN 1 OPTIONAL DESCRIPTION "How many"
+    ERROR |                ^^^^^^
+    ERROR help: did you mean `integer`?
+    "#);
+}
+
+#[test]
+fn a_sidecar_says_what_a_program_takes() {
+    let sandbox = Sandbox::new();
+    let sidecar = r#"description = "Greets"
+[options.who]
+description = "Who"
+default_value = "world"
+"#;
+    let path = sandbox.path().join("scripts/greet.bas");
+    fs::write(&path, "TALK \"Hello, \" + who\n").unwrap();
+    fs::write(path.with_extension("bas.mcpd.toml"), sidecar).unwrap();
+    assert_snapshot!(sandbox.run_with_stdin(&["basic", "scripts/greet.bas"], ""), @"
+    exit code: 0
+    ----- stdout -----
+    Hello, world
+    ");
+    assert_snapshot!(sandbox.run(&["call", "scripts", "greet.bas"]), @"
+    exit code: 0
+    ----- stdout -----
+    Hello, world
+    ");
+    fs::write(&path, "TALK \"Hello, \" +\n").unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[source-syntax]: line 1 of the program: expected a value, but the line ends
+    --> scripts/greet.bas.mcpd.toml
+
+    1 error in 1 script
+    ");
+}
+
+#[test]
+fn a_program_with_faults_is_not_served() {
+    let sandbox = Sandbox::new();
+    let program = "DESCRIPTION \"Loops\"\nPARAM n AS intger\n  WHILE n > 0\n    TLAK n\n";
+    fs::write(sandbox.path().join("scripts/loop.bas"), program).unwrap();
+    let scriptlets = "# More\n\n## Shout\n\n```bas\nDESCRIPTION \"Shouts\"\nSHOUT \"a\"\n```\n";
+    fs::create_dir(sandbox.path().join("scripts/scriptlets")).unwrap();
+    fs::write(
+        sandbox.path().join("scripts/scriptlets/more.md"),
+        scriptlets,
+    )
+    .unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
+    exit code: 1
+    ----- stdout -----
+    error[unknown-value-type]: there is no type `intger`
+     --> scripts/loop.bas:2:12
+      |
+    2 | PARAM n AS intger
+      |            ^^^^^^
+      |
+      = help: did you mean `integer`?
+
+    error[source-syntax]: this WHILE has no WEND
+     --> scripts/loop.bas:3:3
+      |
+    3 |   WHILE n > 0
+      |   ^^^^^
+
+    error[source-syntax]: `tlak` is no statement
+     --> scripts/loop.bas:4:5
+      |
+    4 |     TLAK n
+      |     ^^^^
+      |
+      = help: did you mean `TALK`?
+
+    warning[missing-description]: the script has no description
+     --> scripts/scriptlets/more.md:3:1
+      |
+    3 | ## Shout
+      | ^^^^^^^^
+      |
+      = help: say in a sentence or two what the script does and when to use it
+
+    error[source-syntax]: `shout` is no statement
+     --> scripts/scriptlets/more.md:7:1
+      |
+    7 | SHOUT "a"
+      | ^^^^^
+      |
+      = help: write `shout = …` to assign to it, `shout(…)` to call it
+
+    4 errors, 1 warning in 2 scripts
+    "#);
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 0
+    ----- stderr -----
+    not all is as it should be: 2 faulty scripts; `mcpd check scripts` says why
+    ");
+}
+
+/// It knows best what its programs are.
+#[test]
+fn a_program_for_another_interpreter_is_not_looked_at() {
+    let sandbox = Sandbox::new();
+    let at = |path: &str| sandbox.path().join(path);
+    fs::write(at("mcpd.toml"), "[interpreter]\nbas = [\"cat\"]\n").unwrap();
+    let program = "DESCRIPTION \"Loops\"\nWHILE n > 0\nTLAK n\n";
+    fs::write(at("scripts/loop.bas"), program).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
     ");
 }
 

@@ -1,6 +1,7 @@
 //! What is wrong with a program, for people: the line, the place in it, and what to do.
 
 use std::fmt;
+use std::ops::Range;
 
 use crate::error::{Error, Span};
 
@@ -16,6 +17,8 @@ pub struct Fault {
     pub line: usize,
     /// The column, from 1, in characters.
     pub column: usize,
+    /// The bytes of the program that it is about.
+    pub span: Range<usize>,
     /// What is wrong.
     pub message: String,
     /// What could be done about it.
@@ -44,7 +47,19 @@ impl Fault {
             message: error.message,
             help: error.help,
             quote: Quote::new(source, line_start, column, &span),
+            span,
         }
+    }
+
+    /// A fault that somebody else has found at these bytes of a program.
+    #[must_use]
+    pub fn at(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
+        let error = Error {
+            span: Some(span),
+            message,
+            help,
+        };
+        Self::new(error, source)
     }
 
     /// The fault as several lines of text, with the line of the program that it is about.
@@ -90,6 +105,7 @@ impl fmt::Display for Report<'_> {
             message,
             help,
             quote,
+            ..
         } = self.fault;
         writeln!(f, "{}:{line}:{column}: {message}", self.file)?;
         if !quote.text.is_empty() {

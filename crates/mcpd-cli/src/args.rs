@@ -458,6 +458,9 @@ pub(crate) struct Basic {
     /// How many operations it may take, before it counts as one that never ends.
     #[arg(long, value_name = "NUMBER", default_value_t = mcpd_basic::Limits::default().operations)]
     pub(crate) max_operations: u64,
+    /// The parameters are those of a call, which has been checked.
+    #[arg(long, hide = true)]
+    pub(crate) checked: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -1,5 +1,5 @@
-//! Which program runs a file that is none itself, by the extension of its name. Each is looked for once, when the
-//! first script needs it, and never at a call.
+//! Which program runs a file that is none itself, by the extension of its name. Each is found once, when the
+//! first script needs it, and never looked for at a call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpd_exec::{Command, Executor, Limits};
+use mcpd_scriptspec::Diagnostic;
 use tokio::sync::OnceCell;
 
 /// How long a program may take to say its version.
@@ -33,6 +34,8 @@ pub struct Interpreters(BTreeMap<String, Entry>);
 struct Entry {
     /// The first there is runs.
     choices: Vec<Choice>,
+    check: Option<Check>,
+    /// Kept unless it may be another at the next look.
     found: OnceCell<Result<Interpreter, MissingInterpreter>>,
 }
 
@@ -44,6 +47,17 @@ struct Choice {
 }
 
 type Version = (u32, u32);
+
+/// What is wrong with the text of a program, as far as that is to be seen before it runs.
+type Check = fn(&str) -> Vec<Diagnostic>;
+
+/// What became of looking for a program.
+enum Found {
+    At(PathBuf),
+    TooOld,
+    /// It is not there, or has not said its version.
+    Nowhere,
+}
 
 /// A program that runs files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -128,6 +142,16 @@ impl Interpreters {
         self
     }
 
+    /// Has the text of every program for an extension looked at before it is served: one that `check` finds a fault in is
+    /// not. The interpreter is the judge, so another one that is [set](Self::set) later is not bound by that.
+    #[must_use]
+    pub fn check(mut self, extension: &str, check: fn(&str) -> Vec<Diagnostic>) -> Self {
+        if let Some(entry) = self.0.get_mut(&extension.to_ascii_lowercase()) {
+            entry.check = Some(check);
+        }
+        self
+    }
+
     /// The extensions of files that can be run, if their programs are installed.
     pub fn extensions(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
@@ -153,8 +177,13 @@ impl Interpreters {
             return Err(MissingInterpreter::Unknown(extension));
         };
         let search = || entry.search(&extension, executor);
-        let found = entry.found.get_or_init(search).await;
+        let found = entry.found.get_or_try_init(search).await?;
         found.as_ref().map_err(Clone::clone)
+    }
+
+    /// What looks at the programs for the files of an extension before they run, if anything does.
+    pub(crate) fn checked_by(&self, extension: &str) -> Option<Check> {
+        self.0.get(&extension.to_ascii_lowercase())?.check
     }
 
     /// Whether the files of an extension have a program, installed or not.
@@ -167,27 +196,39 @@ impl Entry {
     fn new(choices: impl IntoIterator<Item = Choice>) -> Self {
         Self {
             choices: choices.into_iter().collect(),
+            check: None,
             found: OnceCell::new(),
         }
     }
 
+    /// Fails if another look may find it. Those that say their versions are not asked again for each file.
     async fn search(
         &self,
         extension: &str,
         executor: &Executor,
-    ) -> Result<Interpreter, MissingInterpreter> {
+    ) -> Result<Result<Interpreter, MissingInterpreter>, MissingInterpreter> {
+        let mut is_too_old = false;
         for choice in &self.choices {
-            if let Some(program) = choice.find(executor).await {
-                return Ok(Interpreter {
-                    program,
-                    args: choice.args.clone(),
-                });
+            match choice.find(executor).await {
+                Found::At(program) => {
+                    return Ok(Ok(Interpreter {
+                        program,
+                        args: choice.args.clone(),
+                    }));
+                }
+                Found::TooOld => is_too_old = true,
+                Found::Nowhere => {}
             }
         }
-        Err(MissingInterpreter::NotInstalled {
+        let missing = MissingInterpreter::NotInstalled {
             extension: extension.to_owned(),
             tried: self.choices.iter().map(ToString::to_string).collect(),
-        })
+        };
+        if is_too_old {
+            Ok(Err(missing))
+        } else {
+            Err(missing)
+        }
     }
 }
 
@@ -201,15 +242,19 @@ impl Choice {
         }
     }
 
-    async fn find(&self, executor: &Executor) -> Option<PathBuf> {
+    async fn find(&self, executor: &Executor) -> Found {
         // Files are read where this is waited for, and no other thread that may block need be left.
-        let program = which::which(&self.program).ok()?;
-        if let Some(wanted) = self.at_least
-            && version(&program, executor).await? < wanted
-        {
-            return None;
+        let Ok(program) = which::which(&self.program) else {
+            return Found::Nowhere;
+        };
+        let Some(wanted) = self.at_least else {
+            return Found::At(program);
+        };
+        match version(&program, executor).await {
+            Some(version) if version >= wanted => Found::At(program),
+            Some(_) => Found::TooOld,
+            None => Found::Nowhere,
         }
-        Some(program)
     }
 }
 
@@ -307,6 +352,18 @@ mod tests {
                     .to_string()
                     .replace(directory.path().to_str().unwrap(), "")
             })
+    }
+
+    #[tokio::test]
+    async fn what_is_installed_meanwhile_is_found_at_the_next_look() {
+        let directory = tempfile::tempdir().unwrap();
+        let program = directory.path().join("x");
+        let interpreters = Interpreters::default().set("x", [&program]);
+        let executor = Executor::new(Config::default()).unwrap();
+        assert!(interpreters.find("x", &executor).await.is_err());
+        fs::write(&program, "#!/bin/sh\n").unwrap();
+        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        assert!(interpreters.find("x", &executor).await.is_ok());
     }
 
     #[tokio::test]

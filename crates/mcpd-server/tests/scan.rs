@@ -1,5 +1,9 @@
 //! What a scan finds wrong beyond what the words of a script's help say.
 
+#![cfg(unix)]
+
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
@@ -67,4 +71,34 @@ fn a_scan_needs_only_one_thread_that_may_block() {
     runtime.shutdown_background();
     let scan = scan.expect("it ends");
     assert_eq!((scan.scripts.len(), scan.faulty().count()), (1, 0));
+}
+
+#[tokio::test]
+async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
+    let root = tempfile::tempdir().unwrap();
+    let add = |name: &str, patience: u8| {
+        let script = root.path().join(name);
+        let text = format!(
+            "#!/bin/sh\ncd '{}'\necho >>.{name}\n\
+             [ $(wc -l <.{name}) -gt {patience} ] || exec sleep 600\necho '{{}}'\n",
+            root.path().display()
+        );
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(script, Permissions::from_mode(0o755)).unwrap();
+    };
+    add("late", 1);
+    add("never", 200);
+    let mut scanner = Scanner::new(
+        Executor::new(Config::default()).unwrap(),
+        Policy::default(),
+        Interpreters::default(),
+        vec![root.path().to_owned()],
+    );
+    let mut faulty = Vec::new();
+    for _ in 0..4 {
+        faulty.push(scanner.scan().await.faulty().count());
+    }
+    assert_eq!(faulty, [2, 1, 1, 1]);
+    let asked = std::fs::read_to_string(root.path().join(".never")).unwrap();
+    assert_eq!(asked.lines().count(), 3);
 }

@@ -1,11 +1,13 @@
 //! `mcpd basic`: runs a BASIC program as the script that it is, options on stdin and answer on stdout.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
 use mcpd_basic::{Fault, Limits, MAX_SOURCE, RunError};
+use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::args::Basic;
@@ -24,10 +26,19 @@ pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Failure);
         }
     };
-    let parameters = match parameters().context("read stdin")? {
+    let spec = match spec(options, &source) {
+        Ok(spec) => spec,
+        Err(faults) => {
+            faults.iter().for_each(|fault| report(fault, &file));
+            return Ok(ExitCode::Failure);
+        }
+    };
+    let json = stdin().context("read stdin")?;
+    let parameters = match parameters(&json, spec.as_ref()) {
         Ok(parameters) => parameters,
-        Err(error) => {
-            output::note(&format!("ERROR stdin is no JSON object: {error}\n"));
+        Err(wrong) => {
+            let lines = wrong.lines().map(|line| format!("ERROR {line}\n"));
+            output::note(&lines.collect::<String>());
             return Ok(ExitCode::BadRequest);
         }
     };
@@ -60,17 +71,83 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(source)
 }
 
-/// The object on stdin. There is none if it is empty, or if somebody would have to type it.
-fn parameters() -> io::Result<serde_json::Result<Map<String, Value>>> {
-    if io::stdin().is_terminal() {
-        return Ok(Ok(Map::new()));
+/// What a program takes, by its sidecar if it has one; nothing where that has been seen to.
+///
+/// # Errors
+///
+/// What says so has faults.
+fn spec(options: &Basic, source: &str) -> Result<Option<ScriptSpec>, Vec<Fault>> {
+    if options.checked {
+        return Ok(None);
     }
+    let path = options.file.to_string_lossy();
+    let sidecars = Dialect::SIDECARS.iter();
+    let mut sidecars = sidecars.map(|suffix| format!("{path}{suffix}"));
+    let sidecar = sidecars.find_map(|sidecar| Some((fs::read(&sidecar).ok()?, sidecar)));
+    let described = match &sidecar {
+        Some((text, name)) => Dialect::Sidecar.read(name, text),
+        None => match Dialect::of(&path, source.as_bytes()) {
+            Some(Dialect::Header) => Dialect::Header.read(&path, source.as_bytes()),
+            _ => Dialect::Basic.read(&path, source.as_bytes()),
+        },
+    };
+    let Parsed {
+        spec, diagnostics, ..
+    } = described
+        .into_iter()
+        .next()
+        .map_or_else(Parsed::default, |tool| tool.parsed);
+    let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
+    match (spec, sidecar) {
+        (Some(spec), _) => Ok(Some(spec)),
+        (None, Some((_, name))) => {
+            let message = format!("`{name}` is faulty: `mcpd check` says why");
+            Err(vec![Fault::at("", 0..0, message, None)])
+        }
+        (None, None) => {
+            let faults = diagnostics.into_iter().filter(is_error);
+            let fault =
+                |Diagnostic {
+                     message,
+                     location,
+                     help,
+                     ..
+                 }| { Fault::at(source, location.span, message, help) };
+            Err(faults.map(fault).collect())
+        }
+    }
+}
+
+/// The object on stdin, as text. There is none if it is empty, or if somebody would have to type it.
+fn stdin() -> io::Result<String> {
     let mut json = Vec::new();
-    io::stdin().lock().read_to_end(&mut json)?;
-    if json.trim_ascii().is_empty() {
-        return Ok(Ok(Map::new()));
+    if !io::stdin().is_terminal() {
+        io::stdin().lock().read_to_end(&mut json)?;
     }
-    Ok(serde_json::from_slice(&json))
+    let json = json.trim_ascii();
+    Ok(match json {
+        b"" => "{}".to_owned(),
+        json => String::from_utf8_lossy(json).into_owned(),
+    })
+}
+
+/// The parameters that a program gets, as a call of the tool would give them to it.
+///
+/// # Errors
+///
+/// What is wrong with them, in the words of a call.
+fn parameters(json: &str, spec: Option<&ScriptSpec>) -> Result<Map<String, Value>, String> {
+    let wrong = |error| format!("stdin is no JSON object: {error}");
+    let given: Map<_, _> = serde_json::from_str(json).map_err(wrong)?;
+    let Some(spec) = spec else {
+        return Ok(given);
+    };
+    let arguments: &RawValue = serde_json::from_str(json).map_err(wrong)?;
+    let invocation = spec.invocation(Some(arguments)).map_err(|faults| {
+        let faults: Vec<_> = faults.iter().map(ToString::to_string).collect();
+        format!("Invalid arguments: {}", faults.join("\n"))
+    })?;
+    serde_json::from_slice(&invocation.stdin).map_err(wrong)
 }
 
 /// Each line on stderr is a message to whoever called the script, with its level.

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::Path;
 
+use mcpd_scriptspec::Diagnostic;
 use mcpd_server::Interpreters;
 
 use super::file::File;
@@ -17,7 +18,11 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     let mut interpreters = Interpreters::default();
     // Without its own path it can run no BASIC, and says so when there is some.
     if let Ok(program) = env::current_exe() {
-        interpreters = interpreters.set("bas", [program.into_os_string(), "basic".into()]);
+        interpreters = interpreters.set(
+            "bas",
+            [program.into_os_string(), "basic".into(), "--checked".into()],
+        );
+        interpreters = interpreters.check("bas", basic_faults);
     }
     for (extension, words) in &file.tables.interpreter {
         let name = extension.get_ref();
@@ -39,4 +44,13 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
         interpreters = interpreters.set(name, std::iter::once(program).chain(args));
     }
     Ok(interpreters)
+}
+
+/// What is wrong with a BASIC program.
+fn basic_faults(program: &str) -> Vec<Diagnostic> {
+    let faults = mcpd_basic::compile(program).err().unwrap_or_default();
+    let faults = faults.into_iter();
+    faults
+        .map(|fault| Diagnostic::source_syntax(fault.span, fault.message, fault.help))
+        .collect()
 }

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::stream::{self, StreamExt as _};
 use mcpd_exec::Executor;
 use mcpd_scriptspec::ScriptPath;
+use tokio::task::{JoinError, JoinHandle};
 
 use super::file::StaticFile;
 use super::memory::Memory;
@@ -18,11 +19,12 @@ use crate::sync;
 
 mod examiner;
 mod probe;
+mod program;
 mod reading;
 mod script;
 
 pub(crate) use examiner::{Answer, Looked};
-use examiner::{Examiner, Sight};
+use examiner::{Examiner, Sight, Unasked};
 pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
 pub use script::ScannedScript;
 
@@ -49,6 +51,9 @@ pub struct Scan {
     pub(crate) files: Vec<Arc<StaticFile>>,
     /// Files that should be served and can't be.
     pub unusable: Vec<UnusableFile>,
+    /// Files that are passed over, and look as if they should not be. Only a [thorough](Scanner::thorough) scanner
+    /// looks for them.
+    pub overlooked: Vec<UnusableFile>,
     /// Something could not be seen or asked for a passing reason: another look is worth while.
     pub(crate) is_passing: bool,
 }
@@ -77,6 +82,9 @@ pub struct Scanner {
     examiner: Arc<Examiner>,
     roots: Vec<PathBuf>,
     memory: Option<Arc<Mutex<Memory>>>,
+    is_thorough: bool,
+    /// The path of all that anybody wants to know of.
+    wanted: Option<String>,
     /// Of each root, by the paths of the files.
     known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
 }
@@ -96,8 +104,25 @@ impl Scanner {
             examiner: Arc::new(Examiner::new(executor, policy, interpreters)),
             roots,
             memory: None,
+            is_thorough: false,
+            wanted: None,
             known: Arc::default(),
         }
+    }
+
+    /// Also opens the files that are passed over, to find what somebody may miss among the scripts.
+    #[must_use]
+    pub fn thorough(mut self) -> Self {
+        self.is_thorough = true;
+        self
+    }
+
+    /// Asks no more scripts than it takes to know what is at `path`, such as `math/add`: the others are not found, unless
+    /// they are known without being asked.
+    #[must_use]
+    pub fn only(mut self, path: impl Into<String>) -> Self {
+        self.wanted = Some(path.into());
+        self
     }
 
     /// Asks no script again that has answered before, in another process even.
@@ -131,6 +156,7 @@ impl Scanner {
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
         let mut looked = Vec::new();
+        let mut passed_over = Vec::new();
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
             if walked.is_incomplete {
@@ -142,6 +168,10 @@ impl Scanner {
             scan.files.extend(walked.files.into_iter().map(Arc::new));
             scan.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
+            passed_over.extend(walked.passed_over);
+        }
+        if self.is_thorough {
+            scan.overlooked = overlooked(passed_over).await;
         }
         looked.extend(self.look_at(candidates).await);
         scan.is_passing |= looked.iter().any(|(_, looked)| looked.is_passing);
@@ -169,7 +199,7 @@ impl Scanner {
         let walk_one =
             |root: &PathBuf| walk::walk(&root.canonicalize().unwrap_or_else(|_| root.clone()));
         let work = move || roots.iter().map(walk_one).collect();
-        tokio::task::spawn_blocking(work).await.unwrap_or_default()
+        finished(tokio::task::spawn_blocking(work)).await
     }
 
     /// Reads what is remembered, the first time. It blocks as well.
@@ -206,18 +236,50 @@ impl Scanner {
                 Sight::Unasked(script) => unasked.push((root, script)),
             }
         }
-        let ask = async |(root, script)| (root, Arc::new(self.examiner.ask(script).await));
-        let asked = stream::iter(unasked)
-            .map(ask)
-            .buffer_unordered(ASKED_AT_ONCE * workers);
-        looked.extend(asked.collect::<Vec<_>>().await);
+        let is_wanted = |path: &ScriptPath| {
+            let wanted = self.wanted.as_deref();
+            wanted.is_none_or(|wanted| path.as_str() == wanted)
+        };
+        let (first, others): (Vec<_>, Vec<_>) = unasked
+            .into_iter()
+            .partition(|(_, script)| is_wanted(&script.candidate().path));
+        looked.extend(self.ask(first, workers).await);
+        let mut scripts = looked.iter().flat_map(|(_, looked)| &looked.scripts);
+        // Otherwise any of the others may say what is missing.
+        let is_found = scripts.any(|script| is_wanted(&script.path) && script.served.is_some());
+        if self.wanted.is_none() || !is_found {
+            looked.extend(self.ask(others, workers).await);
+        }
         looked
     }
 
-    /// What was seen of a file, if it is still the same.
+    /// Asks scripts what they say of themselves, several at a time.
+    async fn ask(
+        &self,
+        scripts: Vec<(usize, Unasked)>,
+        workers: usize,
+    ) -> Vec<(usize, Arc<Looked>)> {
+        let ask = async |(root, script): (usize, Unasked)| {
+            let earlier = self.seen(root, script.candidate());
+            let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);
+            (root, Arc::new(self.examiner.ask(script, time_outs).await))
+        };
+        let asked = stream::iter(scripts)
+            .map(ask)
+            .buffer_unordered(ASKED_AT_ONCE * workers);
+        asked.collect().await
+    }
+
+    /// What is known of a file, if it is not to be looked at again.
     fn known(&self, root: usize, candidate: &Candidate) -> Option<Arc<Looked>> {
-        let known = self.known.get(root)?.get(&candidate.path)?;
-        (known.candidate == *candidate && !known.is_passing).then(|| Arc::clone(known))
+        let seen = self.seen(root, candidate)?;
+        (!seen.is_passing).then(|| Arc::clone(seen))
+    }
+
+    /// What was seen of a file, if it is still the same.
+    fn seen(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
+        let seen = self.known.get(root)?.get(&candidate.path)?;
+        (seen.candidate == *candidate).then_some(seen)
     }
 
     /// Sees what can be seen of files without running them. It blocks so many threads.
@@ -242,14 +304,7 @@ impl Scanner {
         }
         let mut read = Vec::new();
         for part in reading {
-            match part.await {
-                Ok(part) => read.extend(part),
-                Err(error) => {
-                    if let Ok(panic) = error.try_into_panic() {
-                        std::panic::resume_unwind(panic);
-                    }
-                }
-            }
+            read.extend(finished(part).await);
         }
         read
     }
@@ -260,6 +315,48 @@ impl Scanner {
             let known = Arc::clone(&self.known);
             let work = move || sync::lock(&memory).remember(&known);
             tokio::task::spawn_blocking(work).await.ok();
+        }
+    }
+}
+
+/// Those of `files` that look like scripts. It blocks as well.
+async fn overlooked(files: Vec<PathBuf>) -> Vec<UnusableFile> {
+    let work = move || files.into_iter().filter_map(overlooked_file).collect();
+    finished(tokio::task::spawn_blocking(work)).await
+}
+
+/// What comes of `work`, or its panic: what has seen nothing must not seem to have found nothing.
+async fn finished<T>(work: JoinHandle<T>) -> T {
+    match work.await.map_err(JoinError::try_into_panic) {
+        Ok(done) => done,
+        Err(Ok(panic)) => std::panic::resume_unwind(panic),
+        // It goes with the runtime, and so does whoever waits here.
+        Err(Err(_)) => std::future::pending().await,
+    }
+}
+
+fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
+    let reason = match file.read_link() {
+        Ok(target) if !file.exists() => {
+            format!(
+                "it is a link to `{}`, and nothing is there",
+                target.display()
+            )
+        }
+        _ if reading::has_shebang(&file) => {
+            "it begins with `#!` and is not executable; make it so with `chmod +x`".to_owned()
+        }
+        _ => return None,
+    };
+    Some(UnusableFile { file, reason })
+}
+
+impl UnusableFile {
+    /// A file, and why it can't be asked, as a sentence fragment.
+    pub fn new(file: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            reason: reason.into(),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::Catalog;
 use crate::access::Access;
 use crate::sync::lock;
 
-/// How many are kept. Further ones are made anew for each request.
+/// How many are kept.
 const KEPT: usize = 64;
 
 /// The views of one catalog. They go with it.
@@ -29,9 +29,17 @@ impl Views {
         }
         let made = make();
         let mut views = lock(&self.0);
-        if views.len() < KEPT && find(&views).is_none() {
-            views.push((Arc::clone(access), Arc::clone(&made)));
+        if let Some(view) = find(&views) {
+            return view;
         }
+        if views.len() >= KEPT {
+            // Those of kinds of access that are gone, as after a reload; or else the oldest.
+            views.retain(|(access, _)| Arc::strong_count(access) > 1);
+            if views.len() >= KEPT {
+                views.remove(0);
+            }
+        }
+        views.push((Arc::clone(access), Arc::clone(&made)));
         made
     }
 }

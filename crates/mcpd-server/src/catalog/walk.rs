@@ -3,8 +3,8 @@
 //! root. Reads directory entries only; it never opens or runs a file.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -32,6 +32,8 @@ pub(crate) struct Walked {
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
+    /// Other files, and links to nothing.
+    pub(crate) passed_over: BTreeSet<PathBuf>,
     /// The system could not show everything this time.
     pub(crate) is_incomplete: bool,
     /// Each with the file it is about.
@@ -113,7 +115,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
         .follow_links(true)
         .into_iter()
         .filter_entry(|entry| {
-            if is_ignored(entry) {
+            if entry.depth() > 0 && is_ignored(entry.path()) {
                 return false;
             }
             // Before it is entered: a link to `/` would serve everything.
@@ -132,11 +134,16 @@ pub(crate) fn walk(root: &Path) -> Walked {
                     walked.reject(entry.path(), reason);
                 }
             }
-            // A dangling link is nobody's script; editors use them as locks.
+            // A dangling link is nobody's script.
             Err(error)
                 if error
                     .io_error()
-                    .is_some_and(|e| e.kind() == ErrorKind::NotFound) => {}
+                    .is_some_and(|e| e.kind() == ErrorKind::NotFound) =>
+            {
+                let links = error.path().into_iter();
+                let links = links.filter(|link| !is_ignored(link));
+                walked.passed_over.extend(links.map(Path::to_owned));
+            }
             Err(error) => {
                 walked.is_incomplete |= is_passing(&error);
                 let reason = Reason::Unreadable(error.to_string());
@@ -197,6 +204,8 @@ impl Walked {
         } else if is_executable(file, metadata) || Dialect::may_be_in(&name(file)) {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
+        } else {
+            self.passed_over.insert(file.to_owned());
         }
         Ok(())
     }
@@ -220,6 +229,7 @@ impl Walked {
         }
         self.attach_sidecars(root);
         if self.scripts.is_empty() && self.rejected.is_empty() {
+            self.passed_over.clear();
             self.reject(file, Reason::NotExecutable);
         }
     }
@@ -247,6 +257,7 @@ impl Walked {
                     return Err(Reason::Orphan);
                 }
                 let script = candidate(root, subject, &metadata)?;
+                self.passed_over.remove(subject);
                 place.insert(script)
             }
         };
@@ -285,14 +296,13 @@ fn is_static(root: &Path, entry: &DirEntry) -> bool {
 }
 
 /// Hidden files and directories, what editors leave behind, and the packages that scripts depend on.
-fn is_ignored(entry: &DirEntry) -> bool {
-    let name = entry.file_name().as_encoded_bytes();
-    entry.depth() > 0
-        && (name.starts_with(b".")
-            || name == b"node_modules"
-            || name.starts_with(b"#")
-            || name.ends_with(b"~")
-            || name.ends_with(b".swp"))
+fn is_ignored(file: &Path) -> bool {
+    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+    name.starts_with(b".")
+        || name == b"node_modules"
+        || name.starts_with(b"#")
+        || name.ends_with(b"~")
+        || name.ends_with(b".swp")
 }
 
 /// Why an entry is not followed, if it is a link.
@@ -405,6 +415,32 @@ mod tests {
         fs::write(at("notes.txt"), "").unwrap();
         symlink("/nowhere", at("dangling")).unwrap();
         assert_eq!(names(&root.path().canonicalize().unwrap()), ["a/c", "b"]);
+    }
+
+    #[test]
+    fn what_is_neither_served_nor_refused_is_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        for name in [
+            "a/lib",
+            "b",
+            "b.mcpd.toml",
+            "c.bas",
+            "resources/d",
+            ".hidden",
+        ] {
+            fs::create_dir_all(at(name).parent().unwrap()).unwrap();
+            fs::write(at(name), "").unwrap();
+        }
+        executable(&at("script"));
+        for link in ["dangling", "resources/dangling", ".#lock"] {
+            symlink("nowhere", at(link)).unwrap();
+        }
+        let passed_over = walk(root.path()).passed_over;
+        let expected = ["a/lib", "dangling", "resources/dangling"];
+        assert!(passed_over.into_iter().eq(expected.map(at)));
+        // It is refused as the root.
+        assert!(walk(&at("a/lib")).passed_over.is_empty());
     }
 
     #[test]

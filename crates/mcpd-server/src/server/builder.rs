@@ -58,6 +58,7 @@ pub struct ServerBuilder {
     tasks: Option<Arc<Tasks>>,
     page_size: NonZeroUsize,
     watch: bool,
+    only: Option<String>,
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
     spans: Spans,
@@ -94,6 +95,7 @@ impl ServerBuilder {
             tasks: None,
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
+            only: None,
             state_secret: None,
             audit: None,
             spans: Default::default(),
@@ -213,6 +215,13 @@ impl ServerBuilder {
         self
     }
 
+    /// Asks no more scripts than it takes to know the one at `path`, such as `math/add`: for a program that has one thing
+    /// to do. Nothing can be said of the others, unless they are known without being asked.
+    pub fn only(mut self, path: impl Into<String>) -> Self {
+        self.only = Some(path.into());
+        self
+    }
+
     /// Remembers in `database` what scripts say of themselves, so that the next start asks none.
     #[cfg(feature = "database")]
     pub fn database(mut self, database: Database) -> Self {
@@ -300,7 +309,7 @@ impl ServerBuilder {
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
-            scanner,
+            narrowed(scanner, self.only),
             sources,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
@@ -357,6 +366,13 @@ fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
 fn remembering(scanner: Scanner, database: Option<Database>) -> Scanner {
     match database {
         Some(database) => scanner.database(database),
+        None => scanner,
+    }
+}
+
+fn narrowed(scanner: Scanner, only: Option<String>) -> Scanner {
+    match only {
+        Some(path) => scanner.only(path),
         None => scanner,
     }
 }

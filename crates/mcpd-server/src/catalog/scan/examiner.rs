@@ -1,5 +1,6 @@
 //! One file at a time: what it says of itself, or answers when it is asked, and how what it describes is started.
 
+use std::borrow::Cow;
 use std::panic;
 use std::path::Path;
 use std::sync::Arc;
@@ -8,14 +9,17 @@ use mcpd_exec::Executor;
 use mcpd_scriptspec::{Body, Described, Diagnostic, HelpOutput, Parsed, ScriptPath, parse};
 use tokio::runtime::Handle;
 
-use super::probe;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::Said;
 use super::{HelpText, ScannedScript};
+use super::{probe, program};
 use crate::catalog::walk::Candidate;
 use crate::interpreter::{Interpreter, Interpreters, MissingInterpreter};
 use crate::launch::{Excerpts, Launch};
 use crate::policy::Policy;
+
+/// How often a script is asked that takes too long to answer: it may be the machine, which has just been started.
+const PATIENCE: u8 = 3;
 
 /// Knows all it takes to look at a file.
 #[derive(Debug)]
@@ -38,8 +42,10 @@ pub(crate) struct Looked {
         expect(dead_code, reason = "only a database is asked for it")
     )]
     pub(crate) answer: Option<Answer>,
-    /// It could not be asked for a reason that has nothing to do with it: it is asked again.
+    /// It could not be asked for a reason that may have nothing to do with it: it is asked again.
     pub(crate) is_passing: bool,
+    /// How often in a row it took too long to answer.
+    pub(super) time_outs: u8,
 }
 
 /// What a script answered, with what else has to be known of its file.
@@ -62,6 +68,12 @@ pub(super) struct Unasked {
     candidate: Candidate,
     has_shebang: bool,
     launch: Launch,
+}
+
+impl Unasked {
+    pub(super) fn candidate(&self) -> &Candidate {
+        &self.candidate
+    }
 }
 
 impl Examiner {
@@ -124,14 +136,30 @@ impl Examiner {
     fn described(
         &self,
         candidate: Candidate,
-        description: Description,
+        mut description: Description,
         has_shebang: bool,
     ) -> Looked {
         let mut scripts = Vec::with_capacity(description.tools.len());
-        for tool in description.tools {
+        for tool in std::mem::take(&mut description.tools) {
             let Described {
-                path, parsed, body, ..
+                path,
+                mut parsed,
+                body,
+                ..
             } = tool;
+            let extension = match &body {
+                Body::Code { extension, .. } => Some(Cow::Borrowed(extension.as_str())),
+                _ if self.is_program(&candidate, has_shebang) => None,
+                _ => Some(extension(&candidate.file)),
+            };
+            if let Some(check) = extension.and_then(|name| self.interpreters.checked_by(&name)) {
+                let mut faults = program::faults(&candidate, &description, &body, check);
+                faults.retain(|fault| !program::is_known(fault, &parsed, &description));
+                if !faults.is_empty() {
+                    parsed.spec = None;
+                }
+                parsed.diagnostics.extend(faults);
+            }
             let path = path.and_then(|path| path.parse().ok());
             let path = path.unwrap_or_else(|| candidate.path.clone());
             let launch = match body {
@@ -165,8 +193,8 @@ impl Examiner {
         }
     }
 
-    /// Asks a script what it says of itself.
-    pub(super) async fn ask(&self, script: Unasked) -> Looked {
+    /// Asks a script what it says of itself, which has taken too long for that so many times.
+    pub(super) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
         let Unasked {
             candidate,
             has_shebang,
@@ -179,9 +207,14 @@ impl Examiner {
             Ok(help) => self.answer(candidate, Answer { help, has_shebang }, launch),
             Err(fault) => {
                 let diagnostic = fault.diagnostic();
-                let is_passing = fault.is_passing();
+                let time_outs = if fault.is_time_out() {
+                    time_outs + 1
+                } else {
+                    0
+                };
                 Looked {
-                    is_passing,
+                    is_passing: fault.is_passing() || (1..PATIENCE).contains(&time_outs),
+                    time_outs,
                     ..self.faulty(candidate, fault.help(), diagnostic)
                 }
             }
@@ -237,13 +270,17 @@ impl Examiner {
 
     /// How a file is started: as what it is, or by the interpreter for its extension.
     fn launch(&self, candidate: &Candidate, has_shebang: bool) -> Result<Launch, Diagnostic> {
-        let extension = candidate.file.extension().unwrap_or_default();
-        let extension = extension.to_string_lossy();
-        if candidate.is_executable && (has_shebang || !self.interpreters.know(&extension)) {
+        if self.is_program(candidate, has_shebang) {
             return Ok(Launch::of_program(&candidate.file));
         }
-        let interpreter = self.interpreter(&extension)?;
+        let interpreter = self.interpreter(&extension(&candidate.file))?;
         Ok(Launch::by(interpreter, &candidate.file))
+    }
+
+    /// Whether a file is started as what it is.
+    fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
+        let is_known = || self.interpreters.know(&extension(&candidate.file));
+        candidate.is_executable && (has_shebang || !is_known())
     }
 
     /// How a part of a file is started, which is to have a file of its own.
@@ -273,6 +310,10 @@ impl Examiner {
     }
 }
 
+fn extension(file: &Path) -> Cow<'_, str> {
+    file.extension().unwrap_or_default().to_string_lossy()
+}
+
 fn missing(interpreter: MissingInterpreter) -> Diagnostic {
     Diagnostic::missing_interpreter(&interpreter.to_string(), &interpreter.help())
 }
@@ -284,6 +325,7 @@ impl Looked {
             scripts,
             answer: None,
             is_passing: false,
+            time_outs: 0,
         }
     }
 }

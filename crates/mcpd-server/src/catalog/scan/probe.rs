@@ -79,6 +79,10 @@ impl ProbeFault {
         )
     }
 
+    pub(super) fn is_time_out(&self) -> bool {
+        matches!(self, Self::Ended(outcome) if matches!(outcome.ending, Ending::TimedOut { .. }))
+    }
+
     pub(super) fn diagnostic(&self) -> Diagnostic {
         match self {
             Self::NotStarted(error) => Diagnostic::help_not_started(&error.to_string()),
@@ -95,6 +99,8 @@ impl ProbeFault {
                     };
                     Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
                 }
+                Ending::OutOfMemory => Diagnostic::help_not_started("it ran out of memory"),
+                Ending::Lost => Diagnostic::help_not_started("nobody knows how it has ended"),
                 _ => Diagnostic::help_not_started("the server is shutting down"),
             },
         }

@@ -15,6 +15,9 @@ const HEAD: u64 = 64 << 10;
 /// The longest text that is read, in bytes.
 pub(super) const MAX_SIZE: u64 = 1 << 20;
 
+/// What a file begins with whose first line names an interpreter.
+const SHEBANG: &[u8] = b"#!";
+
 /// What was read.
 #[derive(Debug)]
 pub(super) struct Reading {
@@ -47,11 +50,17 @@ impl From<io::Error> for Unreadable {
     }
 }
 
+/// Whether the first line of a file names an interpreter, as far as it can be read.
+pub(super) fn has_shebang(file: &Path) -> bool {
+    let mut head = [0; SHEBANG.len()];
+    open(file).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == SHEBANG
+}
+
 /// Reads the file, or its sidecar if it has one.
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let mut head = Vec::new();
     open(&candidate.file)?.take(HEAD).read_to_end(&mut head)?;
-    let has_shebang = head.starts_with(b"#!");
+    let has_shebang = head.starts_with(SHEBANG);
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
             head = whole(&sidecar.file)?;
@@ -81,7 +90,7 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     })
 }
 
-fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
+pub(super) fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
     let mut text = Vec::new();
     open(file)?.take(MAX_SIZE + 1).read_to_end(&mut text)?;
     if text.len() as u64 > MAX_SIZE {
