@@ -1,8 +1,9 @@
 //! What is in `packaging`: that it names only what there is, as far as that can be seen without systemd and containers.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
-use mcpd_tests::{Sandbox, repository};
+use mcpd_tests::{Sandbox, binary, output, repository, skip};
 
 fn packaged(path: &str) -> String {
     fs::read_to_string(repository().join("packaging").join(path)).unwrap()
@@ -68,10 +69,31 @@ fn systemd_finds_no_fault_with_the_units() {
             .args(["verify", "--man=no"])
             .arg(sandbox.path().join(name));
         let Ok(output) = command.output() else {
-            eprintln!("SKIPPED: there is no systemd-analyze, so nobody has checked {name}");
+            skip(&format!("there is no systemd-analyze to check {name} with"));
             continue;
         };
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success() && !said.contains(name), "{said}");
     }
+}
+
+/// `DynamicUser=` makes such users.
+#[test]
+fn a_user_without_a_home_keeps_the_state_where_the_unit_says() {
+    let sandbox = Sandbox::new();
+    let place = sandbox.path();
+    fs::set_permissions(place, Permissions::from_mode(0o777)).unwrap();
+    let as_user = |program: &str, arguments: &[&str]| {
+        let mut command = sandbox.program("setpriv");
+        command.args(["--reuid=63628", "--regid=63628", "--clear-groups", program]);
+        command.args(arguments).env_remove("HOME");
+        output(command, b"")
+    };
+    let program = binary().to_str().unwrap();
+    if !as_user("test", &["-x", program]).status.success() {
+        return skip(&format!("a user without a home, who can't run `{program}`"));
+    }
+    let rotated = as_user(program, &["token", "rotate"]);
+    assert!(rotated.status.success(), "{}", sandbox.transcript(&rotated));
+    assert!(place.join("state/mcpd/agent-token").exists());
 }

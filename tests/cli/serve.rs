@@ -1,5 +1,6 @@
 //! `mcpd serve`, as far as it is a command; what is said over HTTP is tested with the server.
 
+use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::thread::{self, JoinHandle};
@@ -82,6 +83,29 @@ fn a_token_of_ones_own_is_used() {
     fs::write(sandbox.path().join("token"), "sesame\n").unwrap();
     let daemon = Daemon::start(&sandbox, &["--token-file", "token"]);
     assert_eq!(daemon.token(), None);
+    let client = daemon.client().with_token(Some("sesame"));
+    assert_eq!(client.post(LIST).unwrap().0, 200);
+}
+
+/// Group and others seem to have rights to what systemd hands over: it says in access lists who reads it.
+#[test]
+fn a_credential_of_systemd_is_used_without_a_word_about_its_rights() {
+    let sandbox = sandbox();
+    let credentials = sandbox.path().join("credentials");
+    let token = credentials.join("agent-token");
+    fs::create_dir(&credentials).unwrap();
+    fs::write(&token, "sesame").unwrap();
+    fs::set_permissions(&token, Permissions::from_mode(0o440)).unwrap();
+    let says_so = |daemon: &Daemon| daemon.announcement().contains("can be read by others");
+
+    let other = Daemon::start(&sandbox, &["--token-file", "credentials/agent-token"]);
+    assert!(says_so(&other), "{}", other.announcement());
+    drop(other);
+
+    let place = credentials.to_str().unwrap();
+    let sandbox = sandbox.with_variable("CREDENTIALS_DIRECTORY", place);
+    let daemon = Daemon::start(&sandbox, &[]);
+    assert!(!says_so(&daemon), "{}", daemon.announcement());
     let client = daemon.client().with_token(Some("sesame"));
     assert_eq!(client.post(LIST).unwrap().0, 200);
 }

@@ -39,6 +39,20 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
 }
 
 #[test]
+fn a_variable_that_nobody_reads_is_in_the_log() {
+    let variable = |name| {
+        let sandbox = Sandbox::new()
+            .with_script("hello", HELLO)
+            .with_variable(name, "1");
+        sandbox.run_with_stdin(&["stdio", "scripts", "--log-format", "json"], "")
+    };
+    let transcript = variable("MCPD_TIMEUOT");
+    let told = "unknown variable `MCPD_TIMEUOT`; did you mean `MCPD_TIMEOUT`?";
+    assert_eq!(transcript.matches(told).count(), 1, "{transcript}");
+    assert!(!variable("MCPD_TIMEOUT").contains("unknown"));
+}
+
+#[test]
 fn names_are_spelt_as_wanted() {
     let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     for (arguments, name) in [

@@ -236,6 +236,10 @@ fn a_rule_that_says_nothing_is_refused() {
         "mcpd.toml:2:9: in [[rule]]: `allow`: expected a pattern at least",
     );
     check_refused(
+        "[[rule]]\nallow = [\"greet\"]\narguments = { name = [] }\n",
+        "mcpd.toml:3:15: in [[rule]]: `arguments`: expected a pattern at least for `name`",
+    );
+    check_refused(
         "[[rule]]\nclients = [\"agnet\"]\ndeny = [\"**\"]\n",
         "mcpd.toml:2:12: in [[rule]]: `clients`: there is no client `agnet`; did you mean `agent`?",
     );

@@ -10,7 +10,7 @@ use clap::{ArgAction, Args as ClapArgs, CommandFactory as _, Parser, Subcommand,
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub(crate) use self::command_line::{Chosen, CommandLine};
+pub(crate) use self::command_line::{Chosen, CommandLine, variables};
 pub(crate) use self::web::{Host, WebOrigin};
 
 mod command_line;
@@ -104,7 +104,6 @@ pub(crate) struct Logging {
         global = true,
         value_name = "FORMAT",
         env = "MCPD_LOG_FORMAT",
-        hide_env_values = true,
         default_value = "text",
         help_heading = LOG
     )]
@@ -115,7 +114,6 @@ pub(crate) struct Logging {
         global = true,
         value_name = "FILTER",
         env = "MCPD_LOG",
-        hide_env_values = true,
         help_heading = LOG
     )]
     pub(crate) filter: Option<String>,
@@ -158,12 +156,11 @@ pub(crate) struct Enabling {
         value_name = "TOOL",
         group = "Roots",
         env = "MCPD_ENABLE",
-        hide_env_values = true,
         value_delimiter = ','
     )]
     pub(crate) enable: Vec<BuiltIn>,
     /// Where `run_command` works [default: a directory of this server's own, deleted with it]
-    #[arg(long, value_name = "DIR", env = "MCPD_WORKDIR", hide_env_values = true)]
+    #[arg(long, value_name = "DIR", env = "MCPD_WORKDIR")]
     pub(crate) workdir: Option<PathBuf>,
 }
 
@@ -181,7 +178,7 @@ pub(crate) enum BuiltIn {
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Scanning {
     /// Ask every script for its description, even if nothing has changed since last time.
-    #[arg(long, env = "MCPD_NO_CACHE", hide_env_values = true)]
+    #[arg(long, env = "MCPD_NO_CACHE")]
     pub(crate) no_cache: bool,
 }
 
@@ -194,7 +191,6 @@ pub(crate) struct Configuration {
         global = true,
         value_name = "FILE",
         env = "MCPD_CONFIG",
-        hide_env_values = true,
         help_heading = CONFIGURATION
     )]
     config: Option<PathBuf>,
@@ -210,7 +206,6 @@ pub(crate) struct Confinement {
         long,
         value_name = "LEVEL",
         env = "MCPD_SANDBOX",
-        hide_env_values = true,
         help_heading = CONFINEMENT
     )]
     pub(crate) sandbox: Option<String>,
@@ -219,22 +214,21 @@ pub(crate) struct Confinement {
         long,
         value_name = "PATH",
         env = "MCPD_ALLOW_WRITE",
-        hide_env_values = true,
         value_delimiter = ',',
         help_heading = CONFINEMENT
     )]
     pub(crate) allow_write: Vec<PathBuf>,
-    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs; `mcpd doctor` finds it
+    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs [default: the one it is
+    /// in, if systemd has delegated it]
     #[arg(
         long,
         value_name = "DIR",
         env = "MCPD_CGROUP",
-        hide_env_values = true,
         help_heading = CONFINEMENT
     )]
     pub(crate) cgroup: Option<PathBuf>,
     /// Let no script use the network.
-    #[arg(long, env = "MCPD_NO_NETWORK", hide_env_values = true, help_heading = CONFINEMENT)]
+    #[arg(long, env = "MCPD_NO_NETWORK", help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,
 }
 
@@ -248,43 +242,32 @@ pub(crate) struct Serving {
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     /// Don't follow changes of the directories.
-    #[arg(long, env = "MCPD_NO_WATCH", hide_env_values = true)]
+    #[arg(long, env = "MCPD_NO_WATCH")]
     pub(crate) no_watch: bool,
     /// How lists spell the tool `math/add`: `math_add`, which every client accepts, or as it is.
-    #[arg(
-        long,
-        value_name = "SPELLING",
-        env = "MCPD_TOOL_NAMES",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "SPELLING", env = "MCPD_TOOL_NAMES")]
     pub(crate) tool_names: Option<ToolNames>,
     /// How many entries a list gives at a time; clients fetch the rest page by page.
-    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", hide_env_values = true, default_value_t = mcpd_server::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
+    #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", default_value_t = mcpd_server::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
     pub(crate) page_size: NonZeroUsize,
     /// The longest message that is read.
-    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", hide_env_values = true, default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]
+    #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]
     pub(crate) max_message: NonZeroUsize,
     /// How many scripts run at a time [default: 4 for each core]
     #[arg(
         long,
         value_name = "NUMBER",
         env = "MCPD_CONCURRENCY",
-        hide_env_values = true,
         value_parser = whole_number
     )]
     pub(crate) concurrency: Option<NonZeroUsize>,
     /// A file with a secret of at least 32 bytes, the same for all servers that a client may reach: scripts
     /// that ask questions carry state through clients, and it is sealed with this [default: a secret of
     /// this server's own, gone with it]
-    #[arg(
-        long,
-        value_name = "FILE",
-        env = "MCPD_STATE_KEY_FILE",
-        hide_env_values = true
-    )]
+    #[arg(long, value_name = "FILE", env = "MCPD_STATE_KEY_FILE")]
     pub(crate) state_key_file: Option<PathBuf>,
     /// Also serve the tools kit/show, kit/hide and kit/state of a Script Kit, and its resources.
-    #[arg(long, env = "MCPD_KIT", hide_env_values = true)]
+    #[arg(long, env = "MCPD_KIT")]
     pub(crate) kit: bool,
     #[command(flatten)]
     pub(crate) limits: RunLimits,
@@ -300,7 +283,6 @@ pub(crate) struct RunLimits {
         long,
         value_name = "SECONDS",
         env = "MCPD_TIMEOUT",
-        hide_env_values = true,
         value_parser = seconds
     )]
     pub(crate) timeout: Option<Duration>,
@@ -350,7 +332,6 @@ pub(crate) struct Serve {
         long,
         value_name = "FILE",
         env = "MCPD_TOKEN_FILE",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) token_file: Option<PathBuf>,
@@ -359,7 +340,6 @@ pub(crate) struct Serve {
         long,
         value_name = "FILE",
         env = "MCPD_TLS_CERTIFICATE",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) tls_certificate: Option<PathBuf>,
@@ -368,7 +348,6 @@ pub(crate) struct Serve {
         long,
         value_name = "FILE",
         env = "MCPD_TLS_KEY",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) tls_key: Option<PathBuf>,
@@ -377,7 +356,6 @@ pub(crate) struct Serve {
         long,
         value_name = "FILE",
         env = "MCPD_TLS_CLIENT_CA",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) tls_client_ca: Option<PathBuf>,
@@ -386,21 +364,20 @@ pub(crate) struct Serve {
         long,
         value_name = "WHETHER",
         env = "MCPD_TLS_CLIENT_CERTIFICATES",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) tls_client_certificates: Option<Certificates>,
     /// Serve every program on this machine, without a token; only on a loopback address or a socket in the file system.
-    #[arg(long, env = "MCPD_NO_AUTH", hide_env_values = true, help_heading = HTTP)]
+    #[arg(long, env = "MCPD_NO_AUTH", help_heading = HTTP)]
     pub(crate) no_auth: bool,
     /// A name that clients may reach the server under, besides localhost and the address it listens on.
-    #[arg(long, value_name = "HOST", env = "MCPD_ALLOW_HOST", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
+    #[arg(long, value_name = "HOST", env = "MCPD_ALLOW_HOST", value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_host: Vec<Host>,
     /// A web origin that may call, such as `https://app.example`.
-    #[arg(long, value_name = "ORIGIN", env = "MCPD_ALLOW_ORIGIN", hide_env_values = true, value_delimiter = ',', help_heading = HTTP)]
+    #[arg(long, value_name = "ORIGIN", env = "MCPD_ALLOW_ORIGIN", value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_origin: Vec<WebOrigin>,
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
-    #[arg(long, env = "MCPD_HTTP_SSE", hide_env_values = true, help_heading = HTTP)]
+    #[arg(long, env = "MCPD_HTTP_SSE", help_heading = HTTP)]
     pub(crate) http_sse: bool,
     /// Serve metrics for Prometheus at /metrics on a loopback address of their own, such as 127.0.0.1:9464, to every
     /// program on this machine.
@@ -408,7 +385,6 @@ pub(crate) struct Serve {
         long,
         value_name = "HOST:PORT",
         env = "MCPD_METRICS_LISTEN",
-        hide_env_values = true,
         help_heading = HTTP
     )]
     pub(crate) metrics_listen: Option<String>,
@@ -731,12 +707,7 @@ pub(crate) enum TokenAction {
     /// Put a new token in place of the one that mcpd has made.
     Rotate {
         /// The file of the token [default: $XDG_STATE_HOME/mcpd/agent-token]
-        #[arg(
-            long,
-            value_name = "FILE",
-            env = "MCPD_TOKEN_FILE",
-            hide_env_values = true
-        )]
+        #[arg(long, value_name = "FILE", env = "MCPD_TOKEN_FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
         configuration: Configuration,
@@ -830,7 +801,7 @@ pub(crate) enum ConfigAction {
     /// Find faults in configurations; then the exit code is 1. Programs that print secrets are not run.
     Check {
         /// The files [default: the one that is read without another wish]
-        #[arg(value_name = "FILE", env = "MCPD_CONFIG", hide_env_values = true)]
+        #[arg(value_name = "FILE", env = "MCPD_CONFIG")]
         files: Vec<PathBuf>,
         /// Print JSON.
         #[arg(long)]
@@ -909,7 +880,8 @@ mod tests {
             // They are the same everywhere.
             shown = shown.mut_args(|arg| {
                 let is_everywhere = arg.is_global_set() || arg.get_id() == "help";
-                arg.hide(is_everywhere)
+                let is_hidden = is_everywhere || arg.is_hide_set();
+                arg.hide(is_hidden)
             });
         }
         let help = shown.render_help().to_string();
@@ -933,7 +905,7 @@ mod tests {
             | 5 | there is no such tool, or it answered that it failed |\n\
             | 130 | a call was interrupted |\n"
             .to_owned();
-        let mut command = Args::command().term_width(100);
+        let mut command = command_line::commands().term_width(100);
         command.build();
         describe(&command, &mut page);
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");

@@ -12,7 +12,7 @@ use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, OneTool};
-use crate::config::{File, settings};
+use crate::config::{File, settings, warn_of_unknown_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -52,6 +52,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     };
     let args = line.with(&settings(&file))?;
     let filter = logging::start(&args.logging, audience(&args.command))?;
+    warn_of_unknown_variables();
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }

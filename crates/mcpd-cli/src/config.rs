@@ -20,6 +20,7 @@ pub(crate) use self::file::File;
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
+pub(crate) use self::variables::warn_of_unknown_variables;
 use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
     Serving,
@@ -44,6 +45,7 @@ mod tables;
 mod upstreams;
 mod user;
 mod value;
+mod variables;
 
 /// How long a secret must be that nobody shall guess, in bytes.
 const STATE_KEY: usize = 32;
@@ -81,12 +83,17 @@ pub(crate) async fn elsewhere(
     Ok(Some(server.probes(executor.clone()).executor(executor)))
 }
 
+/// Whoever has started this process and speaks to it over pipes.
+pub(crate) fn local(file: &File) -> anyhow::Result<Principal> {
+    clients::principal(file, clients::LOCAL, None)
+}
+
 /// A server for the client on the pipes of this process, and who that is.
 pub(crate) async fn stdio(
     options: &Serving,
     file: &File,
 ) -> anyhow::Result<(ServerBuilder, Principal)> {
-    let client = clients::principal(file, clients::LOCAL, None)?;
+    let client = local(file)?;
     Ok((serving(file, options, secrets(options)).await?, client))
 }
 
@@ -245,8 +252,8 @@ fn with_tasks(server: ServerBuilder) -> ServerBuilder {
     }
 }
 
-/// What runs processes, as many at a time as wanted, in control groups below `cgroup`. This process is ours alone, so
-/// it may do all it takes to leave none behind.
+/// What runs processes, as many at a time as wanted, in control groups below `cgroup` or, without it, the one that was
+/// delegated to this process. This process is ours alone, so it may do all it takes to leave none behind.
 pub(crate) fn executor(
     concurrency: Option<NonZeroUsize>,
     cgroup: Option<&Path>,
@@ -255,7 +262,7 @@ pub(crate) fn executor(
     config.concurrency = concurrency.map_or(config.concurrency, NonZeroUsize::get);
     config.reaper = true;
     config.watchdog = true;
-    config.cgroup = cgroup.map(Path::to_owned);
+    config.cgroup = cgroup.map(Path::to_owned).or_else(mcpd_exec::control_group);
     Executor::new(config).context("start the executor")
 }
 

@@ -10,11 +10,20 @@ const TOKEN: &str = "agent-token";
 
 /// What must not be lost: the token. `$XDG_STATE_HOME/mcpd`.
 pub(crate) fn state() -> anyhow::Result<PathBuf> {
+    if let Some(state) = named_by("XDG_STATE_HOME") {
+        return Ok(state.join("mcpd"));
+    }
     let base = etcetera::choose_base_strategy().context("find the home directory")?;
     Ok(base
         .state_dir()
         .unwrap_or_else(|| base.data_dir())
         .join("mcpd"))
+}
+
+/// What `variable` says, whether or not there is a home directory, which services of systemd have none of.
+fn named_by(variable: &str) -> Option<PathBuf> {
+    let directory = std::env::var_os(variable).filter(|_| cfg!(unix))?;
+    Some(PathBuf::from(directory)).filter(|directory| directory.is_absolute())
 }
 
 /// The token for clients over HTTP: the credential of that name, or the one that mcpd makes.
@@ -40,9 +49,10 @@ pub(crate) fn credentials() -> Option<PathBuf> {
 /// Where a configuration may be: what the user has set, `$XDG_CONFIG_HOME/mcpd`, and then what holds for the system,
 /// `/etc/mcpd`.
 pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
-    let own = etcetera::choose_base_strategy().ok();
-    let own = own.map(|base| base.config_dir().join("mcpd"));
-    own.into_iter()
+    let at_home = || Some(etcetera::choose_base_strategy().ok()?.config_dir());
+    let own = named_by("XDG_CONFIG_HOME").or_else(at_home);
+    own.map(|base| base.join("mcpd"))
+        .into_iter()
         .chain(cfg!(unix).then(|| PathBuf::from("/etc/mcpd")))
 }
 

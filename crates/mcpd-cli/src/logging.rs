@@ -58,19 +58,33 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     Ok(Filter { handle, audience })
 }
 
+/// Whether this says which messages are logged.
+///
+/// # Errors
+///
+/// It can't be read.
+pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
+    read(filter).map(drop)
+}
+
+fn read(filter: &str) -> anyhow::Result<EnvFilter> {
+    EnvFilter::try_new(filter).map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))
+}
+
 fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     match &options.filter {
-        Some(filter) if options.verbose == 0 && !options.quiet => EnvFilter::try_new(filter)
-            .map_err(|error| anyhow!("read the log filter `{filter}`: {error}")),
+        Some(filter) if options.verbose == 0 && !options.quiet => read(filter),
         _ => default_filter(level(options, audience)),
     }
 }
 
-/// What rmcp tells at the level of operators are the messages it exchanges.
+/// What rmcp tells at the level of operators, and below, are the messages it exchanges, and secrets with them.
 fn default_filter(level: LevelFilter) -> anyhow::Result<EnvFilter> {
     let filter = EnvFilter::default().add_directive(level.into());
     Ok(match level {
-        LevelFilter::INFO => filter.add_directive("rmcp=warn".parse()?),
+        LevelFilter::INFO | LevelFilter::DEBUG | LevelFilter::TRACE => {
+            filter.add_directive("rmcp=warn".parse()?)
+        }
         _ => filter,
     })
 }

@@ -34,6 +34,7 @@ use args::CommandLine;
 use exit_code::ExitCode;
 
 fn main() -> process::ExitCode {
+    mcpd_exec::prepare_signals();
     if mcpd_exec::run_watchdog() {
         return ExitCode::Success.into();
     }

@@ -102,8 +102,10 @@ pub(crate) async fn open(config: &Http) -> anyhow::Result<(Listener, Vec<Address
 
 /// The same as `config` wants it, which is about the network alone: nobody listens between processes of one machine.
 fn encrypted(socket: Socket, config: &Http) -> anyhow::Result<Socket> {
-    let Address::Network { address, .. } = socket.address else {
-        return Ok(socket);
+    let address = match socket.address {
+        Address::Network { address, .. } => address,
+        #[cfg(unix)]
+        Address::File(_) => return Ok(socket),
     };
     config.check_exposure(address)?;
     let Some(certificates) = &config.certificates else {

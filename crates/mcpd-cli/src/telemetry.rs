@@ -64,7 +64,8 @@ impl Telemetry {
 
 fn provider(environment: &Environment) -> anyhow::Result<SdkTracerProvider> {
     environment.check()?;
-    let client = Client::new(environment.timeout()).context("make an HTTP client")?;
+    let client = Client::new(environment.timeout(), environment.is_encrypted());
+    let client = client.context("make an HTTP client")?;
     let exporter = SpanExporter::builder()
         .with_http()
         .with_http_client(client)
@@ -124,14 +125,21 @@ impl Environment {
         }
         match self.get(&["OTEL_TRACES_EXPORTER"]) {
             Some(exporter) => exporter != "none",
-            None => {
-                let names = [
-                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-                    "OTEL_EXPORTER_OTLP_ENDPOINT",
-                ];
-                self.get(&names).is_some()
-            }
+            None => self.endpoint().is_some(),
         }
+    }
+
+    fn endpoint(&self) -> Option<&str> {
+        self.get(&[
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            "OTEL_EXPORTER_OTLP_ENDPOINT",
+        ])
+    }
+
+    /// Whether spans go over TLS. Without a word about it they go to this machine, and don't.
+    fn is_encrypted(&self) -> bool {
+        self.endpoint()
+            .is_some_and(|endpoint| endpoint.starts_with("https:"))
     }
 
     /// Finds what mcpd can't do.

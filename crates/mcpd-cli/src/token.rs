@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::private_file;
+use crate::{directories, private_file};
 
 /// Random bytes of a token: 256 bits.
 const BYTES: usize = 32;
@@ -40,7 +40,9 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
             file.display()
         );
     }
-    if is_open_to_others(file) {
+    // Who reads credentials is decided by systemd, in access lists, which look like a group here.
+    let is_credential = directories::credentials().is_some_and(|place| file.starts_with(place));
+    if !is_credential && is_open_to_others(file) {
         tracing::warn!(
             "the token file `{}` can be read by others; mend it with `chmod 600`",
             file.display()

@@ -43,7 +43,7 @@ impl CommandLine {
     /// What is wrong with it; also the text of `--help` and `--version`.
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
-        let mut definition = everywhere(Args::command(), &without_need_of_roots);
+        let mut definition = everywhere(commands(), &without_need_of_roots);
         let (command, matches) = last_command(definition.try_get_matches_from_mut(&words)?);
         let line = Self {
             words,
@@ -111,7 +111,7 @@ impl CommandLine {
     }
 
     fn definition(&self, settings: &[Setting]) -> Command {
-        let mut definition = Args::command();
+        let mut definition = commands();
         if self.command() == "config" {
             definition = everywhere(definition, &without_need_of_roots);
         }
@@ -167,9 +167,30 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
     arguments.find(|argument| argument.get_id() == name)
 }
 
+/// All commands. None shows the values of variables, some of which are nobody's business.
+pub(super) fn commands() -> Command {
+    everywhere(Args::command(), &|command| {
+        command.mut_args(|argument| argument.hide_env_values(true))
+    })
+}
+
 /// Changes a command and all below it.
 fn everywhere(command: Command, change: &impl Fn(Command) -> Command) -> Command {
     change(command).mut_subcommands(|below| everywhere(below, change))
+}
+
+/// The names of all variables that stand for flags.
+pub(crate) fn variables() -> Vec<String> {
+    fn add(names: &mut Vec<String>, command: &Command) {
+        let arguments = command.get_arguments().filter_map(Arg::get_env);
+        names.extend(arguments.map(|name| name.to_string_lossy().into_owned()));
+        command
+            .get_subcommands()
+            .for_each(|below| add(names, below));
+    }
+    let mut names = Vec::new();
+    add(&mut names, &Args::command());
+    names
 }
 
 fn with_default(command: Command, argument: &str, words: &[OsString]) -> Command {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use mcpd_exec::{
-    Command, Containment, Enforced, Executor, Level, Missing, MissingMechanism, Sandbox, StartError,
+    Command, Containment, Enforced, Executor, Level, Limits, Missing, MissingMechanism, Sandbox,
+    StartError,
 };
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
@@ -20,6 +21,7 @@ use crate::{config, output};
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
 pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
+    let delegated = mcpd_exec::control_group();
     let executor = config::executor(None, None)?;
     let program = env::current_exe().context("find the program that is running")?;
     let mut levels = Vec::new();
@@ -29,7 +31,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
     let report = Report {
         system: system(),
         levels,
-        control_group: mcpd_exec::control_group(),
+        memory: memory(&executor, &program, delegated).await?,
         connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
         interpreters: interpreters(file, &executor).await?,
     };
@@ -46,11 +48,19 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
 struct Report {
     system: String,
     levels: Vec<Finding>,
-    /// Where whole runs could be held to limits of memory and processes.
-    control_group: Option<PathBuf>,
+    memory: Memory,
     /// Why `mcpd serve` can't have as many as it would, if so.
     connections: Option<Shortage>,
     interpreters: Vec<Language>,
+}
+
+/// Whether whole runs can be held to limits of memory and processes.
+#[derive(Debug, Serialize)]
+struct Memory {
+    /// Below which control group.
+    control_group: Option<PathBuf>,
+    /// Why below none.
+    missing: Option<String>,
 }
 
 /// What runs the files of an extension.
@@ -97,6 +107,29 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
         }
         Err(error) => Err(error).with_context(|| format!("try level {level}")),
     }
+}
+
+/// Runs this very program with a limit of memory, below the control group that was `delegated`.
+async fn memory(
+    executor: &Executor,
+    program: &Path,
+    delegated: Option<PathBuf>,
+) -> anyhow::Result<Memory> {
+    let mut limits = Limits::default();
+    limits.memory = Some(1 << 30);
+    let command = Command::new(program).arg("--version").limits(limits);
+    let outcome = executor
+        .run(command)
+        .await
+        .context("limit the memory of a run")?;
+    let Enforced {
+        cgroup, missing, ..
+    } = outcome.enforced;
+    let mut missing = missing.into_iter();
+    Ok(Memory {
+        control_group: delegated.filter(|_| cgroup),
+        missing: missing.next().map(|missing| missing.reason),
+    })
 }
 
 /// Looks for what runs the scripts that are no programs.
@@ -164,20 +197,15 @@ impl Report {
                 writeln!(text, "  without {}: {}", gap.mechanism, gap.reason)?;
             }
         }
-        match &self.control_group {
-            Some(group) => writeln!(
+        if let Some(group) = &self.memory.control_group {
+            let group = group.display();
+            writeln!(
                 text,
-                "\nwhole runs can be held to limits of memory and processes below {}",
-                group.display()
-            )?,
-            None => {
-                let reason = if cfg!(target_os = "linux") {
-                    "no control group is delegated to mcpd"
-                } else {
-                    "this system has no control groups"
-                };
-                writeln!(text, "\n{reason}: memory of whole runs can't be limited")?;
-            }
+                "\nwhole runs are held to limits of memory and processes below {group}"
+            )?;
+        }
+        if let Some(reason) = &self.memory.missing {
+            writeln!(text, "\nlimits of whole runs: {reason}")?;
         }
         if let Some(shortage) = &self.connections {
             writeln!(text, "\n`mcpd serve` has {shortage}")?;

@@ -19,6 +19,9 @@ const DEFAULT_PORT: u16 = 43210;
 /// What the path of a socket in the file system begins with.
 const UNIX: &str = "unix:";
 
+/// The variables that say where to listen, the first before the others.
+pub(super) const VARIABLES: [&str; 3] = ["MCPD_LISTEN", "MCPD_PORT", "MCP_PORT"];
+
 /// How HTTP is served.
 #[derive(Debug)]
 pub(crate) struct Http {
@@ -81,20 +84,40 @@ impl Http {
 
 /// What connections are encrypted with, if they are.
 fn certificates(args: &Serve) -> anyhow::Result<Option<Certificates>> {
-    let clients = match (&args.tls_client_ca, args.tls_client_certificates) {
-        (Some(authorities), demand) => {
-            Some((authorities.clone(), demand.unwrap_or(Demand::Required)))
-        }
+    let Serve {
+        tls_certificate,
+        tls_key,
+        tls_client_ca,
+        tls_client_certificates,
+        ..
+    } = args;
+    load(
+        [tls_certificate, tls_key, tls_client_ca].map(Option::clone),
+        *tls_client_certificates,
+    )
+}
+
+/// What is in the files of the certificate, its key and the authorities of clients.
+///
+/// # Errors
+///
+/// One is missing, or they make no sense together.
+pub(super) fn load(
+    [certificate, key, authorities]: [Option<PathBuf>; 3],
+    demand: Option<Demand>,
+) -> anyhow::Result<Option<Certificates>> {
+    let clients = match (authorities, demand) {
+        (Some(authorities), demand) => Some((authorities, demand.unwrap_or(Demand::Required))),
         (None, Some(_)) => bail!(
             "ask clients for certificates: it takes the authorities whose they are, \
              `--tls-client-ca` or `client_ca` in `[tls]`"
         ),
         (None, None) => None,
     };
-    match (&args.tls_certificate, &args.tls_key) {
+    match (certificate, key) {
         (Some(certificate), Some(key)) => Ok(Some(Certificates::load(Files {
-            certificate: certificate.clone(),
-            key: key.clone(),
+            certificate,
+            key,
             clients,
         })?)),
         (None, None) if clients.is_none() => Ok(None),
@@ -118,12 +141,12 @@ pub(super) fn wanted(
     if let Some(port) = port {
         return Ok(Some((vec![local(port)], flag("--port"))));
     }
-    let name = "MCPD_LISTEN";
+    let [name, ports @ ..] = VARIABLES;
     if let Some(listen) = variable(name)? {
         let listen = listen.split(',').map(str::to_owned).collect();
         return Ok(Some((listen, Origin::Variable(name.to_owned()))));
     }
-    for name in ["MCPD_PORT", "MCP_PORT"] {
+    for name in ports {
         if let Some(port) = variable(name)? {
             let address = port.parse().map(local);
             let address = address.with_context(|| format!("use the port `{port}` of {name}"))?;
