@@ -36,6 +36,45 @@ fn why_a_script_is_not_run_is_logged_to_the_end() {
     assert!(said.contains("No such file or directory"), "{said}");
 }
 
+/// One that hangs would take five seconds of every call.
+#[test]
+fn no_other_script_is_asked_what_it_does() {
+    let sandbox = sandbox().with_script("failing", "#!/bin/sh\necho >>asked\nexit 3\n");
+    let asked = sandbox.path().join("scripts/asked");
+    for arguments in [
+        &["call", "scripts", "hello"][..],
+        &["call", "scripts", "hello"],
+        &["call", "--no-cache", "scripts", "hello"],
+        &["describe", "scripts", "math/calc"],
+        &["state", "scripts", "hello"],
+    ] {
+        sandbox.run(arguments);
+        assert!(!asked.exists(), "{arguments:?}");
+    }
+    assert_snapshot!(sandbox.run(&["call", "scripts", "failing"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `failing`: the script is faulty; run `mcpd check @@ROOT@@/scripts/failing`
+    ");
+    assert_snapshot!(sandbox.run(&["call", "scripts", "helo"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `helo`; did you mean `hello`?
+    ");
+}
+
+#[test]
+fn what_is_missing_from_a_long_answer_is_told() {
+    let flood = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{\"description\": \"Floods\"}'; exit; }\nhead -c 20000000 /dev/zero | tr '\\0' x\n";
+    let sandbox = sandbox().with_script("flood", flood);
+    let output = sandbox
+        .command(&["call", "scripts", "flood"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.ends_with(" of 20000000 bytes left out\n"), "{said}");
+}
+
 #[test]
 fn the_answer_is_on_stdout() {
     assert_snapshot!(sandbox().run(&["call", "scripts", "hello"]), @r#"

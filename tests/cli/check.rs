@@ -156,11 +156,85 @@ fn names_that_clash_and_links_that_leave_are_shown() {
 }
 
 #[test]
+fn what_may_have_been_meant_to_be_a_script_is_mentioned() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    let at = |name: &str| sandbox.path().join("scripts").join(name);
+    fs::write(at("forgotten"), HELLO).unwrap();
+    fs::write(at("notes"), "# notes").unwrap();
+    symlink("gone", at("link")).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    warning[overlooked-file]: it begins with `#!` and is not executable; make it so with `chmod +x`
+    --> scripts/forgotten
+
+    warning[overlooked-file]: it is a link to `gone`, and nothing is there
+    --> scripts/link
+
+    2 warnings in 1 script
+    ");
+}
+
+#[test]
 fn a_path_that_is_missing_is_an_error() {
-    assert_snapshot!(Sandbox::new().run(&["check", "nowhere"]), @"
+    let sandbox = Sandbox::new().with_script("broken", BROKEN);
+    assert_snapshot!(sandbox.run(&["check", "nowhere"]), @"
     exit code: 1
-    ----- stderr -----
-    mcpd: error: failed to read `nowhere`: No such file or directory (os error 2)
+    ----- stdout -----
+    error[unusable-file]: it can't be read: No such file or directory (os error 2)
+    --> nowhere
+
+    1 error in 0 scripts
+    ");
+    // It keeps nobody from seeing the others.
+    symlink("gone", sandbox.path().join("scripts/link")).unwrap();
+    let paths = [
+        "check",
+        "scripts/link",
+        "scripts/broken",
+        "--format",
+        "short",
+    ];
+    assert_snapshot!(sandbox.run(&paths), @"
+    exit code: 1
+    ----- stdout -----
+    scripts/broken: error[help-failed]: `--help` ended with exit code 3
+    scripts/link: error[unusable-file]: it can't be read: No such file or directory (os error 2)
+    ");
+}
+
+#[test]
+fn what_is_given_twice_is_checked_once() {
+    let sandbox = Sandbox::new()
+        .with_script("sub/hello", HELLO)
+        .with_script("bare", "#!/bin/sh\n");
+    let scripts = sandbox.path().join("scripts");
+    fs::write(scripts.join("bare.mcpd.toml"), "description = \"Bare\"\n").unwrap();
+    fs::write(scripts.join("notes.txt"), "notes\n").unwrap();
+    symlink("hello", scripts.join("sub/hi")).unwrap();
+    for paths in [
+        &["scripts/bare", "scripts/bare.mcpd.toml"][..],
+        &["scripts/sub/hello", "scripts/sub/hi"],
+        &["scripts/sub/hello", "scripts/sub/hello"],
+    ] {
+        let seen = sandbox.run(&[&["check"], paths].concat());
+        assert_eq!(
+            seen, "exit code: 0\n----- stdout -----\nno faults in 1 script\n",
+            "{paths:?}"
+        );
+    }
+    assert_snapshot!(sandbox.run(&["check", "scripts", "scripts/sub", "scripts/sub/hello", "scripts/bare.mcpd.toml"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 3 scripts
+    ");
+    assert_snapshot!(sandbox.run(&["check", "scripts/notes.txt", "scripts/notes.txt"]), @"
+    exit code: 1
+    ----- stdout -----
+    error[unusable-file]: it is not executable; make it so with `chmod +x`
+    --> scripts/notes.txt
+
+    1 error in 0 scripts
     ");
 }
 

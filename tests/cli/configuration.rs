@@ -86,6 +86,8 @@ fn a_value_that_means_nothing_is_told_with_its_place() {
     assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `hide`, `network` and `missing` have no effect at the level `none`");
     assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: there is no user `no-such-user`");
     assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: there is none; did you mean `reports`?"#);
+    let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
+    assert_snapshot!(mistake(two), @r#"use the configuration: mcpd.toml:8:11: in [[tool]]: `sandbox = "y"`: it has another `run_as` than the floor"#);
     assert_snapshot!(mistake("[[tool]]\nmatch = \"a[\"\n"), @"use the configuration: mcpd.toml:2:9: in [[tool]]: `match`: failed to read the pattern `a[`: unclosed character class; missing ']'");
     assert_snapshot!(mistake("[env]\npass = [\"A-B\"]\n"), @"use the configuration: mcpd.toml:2:9: in [env]: `A-B` is no name of a variable");
     assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are mcpd's own");
@@ -413,6 +415,27 @@ fn what_the_file_sets_is_what_mcpd_does() {
     ----- stderr -----
     mcpd: error: `slow` failed: exit code 143 (time-limit)
     ");
+}
+
+#[test]
+fn what_is_read_at_the_start_is_checked() {
+    let sandbox = sandbox();
+    let check = |configuration: &str| {
+        fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+        sandbox.run(&["config", "check"])
+    };
+    assert_snapshot!(check("state_key_file = \"missing\"\n[tls]\ncertificate = \"gone.pem\"\nkey = \"key.pem\"\n"), @"
+    exit code: 1
+    ----- stdout -----
+    failed to read the state key `@@ROOT@@/missing`: No such file or directory (os error 2)
+    failed to read the file `@@ROOT@@/gone.pem`: No such file or directory (os error 2)
+    ");
+    assert_snapshot!(check("[tls]\nkey = \"key.pem\"\n[log]\nfilter = \"a=b=c\"\n"), @r#"
+    exit code: 1
+    ----- stdout -----
+    failed to read the log filter `a=b=c`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+    failed to serve over TLS: it takes a certificate and its key, `--tls-certificate` and `--tls-key` or those of `[tls]`
+    "#);
 }
 
 #[test]

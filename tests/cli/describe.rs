@@ -35,6 +35,58 @@ fn a_tool_is_described_for_people() {
 }
 
 #[test]
+fn all_that_is_known_of_an_option_is_shown() {
+    let sandbox = sandbox();
+    let sidecar = r#"description = "Books a room"
+annotations = { read_only = false, idempotent = true }
+
+[options.arrival]
+description = "First day"
+required = true
+value_type = "string"
+format = "date"
+examples = ["2026-12-24", "2026-12-31"]
+
+[options.guests]
+description = "Who comes"
+required = true
+value_type = "array"
+
+[options.guests.items]
+value_type = "object"
+
+[options.guests.items.properties.name]
+description = "Their name"
+required = true
+value_type = "string"
+"#;
+    let scripts = sandbox.path().join("scripts");
+    fs::write(scripts.join("book.sh"), "true\n").unwrap();
+    fs::write(scripts.join("book.sh.mcpd.toml"), sidecar).unwrap();
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "book.sh"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    book.sh
+    (most clients know it as book_sh)
+
+    Books a room
+
+    It says of itself: changes something, twice is as good as once
+
+    Options:
+      arrival: string in the format `date`, required
+          First day
+          for example "2026-12-24", "2026-12-31"
+      guests: array, each: object, required
+          Who comes
+          name: string, required
+              Their name
+
+    Sandbox: none
+    "#);
+}
+
+#[test]
 fn a_tool_without_options_says_so() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "hello"]), @"
     exit code: 0

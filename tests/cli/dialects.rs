@@ -56,6 +56,7 @@ fn what_describes_itself_is_not_run_to_be_found() {
     Options:
       amount: number, required
           How much
+          for example 99.5
 
     Sandbox: none
     ");
@@ -117,7 +118,7 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     ----- stdout -----
     hello  Says hello
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check` says why
+    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
     ");
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
@@ -130,6 +131,21 @@ fn a_missing_interpreter_is_named_and_the_others_are_served() {
     "#);
     let report = String::from_utf8(sandbox.stdout(&["doctor"])).unwrap();
     assert!(report.contains("there is no `no-such-basic`"), "{report}");
+}
+
+#[test]
+fn where_there_is_no_tool_nothing_is_compiled() {
+    let sandbox = Sandbox::new();
+    write(&sandbox, "scripts/forgotten", "#!/bin/sh\n");
+    assert_snapshot!(sandbox.run(&["compile", "scripts"]), @"
+    exit code: 1
+    ----- stderr -----
+    warning[overlooked-file]: it begins with `#!` and is not executable; make it so with `chmod +x`
+    --> scripts/forgotten
+
+    1 warning in 0 scripts
+    mcpd: error: there is no tool in what was given
+    ");
 }
 
 #[test]
@@ -303,6 +319,11 @@ fn what_scripts_said_is_remembered_until_it_is_forgotten() {
     exit code: 0
     ----- stderr -----
     forgot 1 definition
+    ");
+    assert_snapshot!(sandbox.run(&["catalog", "forget", "order"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: nothing is remembered of `order`
     ");
     assert_snapshot!(sandbox.run(&["catalog", "forget", "--all"]), @"
     exit code: 0

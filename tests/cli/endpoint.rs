@@ -1,5 +1,6 @@
 //! `mcpd endpoint`, and the endpoint among the examples.
 
+use std::fs;
 use std::path::Path;
 
 use insta::assert_snapshot;
@@ -144,6 +145,41 @@ fn what_can_not_be_carried_out_is_an_error_that_says_whose_fault_it_is() {
     ----- stdout -----
     {"type":"error","error":{"name":"mcpd","category":"fatal","message":"failed to read the root directory `nowhere`: No such file or directory (os error 2)"}}
     "#);
+}
+
+#[test]
+fn rules_about_local_hold_and_what_they_refuse_is_recorded() {
+    let sandbox = sandbox();
+    let rules = "[[rule]]\nclients = [\"local\"]\nallow = [\"hello\", \"exit\"]\n\
+                 [[rule]]\ndeny = [\"exit\"]\narguments = { code = [\"4\"] }\n";
+    fs::write(sandbox.path().join("mcpd.toml"), rules).unwrap();
+    let listed = answer(&sandbox, &json!({"action": "list_tools"}));
+    let tools = listed["tools"].as_array().unwrap().iter();
+    let names: Vec<_> = tools.map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["exit", "hello"]);
+
+    let fault = |request: &Value| {
+        let command = sandbox.command(&["endpoint", "scripts", "-q"]);
+        let output = output(command, request.to_string().as_bytes());
+        let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+        answer["error"]["message"].as_str().unwrap().to_owned()
+    };
+    let describe = json!({"action": "describe_tool", "tool": "count"});
+    assert_eq!(fault(&describe), "there is no tool `count`");
+    for tool in ["count", "cuont"] {
+        let missing = format!("there is no tool `{tool}`");
+        assert_eq!(fault(&call(tool, &json!({}))), missing);
+    }
+    assert_eq!(
+        fault(&call("exit", &json!({"code": 4}))),
+        "`exit` was not called: these arguments are denied to you."
+    );
+    let log = sandbox.stdout(&["audit", "tail", "--json"]);
+    let records = serde_json::Deserializer::from_slice(&log).into_iter::<Value>();
+    let outcomes: Vec<_> = records
+        .map(|record| record.unwrap()["outcome"].take())
+        .collect();
+    assert_eq!(outcomes, ["denied", "unknown-tool", "denied"]);
 }
 
 /// What the endpoint among the examples answers.

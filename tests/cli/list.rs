@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
 
-use crate::{HELLO, sandbox};
+use crate::{BROKEN, HELLO, sandbox};
 
 #[test]
 fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
@@ -17,7 +17,7 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
     hello      Says hello
     math/calc  Calculates.
     ----- stderr -----
-    not all is as it should be: 1 faulty script; `mcpd check` says why
+    not all is as it should be: 1 faulty script; `mcpd check scripts` says why
     ");
 }
 
@@ -26,11 +26,28 @@ fn tools_are_listed_by_path_and_faulty_ones_are_mentioned() {
 fn where_there_are_no_tools_the_right_to_execute_is_mentioned() {
     let sandbox = Sandbox::new();
     fs::create_dir_all(sandbox.path().join("scripts")).unwrap();
-    fs::write(sandbox.path().join("scripts/hello"), HELLO).unwrap();
+    fs::write(sandbox.path().join("scripts/hello"), "echo hello\n").unwrap();
     assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
     exit code: 0
     ----- stderr -----
     there are no tools: a script must be executable (`chmod +x`)
+    ");
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 0 scripts
+    ----- stderr -----
+    there are no scripts: a script must be executable (`chmod +x`)
+    ");
+}
+
+#[test]
+fn what_says_why_can_be_pasted_into_a_shell() {
+    let sandbox = Sandbox::new().with_script("my tools/broken", BROKEN);
+    assert_snapshot!(sandbox.run(&["list", "scripts/my tools"]), @"
+    exit code: 0
+    ----- stderr -----
+    not all is as it should be: 1 faulty script; `mcpd check 'scripts/my tools'` says why
     ");
 }
 
@@ -65,7 +82,7 @@ fn of_two_directories_the_first_wins() {
     hello       Says more
     more/hello  Says more
     ----- stderr -----
-    not all is as it should be: 1 name conflict; `mcpd check` says why
+    not all is as it should be: 1 name conflict; `mcpd check scripts/more scripts` says why
     ");
 }
 

@@ -38,6 +38,8 @@ fn the_tools_of_an_endpoint_are_listed_described_and_called_beside_the_scripts()
 
     Repeats a message.
 
+    It says of itself: changes nothing, stays on this machine
+
     Options:
       message: string, required
 

@@ -97,7 +97,8 @@ fn a_command_explains_itself() {
           --allow-write <PATH>  Let every confined script write this file or directory [env:
                                 MCPD_ALLOW_WRITE]
           --cgroup <DIR>        A control group that was delegated to mcpd, below which it limits the
-                                memory of whole runs; `mcpd doctor` finds it [env: MCPD_CGROUP]
+                                memory of whole runs [default: the one it is in, if systemd has
+                                delegated it] [env: MCPD_CGROUP]
           --no-network          Let no script use the network [env: MCPD_NO_NETWORK]
 
     Log, on stderr:

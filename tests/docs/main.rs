@@ -26,6 +26,7 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("cargo test --workspace", "it is what runs this"),
     ("claude mcp add ", "it needs Claude Code"),
     ("podman ", "it needs a container engine"),
+    ("sudo ", "it installs"),
     ("[mcp_servers.mcpd]", "it is a configuration of Codex"),
 ];
 
@@ -185,7 +186,7 @@ const PAGES: &[(&str, usize)] = &[
 
 /// Pages with commands that are not followed, and why.
 const NOT_FOLLOWED: &[(&str, &str)] = &[
-    ("docs/basic.md", "mcpd-basic runs its programs"),
+    ("docs/basic.md", "tests/cli/basic.rs runs its programs"),
     ("docs/check.md", "its commands stand for many"),
     ("docs/clients.md", "it is about programs of others"),
     (

@@ -1,7 +1,7 @@
 //! More clients than there is room for: they wait until others leave, and nobody else is kept from anything.
 
 use std::fs;
-use std::io::{self, Read as _, Write as _};
+use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::time::{Duration, Instant};
@@ -32,15 +32,6 @@ fn answer(mut stream: &TcpStream) -> String {
     String::from_utf8_lossy(&answer[..length]).into_owned()
 }
 
-/// How many files the server has open.
-fn open_files(daemon: &Daemon) -> io::Result<Vec<u64>> {
-    let entries = fs::read_dir(format!("/proc/{}/fd", daemon.id()))?;
-    let numbers = entries
-        .flatten()
-        .map(|entry| entry.file_name().to_string_lossy().parse());
-    numbers.collect::<Result<_, _>>().map_err(io::Error::other)
-}
-
 /// Leaves the server no descriptor until it is dropped.
 struct Shortage {
     process: Pid,
@@ -50,13 +41,12 @@ struct Shortage {
 impl Shortage {
     fn of(daemon: &Daemon) -> Self {
         let process = Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
-        let open = open_files(daemon).unwrap();
-        let first_free = (0..).find(|number| !open.contains(number));
-        let none_left = Rlimit {
-            current: first_free,
+        // Of those that are open already any may be closed: the lowest number would be free again.
+        let none = Rlimit {
+            current: Some(0),
             ..getrlimit(Resource::Nofile)
         };
-        let before = prlimit(Some(process), Resource::Nofile, none_left).unwrap();
+        let before = prlimit(Some(process), Resource::Nofile, none).unwrap();
         Self { process, before }
     }
 }

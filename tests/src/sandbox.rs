@@ -39,9 +39,15 @@ impl Sandbox {
     ///
     /// # Panics
     ///
-    /// When the file system refuses.
+    /// When the file system refuses, or there is a configuration that holds for every mcpd of this machine.
     #[must_use]
     pub fn new() -> Self {
+        let everywhere = Path::new("/etc/mcpd/mcpd.toml");
+        assert!(
+            !everywhere.exists(),
+            "move `{}` away for the tests: what it says would hold for them, too",
+            everywhere.display()
+        );
         let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().canonicalize().expect("it exists");
         for directory in ["scripts", "tmp"] {

@@ -6,7 +6,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::PossibleValuesParser;
 use clap::{ArgAction, Args as ClapArgs, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use mcpd_server::audit;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -777,7 +779,7 @@ pub(crate) struct AuditGrep {
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
     /// Only those that ended so, such as `success`, `time-limit` or `denied`.
-    #[arg(long)]
+    #[arg(long, value_parser = PossibleValuesParser::new(audit::outcomes()), hide_possible_values = true)]
     pub(crate) outcome: Option<String>,
     /// Only those from this time on, such as `2026-11-22`, `2026-11-22T10:30` or, two hours ago, `2h`.
     #[arg(long, value_name = "TIME")]

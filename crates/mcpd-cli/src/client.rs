@@ -9,14 +9,15 @@ use mcpd_protocol::jsonrpc::{self, ErrorCode, ErrorObject, Message, Notification
 use mcpd_protocol::{
     ClientCapabilities, Interactive, LoggingLevel, Method, ProtocolVersion, TASKS_EXTENSION, meta,
 };
-use mcpd_server::{Connection, Reply, Server, ToolNames};
+use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value, json};
 
-/// Sends one request and waits for its result; `notified` gets what comes before it.
+/// Sends one request as `principal` and waits for its result; `notified` gets what comes before it.
 pub(crate) async fn request<M, R>(
     server: &Server,
+    principal: Principal,
     params: &M::Params,
     notified: impl Fn(&Notification<'_>),
 ) -> anyhow::Result<Result<R, ErrorObject>>
@@ -24,7 +25,7 @@ where
     M: Method<Result = Interactive<R>>,
     R: DeserializeOwned,
 {
-    let (connection, mut notifications) = Connection::open(server, ToolNames::Path);
+    let (connection, mut notifications) = Connection::open_for(principal, server, ToolNames::Path);
     let notified = |message: &[u8]| {
         if let Ok(Message::Notification(notification)) = Message::decode(message) {
             notified(&notification);

@@ -1,7 +1,7 @@
 //! The commands. Each reads its arguments, asks the libraries and writes what they say.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -152,8 +152,8 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
             Some(Role::Prompt) => ": the script is a prompt".to_owned(),
             Some(Role::Resource { .. }) => ": the script is a resource".to_owned(),
             _ => format!(
-                ": the script is faulty; run `mcpd check {}`",
-                script.file.display()
+                ": the script is faulty; run `{}`",
+                check_command([&script.file])
             ),
         };
     }
@@ -165,6 +165,17 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
     }
+}
+
+/// The command that says what is wrong at `paths`, for the same shell.
+fn check_command<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
+    let paths = paths.into_iter().map(|path| path.to_string_lossy());
+    let paths: Vec<_> = paths.collect();
+    let words = ["mcpd", "check"]
+        .into_iter()
+        .chain(paths.iter().map(|path| &**path));
+    // No path has a NUL, which is all that can't be quoted.
+    shlex::try_join(words).unwrap_or_default()
 }
 
 /// Whether there is a file that nobody may execute.

@@ -104,6 +104,9 @@ impl Position {
     }
 }
 
+/// What is said where there is none. Most often somebody forgot it, and a file that is no script can't be told from it.
+pub(crate) const WHAT_A_SCRIPT_IS: &str = "a script must be executable (`chmod +x`)";
+
 /// How much of what was found is not served, or not as it asked for; nothing if all is well.
 pub(crate) fn shortfall(catalog: &Catalog) -> Option<String> {
     let sources = catalog.offers().iter();
@@ -132,7 +135,10 @@ impl<'a> Finding<'a> {
                 .iter()
                 .map(|diagnostic| Self::in_script(script, diagnostic))
         });
-        let unusable = scan.unusable.iter().map(Self::of_file);
+        let error = |file| Self::of_file(file, rules::UNUSABLE_FILE, Severity::Error);
+        let warning = |file| Self::of_file(file, rules::OVERLOOKED_FILE, Severity::Warning);
+        let unusable = scan.unusable.iter().map(error);
+        let overlooked = scan.overlooked.iter().map(warning);
         let conflicts = catalog
             .conflicts()
             .iter()
@@ -141,7 +147,8 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
-        let found = scripts.chain(unusable).chain(conflicts);
+        let files = unusable.chain(overlooked);
+        let found = scripts.chain(files).chain(conflicts);
         found.chain(sources).collect()
     }
 
@@ -173,12 +180,12 @@ impl<'a> Finding<'a> {
         }
     }
 
-    fn of_file(file: &'a UnusableFile) -> Self {
+    fn of_file(file: &'a UnusableFile, code: &'a str, severity: Severity) -> Self {
         Self {
             path: None,
             file: Some(&file.file),
-            code: rules::UNUSABLE_FILE,
-            severity: Severity::Error,
+            code,
+            severity,
             message: Cow::Borrowed(&file.reason),
             place: None,
             help: None,

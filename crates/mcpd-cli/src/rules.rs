@@ -7,6 +7,8 @@ use crate::suggest;
 
 /// A file that can't be a script.
 pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
+/// A file that may have been meant to be a script.
+pub(crate) const OVERLOOKED_FILE: &str = "overlooked-file";
 /// Two tools that would have one name.
 pub(crate) const NAME_CONFLICT: &str = "name-conflict";
 /// A source that can't be asked, or has something that can't be served.
@@ -33,7 +35,7 @@ pub(crate) struct Rule {
     good: &'static str,
 }
 
-const OF_FILES: [Rule; 3] = [
+const OF_FILES: [Rule; 4] = [
     Rule {
         code: UNUSABLE_FILE,
         severity: Severity::Error,
@@ -41,6 +43,14 @@ const OF_FILES: [Rule; 3] = [
         dialect: None,
         bad: "ln -s /usr/local/bin/greet tools/greet",
         good: "cp /usr/local/bin/greet tools/greet",
+    },
+    Rule {
+        code: OVERLOOKED_FILE,
+        severity: Severity::Warning,
+        why: "Whatever may not be executed is passed over, and so is a link to nothing. One that begins with `#!` was most often meant to be a script; a library needs no such line.",
+        dialect: None,
+        bad: "cp greet.sh tools/greet",
+        good: "install -m 755 greet.sh tools/greet",
     },
     Rule {
         code: NAME_CONFLICT,

@@ -298,8 +298,10 @@ async fn questions_are_asked_and_answered_through_the_task() {
     let task = client.until(&id, "input_required").await;
     assert_eq!(keys(&task), ["a", "b"]);
 
-    let malformed = update(json!({"a": {"x": 1}}));
-    assert_eq!(client.refused("tasks/update", malformed).await, -32602);
+    for malformed in [json!({"x": 1}), json!({"roots": []})] {
+        let malformed = update(json!({"a": malformed}));
+        assert_eq!(client.refused("tasks/update", malformed).await, -32602);
+    }
     let stranger = update(json!({"c": {"x": 1}}));
     assert_eq!(
         client.request("tasks/update", stranger).await["resultType"],

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use jiff::{Span, Timestamp, Zoned, civil};
 use mcpd_scriptspec::excerpt;
 use mcpd_server::audit::{self, Line, Records, Verified};
@@ -48,7 +48,13 @@ fn is_closed(error: &anyhow::Error) -> bool {
 
 /// What came of reading `log`.
 fn read<T>(log: &Path, read: io::Result<T>) -> anyhow::Result<T> {
-    read.with_context(|| format!("read the audit log `{}`", log.display()))
+    read.map_err(|error| match error.kind() {
+        ErrorKind::NotFound => anyhow!(
+            "there is none yet: `mcpd serve` and `mcpd stdio` write it with the first call, and `--file` names another"
+        ),
+        _ => error.into(),
+    })
+    .with_context(|| format!("read the audit log `{}`", log.display()))
 }
 
 fn verify(log: &Path, hash: Option<&str>, json: bool) -> anyhow::Result<ExitCode> {

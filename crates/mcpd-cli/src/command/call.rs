@@ -11,6 +11,7 @@ use mcpd_protocol::{
     LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
     ProgressNotification, ProgressNotificationParams,
 };
+use mcpd_server::Principal;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, with_server};
@@ -37,16 +38,18 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         limits,
     )
     .await?;
-    with_server(server, async |server| {
+    with_server(server.only(&tool.tool), async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();
         let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
         params.meta = Some(client::envelope(level));
-        match client::request::<CallToolRequest, _>(server, &params, relay).await? {
+        let principal = Principal::local();
+        match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
             Ok(result) => {
                 print(&result, args.output)?;
+                note_rest(&result);
                 Ok(verdict(name, &result))
             }
             Err(error) => {
@@ -144,6 +147,14 @@ fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
             ContentBlock::Text(block) => output::write_text(&block.text),
             block => output::write_json(block),
         }),
+    }
+}
+
+/// Says on stderr how much is missing from stdout. It would be gone with this command, so it can't be read either.
+fn note_rest(result: &CallToolResult) {
+    if let Some(output) = result.meta.other.get("mcpd/output") {
+        let (omitted, total) = (&output["omittedBytes"], &output["totalBytes"]);
+        output::note(&format!("{omitted} of {total} bytes left out\n"));
     }
 }
 

@@ -25,11 +25,7 @@ pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
         CatalogAction::Show { name, json } => {
             let definitions = database.definitions(Some(name)).with_context(named)?;
             if definitions.is_empty() {
-                output::error(&format!(
-                    "nothing is remembered of `{}`",
-                    name.escape_debug()
-                ));
-                return Ok(ExitCode::Tool);
+                return Ok(unknown(name));
             }
             if *json {
                 output::write_json(&definitions)?;
@@ -44,11 +40,20 @@ pub(crate) fn run(args: &Catalog) -> anyhow::Result<ExitCode> {
                 (None, false) => bail!("forget definitions: name a tool, or say `--all`"),
             };
             let count = database.forget(name).with_context(named)?;
+            if let (Some(name), 0) = (name, count) {
+                return Ok(unknown(name));
+            }
             let plural = if count == 1 { "" } else { "s" };
             output::note(&format!("forgot {count} definition{plural}\n"));
         }
     }
     Ok(ExitCode::Success)
+}
+
+fn unknown(name: &str) -> ExitCode {
+    let name = name.escape_debug();
+    output::error(&format!("nothing is remembered of `{name}`"));
+    ExitCode::Tool
 }
 
 /// One line for each: its name, and where it comes from.

@@ -1,6 +1,7 @@
 //! `mcpd check`: every fault in what scripts say of themselves, for their authors and for CI; and of what comes from
 //! elsewhere.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,9 +9,9 @@ use anyhow::{Context as _, bail};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
 use mcpd_server::Catalog;
-use mcpd_server::catalog::scan::Scanner;
+use mcpd_server::catalog::scan::{Scan, Scanner, UnusableFile};
 
-use super::with_server;
+use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement};
 use crate::client_profile::{Forwarded, PROFILES, Profile, forward};
 use crate::config::File;
@@ -65,17 +66,29 @@ pub(super) async fn examine(
     confinement: &Confinement,
     file: &File,
 ) -> anyhow::Result<Option<Catalog>> {
-    let roots = paths
-        .iter()
-        .map(|path| canonical(path))
-        .collect::<Result<_, _>>()?;
+    let (mut roots, mut unreadable) = (Vec::new(), Vec::new());
+    for path in paths {
+        match canonical(path) {
+            Ok(root) if roots.contains(&root) => {}
+            Ok(root) => roots.push(root),
+            Err(error) => unreadable.push(UnusableFile::new(
+                path,
+                format!("it can't be read: {error}"),
+            )),
+        }
+    }
     let executor = config::executor(None, None)?;
     let running = config::running(file, confinement, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what the database knows was true on a machine that may have changed since.
-    let mut scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
+    let scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
+    let mut scanner = scanner.thorough();
     Ok(tokio::select! {
-        scan = scanner.scan() => Some(Catalog::from(scan)),
+        mut scan = scanner.scan() => {
+            keep_each_once(&mut scan);
+            scan.unusable.extend(unreadable);
+            Some(Catalog::from(scan))
+        }
         () = termination.requested() => None,
     })
 }
@@ -91,6 +104,10 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
         CheckFormat::Json => output::write_json(&findings)?,
         CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
         CheckFormat::Github => output::write(render::github(&findings).as_bytes())?,
+    }
+    if findings.is_empty() && catalog.scan().scripts.is_empty() {
+        let what = render::WHAT_A_SCRIPT_IS;
+        output::note(&format!("there are no scripts: {what}\n"));
     }
     Ok(findings.iter().map(|finding| finding.severity).max())
 }
@@ -114,7 +131,8 @@ fn show_forwarded(
     }
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(
-            "not all is as it should be: {shortfall}; `mcpd check` without `--as` says why\n"
+            "not all is as it should be: {shortfall}; `{}` says why\n",
+            check_command(&args.paths)
         ));
     }
     let remarks = forwarded.iter().flat_map(Forwarded::all_remarks);
@@ -133,13 +151,27 @@ fn explain(code: &str) -> anyhow::Result<()> {
     output::write(output::table(rows, output::columns()).as_bytes())
 }
 
-fn canonical(path: &Path) -> anyhow::Result<PathBuf> {
-    let readable = |path: &Path| -> io::Result<PathBuf> {
-        let path = path.canonicalize()?;
-        if path.is_dir() {
-            std::fs::read_dir(&path)?;
-        }
-        Ok(path)
-    };
-    readable(path).with_context(|| format!("read `{}`", path.display()))
+/// Leaves out what is in two of the paths, such as a directory and a file in it, the second time.
+fn keep_each_once(scan: &mut Scan) {
+    let (mut roots, mut seen) = (BTreeMap::new(), BTreeSet::new());
+    scan.scripts.retain(|script| {
+        let file = script.file.canonicalize();
+        let file = file.unwrap_or_else(|_| script.file.clone());
+        // One root may well have several tools of one file.
+        let root = roots.entry(file.clone()).or_insert(script.root.clone());
+        *root == script.root && seen.insert((file, script.path.clone()))
+    });
+    for files in [&mut scan.unusable, &mut scan.overlooked] {
+        let mut seen = BTreeSet::new();
+        files.retain(|file| seen.insert(file.file.clone()));
+    }
+}
+
+/// Where a path leads that can be read.
+fn canonical(path: &Path) -> io::Result<PathBuf> {
+    let path = path.canonicalize()?;
+    if path.is_dir() {
+        std::fs::read_dir(&path)?;
+    }
+    Ok(path)
 }

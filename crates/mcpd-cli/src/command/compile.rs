@@ -27,7 +27,10 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
             definitions.push(definition(tool, spec, args.format)?);
         }
     }
-    if definitions.is_empty() && findings.is_empty() {
+    let failed = findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
+    if definitions.is_empty() && !failed {
         output::error("there is no tool in what was given");
         return Ok(ExitCode::Failure);
     }
@@ -36,9 +39,6 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
         ([], 1) => {}
         (several, _) => output::write_json(&several)?,
     }
-    let failed = findings
-        .iter()
-        .any(|finding| finding.severity == Severity::Error);
     Ok(if failed {
         ExitCode::Failure
     } else {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use mcpd_exec::{Command, Containment, Enforced, Executor, Level, Limits, Network};
+use mcpd_protocol::ToolAnnotations;
 use mcpd_server::{Terms, Tool};
 use serde_json::Value;
 
@@ -25,7 +26,8 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             &tool.confinement,
             limits,
         )
-        .await?,
+        .await?
+        .only(&tool.tool),
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
                 return Ok(ExitCode::Tool);
@@ -66,8 +68,42 @@ fn description(tool: &Tool) -> String {
     if let Some(description) = &definition.description {
         writeln!(text, "\n{}", description.trim_end()).expect(STRING);
     }
+    let hints: Vec<_> = definition.annotations.iter().flat_map(hints).collect();
+    if !hints.is_empty() {
+        writeln!(text, "\nIt says of itself: {}", hints.join(", ")).expect(STRING);
+    }
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
     text + &options(&schema)
+}
+
+/// How the tool behaves, in its own words.
+fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
+    let said = [
+        (
+            annotations.read_only_hint,
+            "changes nothing",
+            "changes something",
+        ),
+        (
+            annotations.destructive_hint,
+            "may destroy something",
+            "destroys nothing",
+        ),
+        (
+            annotations.idempotent_hint,
+            "twice is as good as once",
+            "twice is not as good as once",
+        ),
+        (
+            annotations.open_world_hint,
+            "reaches beyond this machine",
+            "stays on this machine",
+        ),
+    ];
+    let words = said
+        .into_iter()
+        .map(|(hint, yes, no)| Some(if hint? { yes } else { no }));
+    words.flatten()
 }
 
 /// Writing into a string can't fail.
@@ -132,20 +168,30 @@ fn mechanisms(enforced: &Enforced) -> Vec<String> {
 }
 
 fn options(schema: &Value) -> String {
-    let Some(options) = schema["properties"]
-        .as_object()
-        .filter(|options| !options.is_empty())
-    else {
+    let options = properties(schema, 1);
+    if options.is_empty() {
         return "\nIt takes no options.\n".to_owned();
+    }
+    format!("\nOptions:\n{options}")
+}
+
+/// The properties that an object or the objects of a list may have, and theirs, each at such a depth.
+fn properties(schema: &Value, depth: usize) -> String {
+    let mut text = String::new();
+    let Some(options) = schema["properties"].as_object() else {
+        return match schema.get("items") {
+            Some(items) => properties(items, depth),
+            None => text,
+        };
     };
+    let indent = "  ".repeat(2 * depth - 1);
     let is_required = |name: &str| {
         schema["required"]
             .as_array()
             .is_some_and(|required| required.iter().any(|required| required == name))
     };
-    let mut text = "\nOptions:\n".to_owned();
     for (name, option) in options {
-        write!(text, "  {name}: {}", value_type(option)).expect(STRING);
+        write!(text, "{indent}{name}: {}", value_type(option)).expect(STRING);
         if is_required(name) {
             text.push_str(", required");
         }
@@ -154,8 +200,13 @@ fn options(schema: &Value) -> String {
         }
         text.push('\n');
         for line in option["description"].as_str().unwrap_or_default().lines() {
-            writeln!(text, "      {line}").expect(STRING);
+            writeln!(text, "{indent}    {line}").expect(STRING);
         }
+        if let Some(examples) = option["examples"].as_array().filter(|all| !all.is_empty()) {
+            let examples: Vec<_> = examples.iter().map(Value::to_string).collect();
+            writeln!(text, "{indent}    for example {}", examples.join(", ")).expect(STRING);
+        }
+        text += &properties(option, depth + 1);
     }
     text
 }
@@ -183,6 +234,9 @@ fn value_type(schema: &Value) -> String {
     };
     if let Some(pattern) = schema["pattern"].as_str() {
         write!(text, " that matches `{pattern}`").expect(STRING);
+    }
+    if let Some(format) = schema["format"].as_str() {
+        write!(text, " in the format `{format}`").expect(STRING);
     }
     if let Some(each) = schema.get("items") {
         write!(text, ", each: {}", value_type(each)).expect(STRING);

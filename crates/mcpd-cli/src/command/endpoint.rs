@@ -4,10 +4,9 @@
 use std::io;
 
 use anyhow::Context as _;
-use mcpd_protocol::{CallToolRequest, CallToolRequestParams};
+use mcpd_protocol::{CallToolRequest, CallToolRequestParams, CallToolResult};
 use mcpd_server::endpoint::{Answer, Category, Descriptor, Fault, Request};
-use mcpd_server::{Server, Tool};
-use serde_json::value::RawValue;
+use mcpd_server::{Principal, Server};
 
 use super::{call, with_server};
 use crate::args::{Enabling, Endpoint, Logging};
@@ -47,6 +46,7 @@ async fn serve(
     file: &File,
     request: Request,
 ) -> anyhow::Result<ExitCode> {
+    let principal = config::local(file)?;
     let limits = config::limits(&args.limits);
     let mut server = config::asked(
         file,
@@ -61,17 +61,18 @@ async fn serve(
         server = server.audit(audit);
     }
     with_server(server, async |server| {
-        print(answer(server, logging, request).await)
+        print(answer(server, principal, logging, request).await)
     })
     .await
 }
 
-async fn answer(server: &Server, logging: &Logging, request: Request) -> Result<Answer, Fault> {
-    let catalog = server.catalog();
-    let find = |name: &str| {
-        let missing = || Fault::usage(format!("there is no tool `{}`", name.escape_debug()));
-        catalog.tool(name).ok_or_else(missing)
-    };
+async fn answer(
+    server: &Server,
+    principal: Principal,
+    logging: &Logging,
+    request: Request,
+) -> Result<Answer, Fault> {
+    let catalog = server.catalog_for(&principal);
     match request {
         Request::ListTools => {
             let tools = catalog.tools().iter();
@@ -79,29 +80,39 @@ async fn answer(server: &Server, logging: &Logging, request: Request) -> Result<
                 tools.map(|tool| Descriptor::of(tool)).collect(),
             ))
         }
-        Request::DescribeTool { tool, .. } => Ok(Answer::tool(Descriptor::of(find(&tool)?))),
+        Request::DescribeTool { tool, .. } => match catalog.tool(&tool) {
+            Some(tool) => Ok(Answer::tool(Descriptor::of(tool))),
+            None => Err(missing(&tool)),
+        },
         Request::CallTool {
             tool, arguments, ..
-        } => called(server, logging, find(&tool)?, arguments).await,
+        } => {
+            let path = catalog.tool(&tool).map(|tool| tool.path().as_str());
+            let mut params = CallToolRequestParams::new(&*tool).with_arguments(arguments);
+            params.meta = Some(client::envelope(call::log_level(logging)));
+            // Called it is in any case: it is then that who asks for what is not there, or not for them, is recorded.
+            let called = called(server, principal, &params).await;
+            let path = path.ok_or_else(|| missing(&tool))?;
+            Answer::called(path, &called?)
+        }
         _ => Err(Fault::usage("there is no such action")),
     }
 }
 
 async fn called(
     server: &Server,
-    logging: &Logging,
-    tool: &Tool,
-    arguments: Box<RawValue>,
-) -> Result<Answer, Fault> {
-    let name = tool.path().as_str();
-    let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
-    params.meta = Some(client::envelope(call::log_level(logging)));
+    principal: Principal,
+    params: &CallToolRequestParams,
+) -> Result<CallToolResult, Fault> {
     let pipeline = |message| Fault::new(Category::Pipeline, message);
-    let result = client::request::<CallToolRequest, _>(server, &params, call::relay)
+    client::request::<CallToolRequest, _>(server, principal, params, call::relay)
         .await
         .map_err(|error| pipeline(format!("failed to {error:#}")))?
-        .map_err(|error| pipeline(client::words(error).into_owned()))?;
-    Answer::called(name, &result)
+        .map_err(|error| pipeline(client::words(error).into_owned()))
+}
+
+fn missing(tool: &str) -> Fault {
+    Fault::usage(format!("there is no tool `{}`", tool.escape_debug()))
 }
 
 fn print(answer: Result<Answer, Fault>) -> anyhow::Result<ExitCode> {

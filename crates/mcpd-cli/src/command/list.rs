@@ -3,7 +3,7 @@
 use mcpd_exec::Limits;
 use mcpd_protocol::Tool;
 
-use super::with_server;
+use super::{check_command, with_server};
 use crate::args::List;
 use crate::config::File;
 use crate::exit_code::ExitCode;
@@ -37,11 +37,14 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
             }
             if let Some(shortfall) = render::shortfall(&catalog) {
                 output::note(&format!(
-                    "not all is as it should be: {shortfall}; `mcpd check` says why\n"
+                    "not all is as it should be: {shortfall}; `{}` says why\n",
+                    check_command(args.roots.all())
                 ));
             } else if tools.is_empty() && catalog.scan().scripts.is_empty() {
-                // Most often somebody forgot that, and a file that is no script can't be told from it.
-                output::note("there are no tools: a script must be executable (`chmod +x`)\n");
+                output::note(&format!(
+                    "there are no tools: {}\n",
+                    render::WHAT_A_SCRIPT_IS
+                ));
             }
             Ok(ExitCode::Success)
         },

@@ -7,6 +7,7 @@ use anyhow::Context as _;
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
+use super::check_command;
 use crate::args::{LogFormat, Logging, Serve};
 use crate::config::{self, Started};
 use crate::discovery::Discovery;
@@ -149,14 +150,9 @@ fn announce(
     let metrics = metrics.unwrap_or_default();
     text += &format!("  token: {token}\n{metrics}  tools: {tools}\n");
     if let Some(shortfall) = shortfall {
-        let roots: Vec<_> = server
-            .roots()
-            .iter()
-            .map(|root| root.display().to_string())
-            .collect();
         text += &format!(
-            "  not served as it should be: {shortfall}; `mcpd check {}` says why\n",
-            roots.join(" ")
+            "  not served as it should be: {shortfall}; `{}` says why\n",
+            check_command(server.roots())
         );
     }
     output::note(&text);

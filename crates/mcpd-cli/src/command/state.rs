@@ -4,6 +4,7 @@ use mcpd_exec::Limits;
 use mcpd_protocol::{
     LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ResourceBody, ResourceContents,
 };
+use mcpd_server::Principal;
 
 use super::{find_tool, with_server};
 use crate::args::{Enabling, State};
@@ -24,7 +25,8 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
             &tool.confinement,
             limits,
         )
-        .await?,
+        .await?
+        .only(&tool.tool),
         async |server| {
             let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
                 return Ok(ExitCode::Tool);
@@ -38,7 +40,9 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
             }
             let mut params = ReadResourceRequestParams::new(tool.path().state_uri());
             params.meta = Some(client::envelope(LoggingLevel::Error));
-            match client::request::<ReadResourceRequest, _>(server, &params, |_| {}).await? {
+            let principal = Principal::local();
+            let request = client::request::<ReadResourceRequest, _>;
+            match request(server, principal, &params, |_| {}).await? {
                 Ok(result) => result
                     .contents
                     .iter()

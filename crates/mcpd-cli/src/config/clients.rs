@@ -216,6 +216,11 @@ fn calls(file: &File, rule: &Spanned<RuleTable>) -> anyhow::Result<(bool, Calls)
     }
     let mut calls = tools(file, key, patterns.get_ref())?;
     for (argument, patterns) in &table.arguments {
+        if patterns.is_empty() {
+            let name = argument.get_ref();
+            let what = format!("`arguments`: expected a pattern at least for `{name}`");
+            return Err(file.error(argument.span(), &what));
+        }
         for pattern in patterns {
             let added = calls.argument(argument.get_ref(), pattern.get_ref());
             calls = added.map_err(|error| wrong(file, "arguments", pattern, &error))?;

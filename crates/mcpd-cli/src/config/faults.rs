@@ -9,8 +9,10 @@ use mcpd_server::Settings;
 use serde::Serialize;
 
 use super::file::File;
-use super::{clients, interpreters, listening, oauth, policy, run_command, sources};
+use super::tables::TlsTable;
+use super::{clients, interpreters, listening, oauth, policy, run_command, sources, state_key};
 use crate::args::{Confinement, Enabling};
+use crate::logging;
 
 /// Something that is wrong at a place of a file.
 #[derive(Debug, Clone, Serialize)]
@@ -97,9 +99,34 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
         listening::addresses(file).err(),
+        starting(file).err(),
+        certificates(file).err(),
     ];
     let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
     // Parts that make use of one sandbox find the same.
     faults.dedup_by_key(|fault| fault.to_string());
     faults
+}
+
+/// What is read before anything is served.
+fn starting(file: &File) -> anyhow::Result<()> {
+    if let Some(filter) = &file.tables.log.filter {
+        logging::check(filter)?;
+    }
+    if let Some(key) = &file.tables.state_key_file {
+        state_key(&file.absolute(key))?;
+    }
+    Ok(())
+}
+
+fn certificates(file: &File) -> anyhow::Result<()> {
+    let TlsTable {
+        certificate,
+        key,
+        client_ca,
+        client_certificates,
+    } = &file.tables.tls;
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| file.absolute(path));
+    let files = [certificate, key, client_ca].map(path);
+    listening::load(files, *client_certificates).map(drop)
 }

@@ -42,7 +42,8 @@ pub(super) struct Tables {
     /// The sandbox that confines every script at least so far, as `--sandbox` does.
     #[schemars(extend("default" = "none"))]
     pub(super) floor: Option<Spanned<String>>,
-    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs.
+    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs; without it the one it
+    /// is in, if systemd has delegated it.
     pub(super) cgroup: Option<PathBuf>,
     /// A file with a secret of at least 32 bytes, which seals the state that clients carry for scripts; the same for
     /// all servers that a client may reach.
