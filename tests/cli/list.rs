@@ -52,6 +52,38 @@ fn what_says_why_can_be_pasted_into_a_shell() {
 }
 
 #[test]
+fn a_pattern_that_matches_nothing_is_told() {
+    let file = r#"
+roots = ["scripts"]
+
+[[rule]]
+deny = ["deep_hello", "deep/*"]
+
+[[tool]]
+match = "far/**"
+timeout = 5
+
+[[rule]]
+allow = ["near/hello"]
+
+[[upstream]]
+name = "far"
+command = ["true"]
+"#;
+    let sandbox = Sandbox::new().with_script("deep/hello", HELLO);
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    assert_snapshot!(sandbox.run(&["list"]), @"
+    exit code: 0
+    ----- stdout -----
+    deep/hello  Says hello
+    ----- stderr -----
+    not all is as it should be: 1 faulty source; `mcpd check @@ROOT@@/scripts` says why
+    mcpd.toml:5:9: in [[rule]]: `deny`: `deep_hello` matches nothing; did you mean `deep/hello`?
+    mcpd.toml:12:10: in [[rule]]: `allow`: `near/hello` matches nothing; `mcpd list` shows the paths there are
+    ");
+}
+
+#[test]
 fn json_is_the_definition_that_clients_get() {
     let sandbox = Sandbox::new().with_script("deep/hello", HELLO);
     assert_snapshot!(sandbox.run(&["list", "scripts", "--json"]), @r#"

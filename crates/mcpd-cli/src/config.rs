@@ -20,6 +20,7 @@ pub(crate) use self::file::File;
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
+pub(crate) use self::unmatched::{unmatched, warn_of_unmatched};
 pub(crate) use self::variables::warn_of_unknown_variables;
 use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
@@ -42,6 +43,7 @@ mod schema;
 mod settings;
 mod sources;
 mod tables;
+mod unmatched;
 mod upstreams;
 mod user;
 mod value;
@@ -112,6 +114,7 @@ pub(crate) struct Changes {
     pub(crate) audit: Option<(PathBuf, mcpd_server::audit::Options)>,
     /// Everything, to tell what can't be another.
     pub(crate) effective: Vec<Effective>,
+    pub(crate) file: File,
 }
 
 /// What a server was started with that no configuration changes while it runs.
@@ -166,6 +169,7 @@ pub(crate) async fn changes(
         logging: args.logging,
         audit,
         effective: effective(line, &file)?,
+        file,
     })
 }
 

@@ -89,6 +89,7 @@ impl Reloading<'_> {
         if let (Some(audit), Some((path, options))) = (server.audit(), changes.audit) {
             audit.continue_in(path, options);
         }
+        config::warn_of_unmatched(&changes.file, &server.catalog());
         if !fixed.is_empty() {
             let keys = fixed.join("`, `");
             tracing::warn!("this was changed, and counts when mcpd is started again: `{keys}`");

@@ -206,7 +206,9 @@ impl Calls {
         Ok(self)
     }
 
-    fn are_of(&self, path: &ScriptPath) -> bool {
+    /// Whether a call of the tool at `path` can be among them.
+    #[must_use]
+    pub fn are_of(&self, path: &ScriptPath) -> bool {
         self.tools
             .iter()
             .any(|pattern| pattern.is_match(path.as_str()))

@@ -46,6 +46,9 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
                     render::WHAT_A_SCRIPT_IS
                 ));
             }
+            for fault in config::unmatched(file, &catalog)? {
+                output::note(&format!("{fault}\n"));
+            }
             Ok(ExitCode::Success)
         },
     )

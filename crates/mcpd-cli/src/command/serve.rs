@@ -62,6 +62,7 @@ async fn run_observed(
         }
         let token_file = config.token_file.as_ref();
         announce(&server, &addresses, token_file, metrics_url, logging);
+        config::warn_of_unmatched(reloading.file, &server.catalog());
         if let Some(shortage) = config.shortage {
             // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
             tracing::debug!("there can be {shortage}");

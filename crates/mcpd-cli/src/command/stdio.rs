@@ -25,8 +25,14 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     if let Some(names) = args.serving.tool_names {
         options.names = names.into();
     }
+    let looked_over = async {
+        server.catalog_ready().await;
+        config::warn_of_unmatched(file, &server.catalog());
+        std::future::pending().await
+    };
     tokio::select! {
         served = stdio::serve(&server, input, output, options) => served?,
+        () = looked_over => {}
         () = termination.requested() => {}
     }
     tokio::select! {

@@ -12,6 +12,7 @@ use mcpd_server::source::NO_SOURCES;
 
 use super::file::File;
 use super::tables::EndpointTable;
+use super::value::Spanned;
 use super::{policy, upstreams, variable};
 
 const ENDPOINT: &str = "MCP_ENDPOINT";
@@ -47,6 +48,28 @@ pub(super) fn are_there(file: &File) -> anyhow::Result<bool> {
     let tables = &file.tables;
     let in_file = !tables.endpoint.is_empty() || !tables.upstream.is_empty();
     Ok(in_file || of_variable()?.is_some())
+}
+
+/// Whether `pattern` may be about what a source brings, which may take its time.
+pub(super) fn may_bring(file: &File, pattern: &str) -> anyhow::Result<bool> {
+    if !are_there(file)? {
+        return Ok(false);
+    }
+    let tables = &file.tables;
+    let endpoints = tables.endpoint.iter().map(|table| table.prefix.as_ref());
+    let upstreams = tables.upstream.iter().map(|table| {
+        let prefix = table.prefix.as_ref().unwrap_or(&table.name);
+        Some(prefix).filter(|prefix| !prefix.get_ref().is_empty())
+    });
+    let mut prefixes = endpoints.chain(upstreams);
+    let is_below = |prefix: Option<&Spanned<String>>| {
+        prefix.is_none_or(|prefix| {
+            let rest = pattern.strip_prefix(prefix.get_ref().as_str());
+            rest.is_some_and(|rest| rest.starts_with('/'))
+        })
+    };
+    let is_open = pattern.starts_with(['*', '?', '[', '{']);
+    Ok(is_open || of_variable()?.is_some() || prefixes.any(is_below))
 }
 
 fn of_variable() -> anyhow::Result<Option<String>> {

@@ -1,0 +1,73 @@
+//! Patterns of tools that match nothing. A rule that was to deny something denies nothing then, and nobody would know.
+
+use mcpd_scriptspec::ScriptPath;
+use mcpd_server::{Calls, Catalog};
+
+use super::faults::Fault;
+use super::file::File;
+use super::sources;
+use super::value::Spanned;
+use crate::suggest;
+
+/// What is to be said of each pattern of tools in `file` that matches nothing in `catalog`, nor anything that sources may
+/// still bring.
+///
+/// # Errors
+///
+/// A pattern, or a variable that says whether there are sources, can't be read.
+pub(crate) fn unmatched(file: &File, catalog: &Catalog) -> anyhow::Result<Vec<Fault>> {
+    let paths = paths(catalog);
+    let mut unmatched = Vec::new();
+    for (key, pattern) in patterns(file) {
+        let text = pattern.get_ref();
+        let calls = Calls::default().tool(text)?;
+        if paths.iter().any(|path| calls.are_of(path)) || sources::may_bring(file, text)? {
+            continue;
+        }
+        let nearest = suggest::nearest(text, paths.iter().map(|path| path.as_str()));
+        let hint = nearest.map_or_else(
+            || "`mcpd list` shows the paths there are".to_owned(),
+            |path| format!("did you mean `{path}`?"),
+        );
+        let what = format!("`{key}`: `{text}` matches nothing; {hint}");
+        unmatched.push(file.error(pattern.span(), &what).into());
+    }
+    Ok(unmatched)
+}
+
+/// Writes the same to the log.
+pub(crate) fn warn_of_unmatched(file: &File, catalog: &Catalog) {
+    match unmatched(file, catalog) {
+        Ok(faults) => faults.iter().for_each(|fault| tracing::warn!("{fault}")),
+        Err(error) => tracing::warn!("nobody knows which rules match nothing: failed to {error:#}"),
+    }
+}
+
+/// Of all that is there, whatever its state.
+fn paths(catalog: &Catalog) -> Vec<&ScriptPath> {
+    let scripts = catalog.scan().scripts.iter().map(|script| &script.path);
+    let tools = catalog.tools().iter().map(|tool| tool.path());
+    let prompts = catalog.prompts().iter().map(|prompt| prompt.path());
+    let resources = catalog.resources().iter().map(|resource| resource.path());
+    let templates = catalog.templates().iter().map(|template| template.path());
+    let offered = tools.chain(prompts).chain(resources).chain(templates);
+    scripts.chain(offered).collect()
+}
+
+/// All patterns of tools, with their keys.
+fn patterns(file: &File) -> impl Iterator<Item = (&'static str, &Spanned<String>)> {
+    let tables = &file.tables;
+    let of_tools = tables.tool.iter().map(|tool| ("match", &tool.pattern));
+    let clients = tables.token.iter().chain(&tables.certificate);
+    let of_clients = clients.flat_map(|client| &client.tools);
+    let scopes = tables.oauth.iter().flat_map(|oauth| &oauth.get_ref().scope);
+    let of_scopes = scopes.map(|scope| scope.tools.get_ref());
+    let granted = of_clients.chain(of_scopes).map(|tools| ("tools", tools));
+    let rules = tables.rule.iter().map(|rule| rule.get_ref());
+    let judged = rules.flat_map(|rule| {
+        let allowed = rule.allow.iter().map(|allow| ("allow", allow.get_ref()));
+        allowed.chain(rule.deny.iter().map(|deny| ("deny", deny.get_ref())))
+    });
+    let lists = granted.chain(judged);
+    of_tools.chain(lists.flat_map(|(key, list)| list.iter().map(move |pattern| (key, pattern))))
+}
