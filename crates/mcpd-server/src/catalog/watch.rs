@@ -2,13 +2,15 @@
 //! follows finds out, and is cheap where nothing did.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use notify::{
     Config, Event, EventKindMask, PollWatcher, RecommendedWatcher, RecursiveMode, Watcher,
 };
 use tokio::sync::Notify;
+
+use crate::sync::lock;
 
 /// How often the roots are looked at where the system can't tell of changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -21,8 +23,13 @@ pub(super) struct Watch {
     /// The system could not tell of any changes when the watch began, which may be another time: descriptors are short
     /// for a moment only.
     is_makeshift: bool,
+    gaps: Gaps,
     _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
+
+/// Directories that are not watched, such as those that nobody may read. All clones are one.
+#[derive(Debug, Clone, Default)]
+struct Gaps(Arc<Mutex<Vec<notify::Error>>>);
 
 /// What tells one directory from another that has its name.
 type Identity = (u64, u64);
@@ -35,14 +42,16 @@ impl Watch {
         let start = move || {
             // Before the watch, for a root that is replaced meanwhile must be found to be another.
             let identities = identities(&roots);
-            let watcher = RecommendedWatcher::new(announce(&changed), config());
+            let gaps = Gaps::default();
+            let watcher = RecommendedWatcher::new(announce(&changed, &gaps), config());
             let is_makeshift = watcher.is_err();
             let watcher = watcher
                 .and_then(|watcher| watching(watcher, &roots))
+                .and_then(|watcher| gaps.take_readable().map_or(Ok(watcher), Err))
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
                     let config = config().with_poll_interval(POLL_INTERVAL);
-                    watching(PollWatcher::new(announce(&changed), config)?, &roots)
+                    watching(PollWatcher::new(announce(&changed, &gaps), config)?, &roots)
                 })
                 .inspect_err(|error| {
                     tracing::error!(%error, "failed to watch the roots; changes need a restart");
@@ -52,6 +61,7 @@ impl Watch {
                 identities,
                 roots,
                 is_makeshift,
+                gaps,
                 _watcher: watcher,
             }
         };
@@ -61,6 +71,7 @@ impl Watch {
                 roots: Vec::new(),
                 identities: Vec::new(),
                 is_makeshift: false,
+                gaps: Gaps::default(),
                 _watcher: None,
             })
     }
@@ -68,9 +79,31 @@ impl Watch {
     /// Whether the roots are still the directories that are watched, and can't be watched any better.
     pub(super) async fn is_current(&self) -> bool {
         let (roots, is_makeshift) = (self.roots.clone(), self.is_makeshift);
-        let look = move || (identities(&roots), is_makeshift && can_watch());
+        let gaps = self.gaps.clone();
+        let look = move || {
+            let is_better = is_makeshift && can_watch() || gaps.take_readable().is_some();
+            (identities(&roots), is_better)
+        };
         let seen = tokio::task::spawn_blocking(look).await;
         seen.is_ok_and(|(now, is_better)| now == self.identities && !is_better)
+    }
+}
+
+impl Gaps {
+    fn add(&self, error: notify::Error) {
+        let mut gaps = lock(&self.0);
+        let is_there = |gap: &notify::Error| gap.paths.iter().any(|path| path.exists());
+        gaps.retain(|gap| gap.paths != error.paths && is_there(gap));
+        gaps.push(error);
+    }
+
+    /// Why a directory is not watched that can be read, if there is one. Nothing is served from the others.
+    fn take_readable(&self) -> Option<notify::Error> {
+        let mut gaps = lock(&self.0);
+        let is_readable =
+            |gap: &notify::Error| gap.paths.iter().any(|path| path.read_dir().is_ok());
+        let place = gaps.iter().position(is_readable)?;
+        Some(gaps.swap_remove(place))
     }
 }
 
@@ -108,10 +141,15 @@ fn watching(
     Ok(Box::new(watcher))
 }
 
-fn announce(changed: &Arc<Notify>) -> impl Fn(notify::Result<Event>) + Send + 'static {
-    let changed = Arc::clone(changed);
-    // An error means that events were lost: look again.
-    move |_| changed.notify_one()
+fn announce(changed: &Arc<Notify>, gaps: &Gaps) -> impl Fn(notify::Result<Event>) + Send + 'static {
+    let (changed, gaps) = (Arc::clone(changed), gaps.clone());
+    move |event| {
+        if let Err(error) = event {
+            gaps.add(error);
+        }
+        // An error means that events were lost: look again.
+        changed.notify_one();
+    }
 }
 
 /// Every run opens and reads its script; only what may alter one counts. What a link below a root leads to is served
@@ -130,6 +168,22 @@ mod tests {
     use std::sync::mpsc;
 
     use super::*;
+
+    #[tokio::test]
+    async fn a_directory_that_can_be_read_at_last_is_watched() {
+        let root = tempfile::tempdir().unwrap();
+        let (closed, gone) = (root.path().join("closed"), root.path().join("gone"));
+        let changed = Arc::new(Notify::new());
+        let watch = Watch::start(vec![root.path().to_owned()], Arc::clone(&changed)).await;
+        let announce = announce(&changed, &watch.gaps);
+        for path in [&closed, &gone, &closed] {
+            announce(Err(notify::Error::generic("closed").add_path(path.clone())));
+        }
+        assert_eq!(lock(&watch.gaps.0).len(), 1);
+        assert!(watch.is_current().await);
+        fs::create_dir(&closed).unwrap();
+        assert!(!watch.is_current().await);
+    }
 
     #[test]
     fn links_are_watched_but_not_what_is_behind_them() {
