@@ -138,8 +138,10 @@ impl Environment {
 
     /// Whether spans go over TLS. Without a word about it they go to this machine, and don't.
     fn is_encrypted(&self) -> bool {
-        self.endpoint()
-            .is_some_and(|endpoint| endpoint.starts_with("https:"))
+        let scheme = self
+            .endpoint()
+            .and_then(|endpoint| endpoint.split_once(':'));
+        scheme.is_some_and(|(scheme, _)| scheme.eq_ignore_ascii_case("https"))
     }
 
     /// Finds what mcpd can't do.
