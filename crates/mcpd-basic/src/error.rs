@@ -40,7 +40,11 @@ impl Error {
 
 /// The word of `known` that was probably meant.
 pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    /// Longer ones take too long to compare, and nobody mistypes them.
+    const LONGEST: usize = 64;
+    let is_short = |word: &str| word.len() <= LONGEST;
     known
+        .filter(|candidate| is_short(word) && is_short(candidate))
         .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
         .filter(|(likeness, _)| *likeness > 0.8)
         .max_by(|a, b| a.0.total_cmp(&b.0))

@@ -29,7 +29,7 @@ pub(super) fn apply(
         LessEqual => order(left, right)?.is_le(),
         Greater => order(left, right)?.is_gt(),
         GreaterEqual => order(left, right)?.is_ge(),
-        _ => return calculate(operator, left, right),
+        _ => return calculate(operator, left, right, meter),
     }))
 }
 
@@ -73,7 +73,12 @@ fn unfit(done: &str, left: &Value, right: &Value) -> Error {
     error.help(help)
 }
 
-fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, Error> {
+fn calculate(
+    operator: Operator,
+    left: &Value,
+    right: &Value,
+    meter: &mut Meter,
+) -> Result<Value, Error> {
     let (Value::Number(left), Value::Number(right)) = (left, right) else {
         return Err(unfit("calculated with", left, right));
     };
@@ -94,22 +99,32 @@ fn calculate(operator: Operator, left: &Value, right: &Value) -> Result<Value, E
         Operator::Multiply => left.checked_mul(*right),
         Operator::Divide => left.checked_div(*right),
         Operator::Modulo => left.checked_rem(*right),
-        _ => power(*left, *right),
+        _ => power(*left, *right, meter)?,
     };
     let result = result
         .ok_or_else(|| Error::new("the result is too big: a number has no more than 28 digits"))?;
     Ok(Value::Number(result.normalize()))
 }
 
-fn power(base: Decimal, exponent: Decimal) -> Option<Decimal> {
-    if !exponent.is_integer() {
-        return base.checked_powd(exponent);
-    }
-    let magnitude = whole_power(base, exponent.abs().to_u64()?)?;
-    if exponent.is_sign_negative() {
-        return Decimal::ONE.checked_div(magnitude);
-    }
-    Some(magnitude)
+/// None is too big.
+fn power(base: Decimal, exponent: Decimal, meter: &mut Meter) -> Result<Option<Decimal>, Error> {
+    /// A power that is not whole takes as long as so many other operations.
+    const STEPS: usize = 100;
+    let (is_whole, shrinks) = (exponent.is_integer(), exponent.is_sign_negative());
+    let power = if is_whole {
+        let magnitude = exponent.abs().to_u64();
+        let magnitude = magnitude.and_then(|magnitude| whole_power(base, magnitude));
+        match shrinks {
+            true => magnitude.and_then(|magnitude| Decimal::ONE.checked_div(magnitude)),
+            false => magnitude,
+        }
+    } else {
+        meter.count(STEPS)?;
+        base.checked_powd(exponent)
+    };
+    let size = base.abs();
+    let is_tiny = size != Decimal::ONE && (size > Decimal::ONE) == shrinks;
+    Ok(power.or(is_tiny.then_some(Decimal::ZERO)))
 }
 
 /// By squaring: exponents may be big.
