@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mcpd_basic::{Limits, RunError, compile};
+use mcpd_basic::{Limits, Parameters, RunError, compile};
 
 fuzz_target!(|source: &str| {
     mcpd_fuzz::read("a.bas", source);
@@ -11,7 +11,7 @@ fuzz_target!(|source: &str| {
         Ok(program) => {
             let mut limits = Limits::default();
             limits.operations = 100_000;
-            let parameters = serde_json::Map::new();
+            let parameters = Parameters::new();
             let ended = program.run(&parameters, &mut std::io::sink(), limits);
             if let Err(RunError::Fault(fault)) = ended {
                 assert!((1..=lines).contains(&fault.line), "{fault:?}");

@@ -325,3 +325,18 @@ fn a_line_is_there_before_the_program_has_ended_and_nobody_need_read_on() {
     assert!(output.status.success(), "{output:?}");
     assert!(output.stderr.is_empty(), "{output:?}");
 }
+
+#[test]
+fn numbers_keep_all_their_digits() {
+    let sandbox = Sandbox::new();
+    let program = "PARAM n AS number DESCRIPTION \"A number\" LIKE 1\nTALK n\n";
+    fs::write(sandbox.path().join("scripts/n.bas"), program).unwrap();
+    for number in ["0.1234567890123456789", "12345678901234567890123"] {
+        let argument = format!("n={number}");
+        let called = sandbox.stdout(&["call", "scripts", "n", &argument]);
+        assert_eq!(String::from_utf8(called).unwrap(), format!("{number}\n"));
+        let parameters = format!(r#"{{"n": {number}}}"#);
+        let run = sandbox.run_with_stdin(&["basic", "scripts/n.bas"], &parameters);
+        assert!(run.ends_with(&format!("{number}\n")), "{run}");
+    }
+}

@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use crate::limits::NESTING;
+
 /// Bytes of the source.
 pub(crate) type Span = Range<usize>;
 
@@ -21,6 +23,12 @@ impl Error {
             message: message.into(),
             help: None,
         }
+    }
+
+    pub(crate) fn too_deep() -> Self {
+        Self::new(format!(
+            "lists and objects would be nested deeper than {NESTING} levels"
+        ))
     }
 
     /// Says where, unless that is known already: the innermost place is the best.

@@ -14,10 +14,10 @@
 //! )
 //! .expect("a program without faults");
 //!
-//! let parameters = serde_json::json!({"customer": "Grace", "amount": 3});
+//! let parameters = serde_json::from_str(r#"{"customer": "Grace", "amount": 3}"#).unwrap();
 //! let mut output = Vec::new();
 //! let limits = mcpd_basic::Limits::default();
-//! program.run(parameters.as_object().unwrap(), &mut output, limits)?;
+//! program.run(&parameters, &mut output, limits)?;
 //! assert_eq!(output, b"Grace pays 4.5\n");
 //! # Ok::<(), mcpd_basic::RunError>(())
 //! ```
@@ -42,7 +42,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::io::Write;
 
-use serde_json::Map;
+use serde_json::value::RawValue;
 
 mod error;
 mod fault;
@@ -72,6 +72,9 @@ pub struct Program {
     source: String,
     tree: tree::Tree,
 }
+
+/// What a program is run with: JSON by its names, as text, for a number has more digits there than elsewhere.
+pub type Parameters = BTreeMap<String, Box<RawValue>>;
 
 /// Why a program did not run to its end.
 #[derive(Debug, thiserror::Error)]
@@ -132,7 +135,7 @@ impl Program {
     /// See [`RunError`]. What was printed until then has been written.
     pub fn run(
         &self,
-        parameters: &Map<String, serde_json::Value>,
+        parameters: &Parameters,
         output: &mut dyn Write,
         limits: Limits,
     ) -> Result<(), RunError> {
@@ -145,10 +148,7 @@ impl Program {
     }
 
     /// The parameters that were given, and NOTHING for those that were not.
-    fn variables(
-        &self,
-        parameters: &Map<String, serde_json::Value>,
-    ) -> Result<Variables, RunError> {
+    fn variables(&self, parameters: &Parameters) -> Result<Variables, RunError> {
         let declared = self.tree.parameters.iter().cloned();
         let mut variables: Variables = declared.map(|name| (name, Value::Nothing)).collect();
         for (name, json) in parameters {

@@ -88,9 +88,7 @@ impl Meter {
             )));
         }
         if size.depth > NESTING {
-            return Err(Error::new(format!(
-                "lists and objects would be nested deeper than {NESTING} levels"
-            )));
+            return Err(Error::too_deep());
         }
         Ok(())
     }

@@ -2,14 +2,16 @@
 //! as copied, though it is shared until one of the two is changed.
 
 use std::fmt;
-use std::str::FromStr as _;
 use std::sync::Arc;
 
 use indexmap::IndexMap;
 use jiff::civil::DateTime;
 use rust_decimal::Decimal;
+use serde::Deserialize;
+use serde_json::value::RawValue;
 
 use crate::error::Error;
+use crate::limits::NESTING;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
@@ -166,37 +168,68 @@ impl Value {
         }
     }
 
-    /// Takes a value of JSON over.
-    pub(crate) fn from_json(json: &serde_json::Value) -> Result<Self, Error> {
-        Ok(match json {
-            serde_json::Value::Null => Self::Nothing,
-            serde_json::Value::Bool(boolean) => Self::Boolean(*boolean),
-            serde_json::Value::Number(number) => Self::Number(decimal(&number.to_string())?),
-            serde_json::Value::String(text) => Self::text(text),
-            serde_json::Value::Array(items) => {
-                let items = items.iter().map(Self::from_json);
+    /// Takes a value of JSON over, digit for digit.
+    pub(crate) fn from_json(json: &RawValue) -> Result<Self, Error> {
+        Self::from_json_within(json, 0)
+    }
+
+    fn from_json_within(json: &RawValue, depth: usize) -> Result<Self, Error> {
+        if depth > NESTING {
+            return Err(Error::too_deep());
+        }
+        let text = json.get();
+        Ok(match text.as_bytes().first() {
+            Some(b'n') => Self::Nothing,
+            Some(b't') => Self::Boolean(true),
+            Some(b'f') => Self::Boolean(false),
+            Some(b'"') => Self::Text(read::<String>(text)?.into()),
+            Some(b'[') => {
+                let items = read::<Vec<&RawValue>>(text)?;
+                let items = items
+                    .into_iter()
+                    .map(|item| Self::from_json_within(item, depth + 1));
                 Self::List(Arc::new(items.collect::<Result<_, _>>()?))
             }
-            serde_json::Value::Object(members) => {
+            Some(b'{') => {
                 let mut object = Object::default();
-                for (name, json) in members {
-                    object.insert(name.as_str().into(), Self::from_json(json)?);
+                for (name, member) in read::<IndexMap<String, &RawValue>>(text)? {
+                    object.insert(name.into(), Self::from_json_within(member, depth + 1)?);
                 }
                 Self::Object(Arc::new(object))
             }
+            _ => Self::Number(decimal(text)?),
         })
     }
 }
 
-/// Reads a number as JSON and people write it.
+fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::new(format!("it can't be read: {error}")))
+}
+
+/// Reads a number as JSON and people write it. None is rounded.
 pub(crate) fn decimal(text: &str) -> Result<Decimal, Error> {
-    let number = match text.contains(['e', 'E']) {
-        true => Decimal::from_scientific(text),
-        false => Decimal::from_str(text),
+    let (digits, exponent) = match text.split_once(['e', 'E']) {
+        Some((digits, exponent)) => (digits, Some(exponent)),
+        None => (text, None),
     };
+    let significant = match digits.contains('.') {
+        true => digits.trim_end_matches('0').trim_end_matches('.'),
+        false => digits,
+    };
+    // The library also knows an underscore between digits.
+    let number = match text.contains('_') {
+        true => None,
+        false => Decimal::from_str_exact(significant).ok(),
+    };
+    let number = number.and_then(|number| match exponent {
+        Some(exponent) if !number.is_zero() => {
+            Decimal::from_scientific(&format!("{number}e{exponent}")).ok()
+        }
+        _ => Some(number),
+    });
     number
         .map(|number| number.normalize())
-        .map_err(|_| Error::new("a number must have no more than 28 digits"))
+        .ok_or_else(|| Error::new("a number must have no more than 28 digits"))
 }
 
 /// NOTHING is equal to an empty text; values of different kinds are never equal otherwise.

@@ -4,8 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use mcpd_basic::{Limits, RunError, compile};
-use serde_json::Map;
+use mcpd_basic::{Limits, Parameters, RunError, compile};
 
 /// Without optimization, and on a machine that does other things; a release takes a fraction of it.
 const DEADLINE: Duration = Duration::from_secs(30);
@@ -14,7 +13,7 @@ fn ending(source: &str) -> Result<(), String> {
     let program = compile(source).map_err(|faults| faults.first().unwrap().message.clone())?;
     let mut limits = Limits::default();
     limits.operations = 3_000_000;
-    let run = program.run(&Map::new(), &mut Vec::new(), limits);
+    let run = program.run(&Parameters::new(), &mut Vec::new(), limits);
     run.map_err(|error| match error {
         RunError::Fault(fault) => fault.message,
         error => panic!("{error}"),

@@ -8,8 +8,7 @@
 use std::fs;
 use std::path::Path;
 
-use mcpd_basic::{Limits, RunError, compile};
-use serde_json::{Map, Value};
+use mcpd_basic::{Limits, Parameters, RunError, compile};
 
 #[track_caller]
 fn check(path: &Path) {
@@ -51,11 +50,11 @@ fn limits() -> Limits {
     limits
 }
 
-fn parameters(source: &str) -> Map<String, Value> {
+fn parameters(source: &str) -> Parameters {
     let line = source.lines().nth(1).unwrap_or_default();
     match line.strip_prefix("' parameters: ") {
         Some(json) => serde_json::from_str(json).unwrap(),
-        None => Map::new(),
+        None => Parameters::new(),
     }
 }
 

@@ -6,7 +6,6 @@ use mcpd_basic::{Limits, RunError, compile};
 use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 use proptest::sample::select;
-use serde_json::json;
 
 /// What programs are made of, so that some of them have a meaning.
 const WORDS: &[&str] = &[
@@ -108,8 +107,8 @@ fn check(source: &str) {
         Ok(program) => {
             let mut limits = Limits::default();
             limits.operations = 10_000;
-            let parameters = json!({"x": {"a": [1, "two"]}, "y": 3});
-            let ended = program.run(parameters.as_object().unwrap(), &mut Vec::new(), limits);
+            let parameters = serde_json::from_str(r#"{"x": {"a": [1, "two"]}, "y": 3}"#).unwrap();
+            let ended = program.run(&parameters, &mut Vec::new(), limits);
             if let Err(RunError::Fault(fault)) = ended {
                 check_fault(&fault, source);
             }

@@ -5,10 +5,9 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use mcpd_basic::{Fault, Limits, MAX_SOURCE, RunError};
+use mcpd_basic::{Fault, Limits, MAX_SOURCE, Parameters, RunError};
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use crate::args::Basic;
 use crate::exit_code::ExitCode;
@@ -118,16 +117,16 @@ fn spec(options: &Basic, source: &str) -> Result<Option<ScriptSpec>, Vec<Fault>>
     }
 }
 
-/// The object on stdin, as text. There is none if it is empty, or if somebody would have to type it.
-fn stdin() -> io::Result<String> {
+/// The object on stdin. There is none if it is empty, or if somebody would have to type it.
+fn stdin() -> io::Result<Vec<u8>> {
     let mut json = Vec::new();
     if !io::stdin().is_terminal() {
         io::stdin().lock().read_to_end(&mut json)?;
     }
     let json = json.trim_ascii();
     Ok(match json {
-        b"" => "{}".to_owned(),
-        json => String::from_utf8_lossy(json).into_owned(),
+        b"" => b"{}".to_vec(),
+        json => json.to_vec(),
     })
 }
 
@@ -136,9 +135,10 @@ fn stdin() -> io::Result<String> {
 /// # Errors
 ///
 /// What is wrong with them, in the words of a call.
-fn parameters(json: &str, spec: Option<&ScriptSpec>) -> Result<Map<String, Value>, String> {
+fn parameters(json: &[u8], spec: Option<&ScriptSpec>) -> Result<Parameters, String> {
+    let json = str::from_utf8(json).map_err(|error| format!("stdin is no text: {error}"))?;
     let wrong = |error| format!("stdin is no JSON object: {error}");
-    let given: Map<_, _> = serde_json::from_str(json).map_err(wrong)?;
+    let given: Parameters = serde_json::from_str(json).map_err(wrong)?;
     let Some(spec) = spec else {
         return Ok(given);
     };

@@ -1,0 +1,2 @@
+' An underscore is in no number.
+TALK VAL("1_000")
