@@ -21,6 +21,8 @@ enum Answer {
     Never,
     Json(&'static str),
     Event(&'static str),
+    Status(&'static str),
+    Html,
 }
 
 /// A server that has one tool.
@@ -76,6 +78,8 @@ async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
                 Answer::Never => return std::future::pending().await,
                 Answer::Json(result) => ("application/json", result.to_owned()),
                 Answer::Event(result) => ("text/event-stream", result.to_owned()),
+                Answer::Status(status) => ("", status.to_owned()),
+                Answer::Html => ("text/html", String::new()),
             }
         }
         Some("server/discover") => ("", "404 Not Found".to_owned()),
@@ -151,4 +155,35 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
         assert_eq!(text(&result), format!("The upstream server `web` {what}."));
         fixture.expect_faults(&[]).await;
     }
+}
+
+#[tokio::test]
+async fn a_status_ends_its_call_and_nothing_else() {
+    for answer in [
+        Answer::Status("500 Internal Server Error"),
+        Answer::Status("502 Bad Gateway"),
+        Answer::Status("413 Content Too Large"),
+        Answer::Html,
+    ] {
+        let web = Web::new(answer).await;
+        let fixture = Fixture::new(web.upstream()).await;
+        let client = fixture.client("2026-07-28").await;
+        for _ in 0..5 {
+            let result = client.call("web/any", json!({})).await;
+            assert_eq!(
+                text(&result),
+                "The upstream server `web` gave no valid answer."
+            );
+        }
+        fixture.expect_faults(&[]).await;
+    }
+}
+
+#[tokio::test]
+async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
+    let web = Web::new(Answer::Status("401 Unauthorized")).await;
+    let fixture = Fixture::new(web.upstream()).await;
+    let client = fixture.client("2026-07-28").await;
+    let result = client.call("web/any", json!({})).await;
+    assert_eq!(text(&result), "The upstream server `web` can't be reached.");
 }

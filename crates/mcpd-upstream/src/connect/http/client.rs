@@ -1,7 +1,7 @@
 //! The HTTP client of rmcp with four things more: the trace of a request is in its headers as well, for whoever on the way
-//! reads no messages; a server that has too much to do, or says what can't be read, has answered, and is not gone; what goes
-//! wrong is told without the URL; and a server that has forgotten the session, so that rmcp greets it again, may have other
-//! things than before.
+//! reads no messages; a server that has too much to do, or answers a call with what is no answer, is not gone; what goes wrong
+//! is told without the URL; and a server that has forgotten the session, so that rmcp greets it again, may have other things
+//! than before.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
@@ -83,9 +83,10 @@ impl StreamableHttpClient for Client {
         most: usize,
     ) -> Result<StreamableHttpPostResponse, Fault> {
         let mut id = None;
-        let mut is_greeting = false;
+        let (mut is_greeting, mut is_call) = (false, false);
         if let ClientJsonRpcMessage::Request(request) = &message {
             is_greeting = matches!(request.request, ClientRequest::InitializeRequest(_));
+            is_call = belongs_to_caller(&request.request);
             headers.extend(trace(&request.request));
             id = Some(request.id.clone());
         }
@@ -93,26 +94,19 @@ impl StreamableHttpClient for Client {
             .http
             .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
         match post.await {
-            Err(StreamableHttpError::HttpStatus(status))
-                if id.is_some() && status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() =>
-            {
-                let answer = ServerJsonRpcMessage::error(too_many(&status), id);
-                Ok(StreamableHttpPostResponse::Json(answer, None))
-            }
-            // The server is there, and other calls have nothing to do with this answer.
-            Err(StreamableHttpError::UnexpectedServerResponse(what))
-                if id.is_some() && what.starts_with(NO_MESSAGE) =>
-            {
-                let answer = ServerJsonRpcMessage::error(unreadable(what), id);
-                Ok(StreamableHttpPostResponse::Json(answer, None))
-            }
             Ok(answer) => {
                 if is_greeting && self.has_greeted.swap(true, Relaxed) {
                     self.listener.changed.notify_one();
                 }
                 Ok(answer)
             }
-            failed => failed.map_err(without_url),
+            Err(fault) => match in_place_of(&fault, is_call) {
+                Some(error) if id.is_some() => {
+                    let answer = ServerJsonRpcMessage::error(error, id);
+                    Ok(StreamableHttpPostResponse::Json(answer, None))
+                }
+                _ => Err(without_url(fault)),
+            },
         }
     }
 
@@ -181,6 +175,37 @@ fn trace(request: &ClientRequest) -> impl Iterator<Item = (HeaderName, HeaderVal
         let value = value?.parse().ok()?;
         Some((HeaderName::from_static(name), value))
     })
+}
+
+/// Whether somebody asks for this who is told if it fails. With any other request it is the server that fails.
+fn belongs_to_caller(request: &ClientRequest) -> bool {
+    matches!(
+        request,
+        ClientRequest::CallToolRequest(_)
+            | ClientRequest::GetPromptRequest(_)
+            | ClientRequest::ReadResourceRequest(_)
+    )
+}
+
+/// The error that stands for an answer that is none, if other requests have nothing to do with that.
+fn in_place_of(fault: &Fault, is_call: bool) -> Option<ErrorData> {
+    match fault {
+        StreamableHttpError::HttpStatus(status)
+            if status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() =>
+        {
+            Some(too_many(status))
+        }
+        StreamableHttpError::UnexpectedServerResponse(what) => {
+            let is_status = what.starts_with("HTTP ");
+            let is_locked = what.starts_with("HTTP 401") || what.starts_with("HTTP 403");
+            let is_alone = what.starts_with(NO_MESSAGE) || is_call && is_status && !is_locked;
+            is_alone.then(|| unreadable(what))
+        }
+        StreamableHttpError::HttpStatus(_)
+        | StreamableHttpError::UnexpectedContentType(_)
+        | StreamableHttpError::ResponseBodyTooLarge { .. } => is_call.then(|| unreadable(fault)),
+        _ => None,
+    }
 }
 
 /// What a server says by the status alone, as the error of its protocol: rmcp reads no further.
