@@ -127,7 +127,7 @@ async fn all<T: Listed>(peer: &Peer<RoleClient>) -> Result<Vec<T>, String> {
                 return Ok(entries);
             }
             Err(error) => {
-                let why = words::chain(&error);
+                let why = words::why(&error);
                 return Err(format!("could not list its {what}: {why}"));
             }
         };

@@ -146,7 +146,7 @@ impl Link {
         tracing::warn!(
             upstream = self.name,
             "a request failed: {}",
-            self.secrets.redact(words::chain(&error))
+            self.secrets.redact(words::why(&error))
         );
         if matches!(error, ServiceError::TransportSend(_)) {
             open.listener.broken.notify_one();

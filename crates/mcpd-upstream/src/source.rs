@@ -22,6 +22,7 @@ use crate::link::{Link, Open};
 use crate::listener::Listener;
 use crate::offer::Filling;
 use crate::upstream::{Reach, Upstream};
+use crate::words;
 
 /// How long to wait before a lost server is tried again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
@@ -187,7 +188,7 @@ impl Session<'_> {
                 tracing::debug!(upstream = self.upstream.name, "can't be followed: {error}");
                 Ok(None)
             }
-            Ok(Err(error)) => Err(format!("can't be followed: {error}")),
+            Ok(Err(error)) => Err(format!("can't be followed: {}", words::why(&error))),
             Err(_) => Err("does not say that it can be followed".to_owned()),
         }
     }
@@ -200,7 +201,7 @@ impl Session<'_> {
         let ping = ClientRequest::PingRequest(PingRequest::default());
         match timeout(AT_ONCE, self.open.peer.send_request(ping)).await {
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
-            Ok(Err(error)) => Err(format!("can't be reached: {error}")),
+            Ok(Err(error)) => Err(format!("can't be reached: {}", words::why(&error))),
             Err(_) => Err(format!("has not answered within {AT_ONCE:?}")),
         }
     }

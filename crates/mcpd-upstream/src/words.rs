@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt::Write as _;
 
 use mcpd_server::source::Secrets;
+use rmcp::service::ServiceError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -28,6 +29,14 @@ pub(crate) fn redacted<T: DeserializeOwned>(
     let json = serde_json::to_vec(value).map_err(|error| error.to_string())?;
     let json = secrets.redact_json(json);
     serde_json::from_slice(&json).map_err(|error| error.to_string())
+}
+
+/// Why a request failed. Which transport it was made over, by all its types, is nobody's concern.
+pub(crate) fn why(error: &ServiceError) -> String {
+    match error {
+        ServiceError::TransportSend(error) => chain(&*error.error),
+        error => chain(error),
+    }
 }
 
 /// An error and all its causes.

@@ -19,6 +19,8 @@ use crate::{Address, Upstream};
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Never,
+    /// Not even to the question what there is.
+    NothingListed,
     Json(&'static str),
     Event(&'static str),
     Status(&'static str),
@@ -71,11 +73,12 @@ async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
     let capabilities = json!({"tools": {}});
     let (kind, result) = match request["method"].as_str() {
         Some("initialize") => ("application/json", json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "web", "version": "0"}}).to_string()),
+        Some("tools/list") if matches!(answer, Answer::NothingListed) => ("", "500 Internal Server Error".to_owned()),
         Some("tools/list") => ("application/json", json!({"tools": [{"name": "any", "inputSchema": {"type": "object"}}]}).to_string()),
         Some("tools/call") => {
             calls.add_permits(1);
             match answer {
-                Answer::Never => return std::future::pending().await,
+                Answer::Never | Answer::NothingListed => return std::future::pending().await,
                 Answer::Json(result) => ("application/json", result.to_owned()),
                 Answer::Event(result) => ("text/event-stream", result.to_owned()),
                 Answer::Status(status) => ("", status.to_owned()),
@@ -186,4 +189,13 @@ async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
     let client = fixture.client("2026-07-28").await;
     let result = client.call("web/any", json!({})).await;
     assert_eq!(text(&result), "The upstream server `web` can't be reached.");
+}
+
+#[tokio::test]
+async fn of_what_went_wrong_only_that_is_told() {
+    let web = Web::new(Answer::NothingListed).await;
+    let fixture = Fixture::new(web.upstream()).await;
+    fixture
+        .expect_faults(&["could not list its tools: HTTP 500"])
+        .await;
 }
