@@ -183,6 +183,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
         );
         let place = is_answer.then(|| Arc::clone(&self.room).try_acquire_owned().ok());
+        Listener::sends(&message);
         let sent = self.transport.send(message);
         async move {
             let sent = sent.await;

@@ -8,7 +8,9 @@ use std::time::Duration;
 use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use mcpd_server::source::Secrets;
 use mcpd_server::{CallContext, TraceContext};
-use rmcp::model::{ClientRequest, ErrorCode, ErrorData, RequestMetaObject, ServerResult};
+use rmcp::model::{
+    ClientRequest, ErrorCode, ErrorData, GetExtensions as _, RequestMetaObject, ServerResult,
+};
 use rmcp::service::{Peer, PeerRequestOptions, RequestHandle, RoleClient, ServiceError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -97,18 +99,19 @@ impl Link {
 
     async fn ask(
         &self,
-        request: ClientRequest,
+        mut request: ClientRequest,
         trace: &TraceContext,
         context: &mut CallContext,
     ) -> Result<ServerResult, Failure> {
         let turn = self.turns.acquire().await;
         let open = self.open().await?;
+        let mut words = open.listener.listen();
+        request.extensions_mut().insert(words.token());
         let sent = open
             .peer
             .send_request_with_option(request, options(trace, context))
             .await;
         let handle = sent.map_err(|error| self.failure(error, &open))?;
-        let mut words = open.listener.listen(handle.progress_token.clone());
         let mut pending = Pending(Some(handle));
         let answer = loop {
             tokio::select! {

@@ -3,14 +3,15 @@
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcpd_protocol::LoggingLevel;
 use mcpd_server::source::Secrets;
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, Implementation, LoggingMessageNotificationParam,
-    ProgressNotificationParam, ProgressToken, ServerJsonRpcMessage, ServerNotification,
+    ClientCapabilities, ClientConfig, ClientJsonRpcMessage, GetExtensions as _, GetMeta as _,
+    Implementation, LoggingMessageNotificationParam, ProgressNotificationParam, ProgressToken,
+    ServerJsonRpcMessage, ServerNotification,
 };
 use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
@@ -49,17 +50,20 @@ pub(crate) struct Listener {
     pub(crate) broken: Arc<Notify>,
 }
 
+/// The token of a call, which rmcp chooses when it sends that. It travels with the request, as one of its extensions.
+pub(crate) type Token = Arc<OnceLock<ProgressToken>>;
+
 /// A call that is being made.
 #[derive(Debug)]
 struct Call {
-    token: ProgressToken,
+    token: Token,
     words: mpsc::Sender<Word>,
 }
 
 /// What is said about one call, while this lives.
 #[derive(Debug)]
 pub(crate) struct Words {
-    token: ProgressToken,
+    token: Token,
     words: mpsc::Receiver<Word>,
     listener: Listener,
 }
@@ -72,12 +76,13 @@ impl Listener {
         }
     }
 
-    /// Hears what is said about the call that has this token.
-    pub(crate) fn listen(&self, token: ProgressToken) -> Words {
+    /// Hears what is said about a call that has yet to be made, with the token of these words.
+    pub(crate) fn listen(&self) -> Words {
         let (sender, words) = mpsc::channel(WAITING);
+        let token = Token::default();
         self.with_calls(|calls| {
             calls.push(Call {
-                token: token.clone(),
+                token: Arc::clone(&token),
                 words: sender,
             });
         });
@@ -95,6 +100,19 @@ impl Listener {
 
     fn with_calls<T>(&self, use_them: impl FnOnce(&mut Vec<Call>) -> T) -> T {
         use_them(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Learns the token of a call before anybody can say a word about it.
+    pub(crate) fn sends(message: &ClientJsonRpcMessage) {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return;
+        };
+        let request = &request.request;
+        let call = request.extensions().get::<Token>();
+        if let (Some(call), Some(token)) = (call, request.get_meta().get_progress_token()) {
+            // It is sent once.
+            call.set(token).ok();
+        }
     }
 
     /// Takes what a call or this listener wants to know, and gives back what is left to handle.
@@ -117,8 +135,9 @@ impl Listener {
     }
 
     fn progress(&self, said: ProgressNotificationParam) {
+        let token = Some(&said.progress_token);
         self.with_calls(|calls| {
-            if let Some(call) = calls.iter().find(|call| call.token == said.progress_token) {
+            if let Some(call) = calls.iter().find(|call| call.token.get() == token) {
                 call.tell(Word::Progress {
                     progress: said.progress,
                     total: said.total,
@@ -155,6 +174,10 @@ impl Call {
 }
 
 impl Words {
+    pub(crate) fn token(&self) -> Token {
+        Arc::clone(&self.token)
+    }
+
     /// The next word. Waits for ever if there is none.
     ///
     /// # Cancel safety
@@ -171,7 +194,7 @@ impl Words {
 impl Drop for Words {
     fn drop(&mut self) {
         self.listener
-            .with_calls(|calls| calls.retain(|call| call.token != self.token));
+            .with_calls(|calls| calls.retain(|call| !Arc::ptr_eq(&call.token, &self.token)));
     }
 }
 
@@ -181,5 +204,42 @@ impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let identity = Implementation::new("mcpd", env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), identity).with_protocol_version(HANDSHAKE)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use rmcp::model::{CallToolRequest, CallToolRequestParams, ClientRequest, NumberOrString};
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_word_is_heard_as_soon_as_its_call_is_sent() {
+        let listener = Listener::default();
+        let mut words = listener.listen();
+        assert!(!listener.is_idle());
+        let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(
+            CallToolRequestParams::new("greet"),
+        ));
+        request.extensions_mut().insert(words.token());
+        let token = ProgressToken(NumberOrString::Number(7));
+        request.get_meta_mut().set_progress_token(token);
+        let id = NumberOrString::Number(1);
+        Listener::sends(&ClientJsonRpcMessage::request(request, id));
+        let params = json!({"progressToken": 7, "progress": 1});
+        let said = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+        assert!(
+            listener
+                .hear(serde_json::from_value(said).unwrap())
+                .is_none()
+        );
+        assert!(matches!(
+            words.next().now_or_never(),
+            Some(Word::Progress { .. })
+        ));
+        drop(words);
+        assert!(listener.is_idle());
     }
 }
