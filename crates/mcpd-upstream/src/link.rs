@@ -47,6 +47,14 @@ pub(crate) struct Open {
     pub(crate) listener: Listener,
 }
 
+/// What is known of a request that has been sent.
+#[derive(Debug)]
+struct Sent {
+    listener: Listener,
+    /// How many messages had come before.
+    heard: u64,
+}
+
 /// Why there is no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -87,12 +95,10 @@ impl Link {
         context: &mut CallContext,
     ) -> Result<ServerResult, Failure> {
         let outgoing = context.outgoing(request.method(), name(&request));
-        let asked = self.ask(request, outgoing.trace(), context);
+        let mut sent = None;
+        let asked = self.ask(request, outgoing.trace(), context, &mut sent);
         let answered = tokio::time::timeout(self.timeout, asked).await;
-        let answered = answered.unwrap_or_else(|_| {
-            let timeout = self.timeout;
-            Err(self.unanswered(&format!("has not answered within {timeout:?}")))
-        });
+        let answered = answered.unwrap_or_else(|_| Err(self.overdue(sent)));
         outgoing.ended(error_type(&answered).as_deref());
         answered
     }
@@ -102,16 +108,21 @@ impl Link {
         mut request: ClientRequest,
         trace: &TraceContext,
         context: &mut CallContext,
+        sent: &mut Option<Sent>,
     ) -> Result<ServerResult, Failure> {
         let turn = self.turns.acquire().await;
         let open = self.open().await?;
         let mut words = open.listener.listen();
         request.extensions_mut().insert(words.token());
-        let sent = open
+        *sent = Some(Sent {
+            heard: open.listener.heard(),
+            listener: open.listener.clone(),
+        });
+        let handle = open
             .peer
             .send_request_with_option(request, options(trace, context))
             .await;
-        let handle = sent.map_err(|error| self.failure(error, &open))?;
+        let handle = handle.map_err(|error| self.failure(error, &open))?;
         let mut pending = Pending(Some(handle));
         let answer = loop {
             tokio::select! {
@@ -155,6 +166,15 @@ impl Link {
             open.listener.broken.notify_one();
         }
         self.unanswered(told)
+    }
+
+    /// The operator learns of it once, until the server says something again.
+    fn overdue(&self, sent: Option<Sent>) -> Failure {
+        let what = format!("has not answered within {:?}", self.timeout);
+        if sent.is_some_and(|sent| sent.listener.waits_in_vain(sent.heard)) {
+            tracing::warn!(upstream = self.name, "a request failed: it {what}");
+        }
+        self.unanswered(&what)
     }
 
     /// The failure that the server tells of itself.

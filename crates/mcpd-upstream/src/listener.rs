@@ -3,6 +3,7 @@
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use mcpd_protocol::LoggingLevel;
@@ -48,6 +49,12 @@ pub(crate) struct Listener {
     pub(crate) closed: CancellationToken,
     /// It could not be told something.
     pub(crate) broken: Arc<Notify>,
+    /// It has said nothing at all since a call was made that is overdue.
+    pub(crate) silent: Arc<Notify>,
+    /// How many messages have come.
+    heard: Arc<AtomicU64>,
+    /// A call was overdue, and no message has come since.
+    is_overdue: Arc<AtomicBool>,
 }
 
 /// The token of a call, which rmcp chooses when it sends that. It travels with the request, as one of its extensions.
@@ -98,6 +105,19 @@ impl Listener {
         self.with_calls(|calls| calls.is_empty())
     }
 
+    /// How many messages have come so far.
+    pub(crate) fn heard(&self) -> u64 {
+        self.heard.load(Relaxed)
+    }
+
+    /// Notes that a call is overdue that was made when so many messages had come. Gives whether that is news.
+    pub(crate) fn waits_in_vain(&self, heard: u64) -> bool {
+        if self.heard() == heard {
+            self.silent.notify_one();
+        }
+        !self.is_overdue.swap(true, Relaxed)
+    }
+
     fn with_calls<T>(&self, use_them: impl FnOnce(&mut Vec<Call>) -> T) -> T {
         use_them(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -117,6 +137,8 @@ impl Listener {
 
     /// Takes what a call or this listener wants to know, and gives back what is left to handle.
     pub(crate) fn hear(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        self.heard.fetch_add(1, Relaxed);
+        self.is_overdue.store(false, Relaxed);
         let ServerJsonRpcMessage::Notification(said) = message else {
             return Some(message);
         };

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use mcpd_server::source::{Publisher, Source};
 use rmcp::model::{
-    ClientRequest, LoggingLevel, PingRequest, ServerCapabilities, SetLevelRequestParams,
-    SubscriptionFilter,
+    ClientRequest, CustomRequest, LoggingLevel, PingRequest, ServerCapabilities,
+    SetLevelRequestParams, SubscriptionFilter,
 };
 use rmcp::service::{ServiceError, Subscription};
 use tokio::time::{Instant, sleep, timeout};
@@ -143,7 +143,13 @@ impl Session<'_> {
                     self.offer().await?;
                 }
                 () = self.open.listener.broken.notified() => return Err("can't be reached".to_owned()),
-                () = sleep(ALIVE_INTERVAL) => self.check_alive().await?,
+                () = self.open.listener.silent.notified() => self.check_alive().await?,
+                () = sleep(ALIVE_INTERVAL) => {
+                    // One that is busy may well have no time to say so.
+                    if self.open.listener.is_idle() {
+                        self.check_alive().await?;
+                    }
+                }
             }
         }
     }
@@ -193,15 +199,21 @@ impl Session<'_> {
         }
     }
 
-    /// Asks a server that has nothing else to do whether it is there: one that is busy may well have no time to say so.
+    /// Asks whether the server is there.
     async fn check_alive(&self) -> Result<(), String> {
-        if !self.is_stateful() || !self.open.listener.is_idle() {
-            return Ok(());
-        }
-        let ping = ClientRequest::PingRequest(PingRequest::default());
-        match timeout(AT_ONCE, self.open.peer.send_request(ping)).await {
+        let listener = &self.open.listener;
+        let heard = listener.heard();
+        let question = if self.is_stateful() {
+            ClientRequest::PingRequest(PingRequest::default())
+        } else {
+            // As rmcp knows it, it would wait over HTTP until every call has been answered.
+            ClientRequest::CustomRequest(CustomRequest::new("server/discover", None))
+        };
+        match timeout(AT_ONCE, self.open.peer.send_request(question)).await {
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
             Ok(Err(error)) => Err(format!("can't be reached: {}", words::why(&error))),
+            // It has others to answer first.
+            Err(_) if !listener.is_idle() && listener.heard() != heard => Ok(()),
             Err(_) => Err(format!("has not answered within {AT_ONCE:?}")),
         }
     }

@@ -199,6 +199,44 @@ async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
         .expect("it is heard on and on");
 }
 
+#[tokio::test]
+async fn a_server_that_hangs_is_started_anew_however_much_is_asked_of_it() {
+    let greeting = r#"server/discover) result='{"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private"}' ;; initialize)"#;
+    let stateless = SERVER.replacen("initialize)", greeting, 1);
+    let check = async |server: &str| {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("hung");
+        let script = format!(
+            "{server} && if [ ! -e {0} ]; then serve tools/list; touch {0}; sleep 1000; fi; serve",
+            file.display()
+        );
+        let program = Program::new("sh").args(["-c", &script]);
+        let upstream = Upstream::stdio("shell", program).timeout(Duration::from_millis(500));
+        let fixture = Fixture::new(upstream).await;
+        let client = fixture.client("2026-07-28").await;
+        let call = async |id| {
+            let params = json!({"name": "shell/any", "arguments": {}});
+            let answer = client.send(id, "tools/call", params).await.unwrap();
+            answer["result"]["content"] == json!([])
+        };
+        let restarted = async {
+            // There is one call or another all the time.
+            while !{
+                let after = async {
+                    tokio::time::sleep(Duration::from_millis(250)).await;
+                    call(2).await
+                };
+                let (one, other) = tokio::join!(call(1), after);
+                one || other
+            } {}
+        };
+        tokio::time::timeout(2 * PATIENCE, restarted)
+            .await
+            .expect("in time");
+    };
+    tokio::join!(check(SERVER), check(&stateless));
+}
+
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn orphans_of_a_server_are_reaped_while_it_runs() {
