@@ -168,32 +168,29 @@ impl Value {
         }
     }
 
-    /// Takes a value of JSON over, digit for digit.
+    /// Takes a value of JSON over. It is read from its text, as `serde_json::Value` would round numbers.
     pub(crate) fn from_json(json: &RawValue) -> Result<Self, Error> {
         Self::from_json_within(json, 0)
     }
 
     fn from_json_within(json: &RawValue, depth: usize) -> Result<Self, Error> {
+        let text = json.get();
         if depth > NESTING {
             return Err(Error::too_deep());
         }
-        let text = json.get();
         Ok(match text.as_bytes().first() {
             Some(b'n') => Self::Nothing,
-            Some(b't') => Self::Boolean(true),
-            Some(b'f') => Self::Boolean(false),
+            Some(b't' | b'f') => Self::Boolean(read(text)?),
             Some(b'"') => Self::Text(read::<String>(text)?.into()),
             Some(b'[') => {
-                let items = read::<Vec<&RawValue>>(text)?;
-                let items = items
-                    .into_iter()
-                    .map(|item| Self::from_json_within(item, depth + 1));
+                let items = read::<Vec<&RawValue>>(text)?.into_iter();
+                let items = items.map(|item| Self::from_json_within(item, depth + 1));
                 Self::List(Arc::new(items.collect::<Result<_, _>>()?))
             }
             Some(b'{') => {
                 let mut object = Object::default();
-                for (name, member) in read::<IndexMap<String, &RawValue>>(text)? {
-                    object.insert(name.into(), Self::from_json_within(member, depth + 1)?);
+                for (name, json) in read::<IndexMap<String, &RawValue>>(text)? {
+                    object.insert(name.into(), Self::from_json_within(json, depth + 1)?);
                 }
                 Self::Object(Arc::new(object))
             }
@@ -202,34 +199,49 @@ impl Value {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(json: &'a str) -> Result<T, Error> {
-    serde_json::from_str(json).map_err(|error| Error::new(format!("it can't be read: {error}")))
+fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, Error> {
+    serde_json::from_str(json).map_err(|error| Error::new(error.to_string()))
 }
 
-/// Reads a number as JSON and people write it. None is rounded.
+/// Reads a number as JSON and people write it. One that would have to be rounded is refused.
 pub(crate) fn decimal(text: &str) -> Result<Decimal, Error> {
-    let (digits, exponent) = match text.split_once(['e', 'E']) {
-        Some((digits, exponent)) => (digits, Some(exponent)),
-        None => (text, None),
-    };
-    let significant = match digits.contains('.') {
-        true => digits.trim_end_matches('0').trim_end_matches('.'),
-        false => digits,
-    };
-    // The library also knows an underscore between digits.
-    let number = match text.contains('_') {
-        true => None,
-        false => Decimal::from_str_exact(significant).ok(),
-    };
-    let number = number.and_then(|number| match exponent {
-        Some(exponent) if !number.is_zero() => {
-            Decimal::from_scientific(&format!("{number}e{exponent}")).ok()
-        }
-        _ => Some(number),
-    });
-    number
-        .map(|number| number.normalize())
+    let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = format!("{whole}{fraction}");
+    if !is_whole(&digits) || !is_whole(exponent) {
+        return Err(Error::new("this text is no number"));
+    }
+    scaled(&digits, fraction.len(), exponent)
         .ok_or_else(|| Error::new("a number must have no more than 28 digits"))
+}
+
+fn is_whole(text: &str) -> bool {
+    let digits = without_sign(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn without_sign(text: &str) -> &str {
+    text.strip_prefix(['+', '-']).unwrap_or(text)
+}
+
+/// The number of these digits, so many of which are behind the point, if it is one without rounding.
+fn scaled(digits: &str, behind: usize, exponent: &str) -> Option<Decimal> {
+    let significant = digits.trim_end_matches('0');
+    if without_sign(significant).is_empty() {
+        return Some(Decimal::ZERO);
+    }
+    let number: i128 = significant.parse().ok()?;
+    let exponent: i64 = exponent.parse().ok()?;
+    let zeros = digits.len() - significant.len();
+    let exponent = exponent
+        .checked_add_unsigned(zeros as u64)?
+        .checked_sub_unsigned(behind as u64)?;
+    let size = u32::try_from(exponent.unsigned_abs()).ok()?;
+    let (number, scale) = match exponent {
+        0.. => (number.checked_mul(10_i128.checked_pow(size)?)?, 0),
+        _ => (number, size),
+    };
+    Decimal::try_from_i128_with_scale(number, scale).ok()
 }
 
 /// NOTHING is equal to an empty text; values of different kinds are never equal otherwise.

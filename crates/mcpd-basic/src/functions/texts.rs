@@ -61,9 +61,9 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
         }
         let text = arguments.text(0)?;
         let number = decimal(text.trim());
-        number.map(Value::Number).map_err(|_| {
-            Error::new("this text is no number").help("ISNUMERIC tells whether a text is one")
-        })
+        number
+            .map(Value::Number)
+            .map_err(|error| error.help("ISNUMERIC tells whether a text is a number"))
     }),
     Builtin::new("isnumeric", (1, 1), |arguments| {
         Ok(Value::Boolean(match arguments.value(0) {

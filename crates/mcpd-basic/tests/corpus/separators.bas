@@ -1,0 +1,2 @@
+' A number is written without separators.
+TALK VAL("1_000")

@@ -1,2 +1,0 @@
-' An underscore is in no number.
-TALK VAL("1_000")
