@@ -119,7 +119,7 @@ fn status_code(outcome: &Outcome) -> i32 {
     let status = outcome.status;
     status
         .and_then(|s| s.code().or_else(|| s.signal().map(|signal| 128 + signal)))
-        .unwrap_or(-1)
+        .map_or(-1, failed)
 }
 
 #[cfg(not(unix))]
@@ -127,12 +127,25 @@ fn status_code(outcome: &Outcome) -> i32 {
     outcome
         .status
         .and_then(|status| status.code())
-        .unwrap_or(-1)
+        .map_or(-1, failed)
+}
+
+/// What was stopped has not succeeded, even if it says so in the end; it counts as ended by SIGTERM then.
+fn failed(code: i32) -> i32 {
+    match code {
+        0 => 128 + 15,
+        code => code,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_was_stopped_has_not_succeeded() {
+        assert_eq!([0, 3, 137].map(failed), [143, 3, 137]);
+    }
 
     #[test]
     fn the_contract_names_ten_codes_and_the_shell_two() {
