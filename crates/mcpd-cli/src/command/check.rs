@@ -153,13 +153,19 @@ fn explain(code: &str) -> anyhow::Result<()> {
 
 /// Leaves out what is in two of the paths, such as a directory and a file in it, the second time.
 fn keep_each_once(scan: &mut Scan) {
-    let (mut roots, mut seen) = (BTreeMap::new(), BTreeSet::new());
+    let (mut roots, mut seen) = (BTreeMap::new(), BTreeMap::<_, Vec<_>>::new());
     scan.scripts.retain(|script| {
         let file = script.file.canonicalize();
         let file = file.unwrap_or_else(|_| script.file.clone());
         // One root may well have several tools of one file.
         let root = roots.entry(file.clone()).or_insert(script.root.clone());
-        *root == script.root && seen.insert((file, script.path.clone()))
+        // Two of one name are told apart by what is wrong with the second.
+        let faults = seen.entry((file, script.path.clone())).or_default();
+        let is_news = !faults.contains(&script.diagnostics);
+        if is_news {
+            faults.push(script.diagnostics.clone());
+        }
+        *root == script.root && is_news
     });
     for files in [&mut scan.unusable, &mut scan.overlooked] {
         let mut seen = BTreeSet::new();
