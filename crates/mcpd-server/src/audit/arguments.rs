@@ -96,6 +96,14 @@ impl Recorded {
 }
 
 impl Recorder<'_> {
+    /// The same for what nobody knows, and what of it is a secret neither.
+    pub(super) fn of_something_unknown(mut self) -> Self {
+        if self.arguments != Arguments::None {
+            self.arguments = Arguments::Names;
+        }
+        self
+    }
+
     /// The parameters of a request. `spec` knows what the script has declared to be a secret; `is_made` says whether the
     /// URI was made from arguments.
     pub(super) fn params(

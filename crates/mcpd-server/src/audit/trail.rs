@@ -166,7 +166,11 @@ impl Trail {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
             let (spec, is_made) = (notes.spec.as_deref(), notes.is_made);
-            notes.params = request.recorder().params(params, spec, is_made);
+            let recorder = match notes.tool {
+                Some(_) => request.recorder(),
+                None => request.recorder().of_something_unknown(),
+            };
+            notes.params = recorder.params(params, spec, is_made);
         }
     }
 
