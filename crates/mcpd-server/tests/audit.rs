@@ -219,6 +219,12 @@ fn stable(record: &Value) -> String {
     record.to_string()
 }
 
+/// What all records say under one name.
+fn column(records: &[Value], field: &str) -> Value {
+    let values = records.iter().map(|record| record[field].clone());
+    values.collect()
+}
+
 #[tokio::test]
 async fn what_becomes_of_requests_is_recorded() {
     let fixture = Fixture::new(Options::default()).await;
@@ -333,12 +339,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     fixture.call("login", login.clone()).await;
 
     let records = fixture.records().await;
-    let seen = |field: &str| {
-        records
-            .iter()
-            .map(|record| record[field].clone())
-            .collect::<Value>()
-    };
+    let seen = |field| column(&records, field);
     assert_eq!(
         seen("tool"),
         json!(["login", "login", "runs_start", "riddle", "login"])
@@ -591,12 +592,7 @@ async fn a_uri_made_from_a_template_counts_as_an_argument_wherever_that_comes_fr
         (fixture.connection, _) = Connection::open_for(nobody, &fixture.server, ToolNames::Path);
         read(&fixture, "far://days/ada").await;
         let records = fixture.records().await;
-        let seen = |field: &str| {
-            records
-                .iter()
-                .map(|record| record[field].clone())
-                .collect::<Value>()
-        };
+        let seen = |field| column(&records, field);
         assert_eq!(seen("outcome"), json!(["success", "success", "denied"]));
         assert_eq!(seen("params"), expected);
     }
