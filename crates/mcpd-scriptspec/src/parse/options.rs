@@ -162,7 +162,6 @@ struct Fields<'a> {
     title: Option<String>,
     description: Option<Member<'a>>,
     required: bool,
-    secret: bool,
     value_type: TypeFields<'a>,
     default_value: Option<Member<'a>>,
     examples: Option<Member<'a>>,
@@ -207,7 +206,7 @@ pub(super) fn option(
     });
     let examples = fields.examples.as_ref();
     // Whoever keeps out the value of an option keeps out all of it.
-    let secret = fields.secret || holds_secret(&value_type);
+    let secret = holds_secret(member.value);
     Some(ScriptOption {
         name: member.key.clone().into_owned(),
         title: fields.title,
@@ -234,16 +233,17 @@ pub(super) fn option(
     })
 }
 
-/// Whether a secret is somewhere in values of this type.
-fn holds_secret(value_type: &ValueType) -> bool {
-    match value_type {
-        ValueType::Array { items, .. } => items.as_deref().is_some_and(holds_secret),
-        ValueType::Object { properties } => {
-            let mut properties = properties.iter().flatten();
-            properties.any(|property| property.secret)
+/// Whether a value that is so defined is a secret, or has one somewhere in it.
+fn holds_secret(definition: Value<'_>) -> bool {
+    definition.members().any(|field| match &*field.key {
+        "secret" => field.value.text() == "true",
+        "items" => holds_secret(field.value),
+        "properties" => {
+            let mut properties = field.value.members();
+            properties.any(|property| holds_secret(property.value))
         }
         _ => false,
-    }
+    })
 }
 
 fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> Fields<'a> {
@@ -257,7 +257,7 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
             "title" => fields.title = report.text(&member, MAX_NAME),
             "description" => fields.description = Some(member),
             "required" => fields.required = report.boolean(&member).unwrap_or_default(),
-            "secret" => fields.secret = report.boolean(&member).unwrap_or_default(),
+            "secret" => drop(report.boolean(&member)),
             "default_value" => fields.default_value = Some(member),
             "examples" => fields.examples = Some(member),
             "header" => fields.header = Some(member),

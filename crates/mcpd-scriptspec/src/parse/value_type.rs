@@ -193,8 +193,13 @@ fn items(field: &Member<'_>, report: &mut Report<'_>) -> Option<ValueType> {
         return None;
     }
     let mut fields = TypeFields::default();
-    for member in report.fields(field.value, TypeFields::NAMES) {
-        fields.insert(member);
+    let known = [TypeFields::NAMES, &["secret"]].concat();
+    for member in report.fields(field.value, &known) {
+        match &*member.key {
+            // It counts for the whole of the option.
+            "secret" => drop(report.boolean(&member)),
+            _ => fields.insert(member),
+        }
     }
     read(&fields, report)
 }
