@@ -67,24 +67,34 @@ fn none() -> Box<RawValue> {
     raw(&JsonObject::new())
 }
 
+/// There is no tool that is to be started.
+#[derive(Debug)]
+pub(crate) struct StartsNothing;
+
 /// What a tool has said of itself whose secrets may be in the arguments of a call of `tool`: of that, or of one that the
 /// call is to start.
+///
+/// # Errors
+///
+/// Nobody knows what is to be started, and which of its arguments are secret.
 pub(crate) fn described<'a>(
     tool: &'a Tool,
     arguments: Option<&RawValue>,
     catalog: &'a Catalog,
-) -> Option<&'a Arc<ScriptSpec>> {
+) -> Result<Option<&'a Arc<ScriptSpec>>, StartsNothing> {
     let spec = |tool: &'a Tool| tool.script().map(|script| &script.spec);
     let is_start = tool.file().is_none() && tool.path().as_str() == START;
     let arguments = arguments.filter(|_| is_start);
     let Some(arguments) = arguments else {
-        return spec(tool);
+        return Ok(spec(tool));
     };
     let Started(names) = serde_json::from_str(arguments.get()).unwrap_or_default();
-    let tools = names.iter().filter_map(|name| catalog.tool(name));
-    let specs: Vec<_> = tools.filter_map(|tool| spec(tool)).collect();
+    let tools: Option<Vec<_>> = names.iter().map(|name| catalog.tool(name)).collect();
+    let tools = tools.filter(|tools| !tools.is_empty());
+    let tools = tools.ok_or(StartsNothing)?;
+    let specs: Vec<_> = tools.into_iter().filter_map(|tool| spec(tool)).collect();
     let secretive = specs.iter().find(|spec| has_secrets(spec));
-    secretive.or(specs.first()).copied()
+    Ok(secretive.or(specs.first()).copied())
 }
 
 /// The names of the tools to be started. There is one, unless the call is to be refused: then it is recorded, too.

@@ -348,12 +348,11 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
         seen("outcome"),
         json!(["denied", "denied", "unknown-tool", "denied", "denied"])
     );
-    for (place, record) in records.iter().enumerate().filter(|(place, _)| *place != 2) {
+    for (place, record) in records.iter().enumerate() {
         let text = record.to_string();
-        assert!(
-            text.contains("[redacted]") && !text.contains("hunter2"),
-            "{place}: {text}"
-        );
+        // Nobody knows what the third should have started.
+        let is_redacted = text.contains("[redacted]") || place == 2;
+        assert!(is_redacted && !text.contains("hunter2"), "{place}: {text}");
     }
 }
 
@@ -392,6 +391,8 @@ async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
         r#""tool":"login","tool":"count""#,
         r#""tool":"count","tool":"login""#,
         r#""tool":"login","tool":1,"else":2"#,
+        r#""tool":"logout""#,
+        r#""tol":"login""#,
     ] {
         let call = format!(
             r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"runs_start","arguments":{{"arguments":{{"password":"hunter2"}},{named}}}}}}}"#
@@ -399,7 +400,7 @@ async fn what_a_refused_call_should_have_started_keeps_its_secrets() {
         fixture.send(&call).await;
     }
     let records = fixture.records().await;
-    assert!(records.len() >= 5, "{records:?}");
+    assert!(records.len() >= 7, "{records:?}");
     let text = Value::from(records).to_string();
     assert!(!text.contains("hunter2"), "{text}");
 }

@@ -86,6 +86,8 @@ struct Request {
 struct Notes {
     tool: Option<String>,
     spec: Option<Arc<ScriptSpec>>,
+    /// Its arguments are for something that nobody knows.
+    is_for_unknown: bool,
     /// Its URI was made from a template.
     is_made: bool,
     params: Box<RawValue>,
@@ -153,7 +155,14 @@ impl Trail {
         self.note(|notes| {
             notes.tool = Some(path.to_string());
             notes.spec = spec.cloned();
+            notes.is_for_unknown = false;
         });
+    }
+
+    /// It names a tool that is known, and arguments for one that is not.
+    pub(crate) fn names_for_unknown(&self, path: &ScriptPath) {
+        self.names(path, None);
+        self.note(|notes| notes.is_for_unknown = true);
     }
 
     /// The URI that it names was made from a template: there are arguments in it.
@@ -166,9 +175,10 @@ impl Trail {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
             let (spec, is_made) = (notes.spec.as_deref(), notes.is_made);
-            let recorder = match notes.tool {
-                Some(_) => request.recorder(),
-                None => request.recorder().of_something_unknown(),
+            let is_known = notes.tool.is_some() && !notes.is_for_unknown;
+            let recorder = match is_known {
+                true => request.recorder(),
+                false => request.recorder().of_something_unknown(),
             };
             notes.params = recorder.params(params, spec, is_made);
         }

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolRequestParams, CallToolResult, Params, Wire};
 use mcpd_scriptspec::TaskSupport;
+use serde_json::value::RawValue;
 
 use crate::Server;
+use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
-use crate::{runs, tasks};
+use crate::runs::{self, StartsNothing};
+use crate::tasks;
+use crate::tool::Tool;
 
 /// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
 /// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
@@ -26,8 +30,7 @@ pub(crate) fn call(
         let whole = server.catalog();
         let there = whole.tool(&params.name);
         if let Some(tool) = there {
-            let described = runs::described(tool, params.arguments.as_deref(), &whole);
-            context.trail.names(tool.path(), described);
+            note(tool, params.arguments.as_deref(), &whole, &context);
         }
         let unknown = ErrorObject::invalid_params(format!(
             "unknown tool `{}`; tools/list has the names",
@@ -35,9 +38,12 @@ pub(crate) fn call(
         ));
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
-    let whole = server.catalog();
-    let described = runs::described(tool, params.arguments.as_deref(), &whole);
-    context.trail.names(tool.path(), described);
+    note(
+        tool,
+        params.arguments.as_deref(),
+        &server.catalog(),
+        &context,
+    );
     if let Some(headers) = &context.parameters {
         tool.check_headers(headers, params.arguments.as_deref())?;
     }
@@ -67,6 +73,14 @@ pub(crate) fn call(
         context.trail.answers(&result);
         context.encode_content(result)
     }))
+}
+
+/// Notes which tool is called, and what is known of its arguments.
+fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
+    match runs::described(tool, arguments, catalog) {
+        Ok(described) => context.trail.names(tool.path(), described),
+        Err(StartsNothing) => context.trail.names_for_unknown(tool.path()),
+    }
 }
 
 /// "If a server is unable to service a request to a client that does not declare this extension capability without
