@@ -12,7 +12,7 @@ fn a_tool_is_described_for_people() {
     assert_snapshot!(sandbox().run(&["describe", "scripts", "math/calc"]), @r#"
     exit code: 0
     ----- stdout -----
-    math/calc - Calculator
+    math/calc - Calculator, version 1.0
     (most clients know it as math_calc)
 
     Calculates.
@@ -38,6 +38,7 @@ fn a_tool_is_described_for_people() {
 fn all_that_is_known_of_an_option_is_shown() {
     let sandbox = sandbox();
     let sidecar = r#"description = "Books a room"
+tags = ["travel", "hotel"]
 annotations = { read_only = false, idempotent = true }
 
 [options.arrival]
@@ -72,6 +73,8 @@ value_type = "string"
     Books a room
 
     It says of itself: changes something, twice is as good as once
+
+    Tags: travel, hotel
 
     Options:
       arrival: string in the format `date`, required

@@ -61,6 +61,10 @@ fn description(tool: &Tool) -> String {
     {
         write!(text, " - {title}").expect(STRING);
     }
+    let said = |key| definition.meta.as_ref()?.get(key);
+    if let Some(version) = said("mcpd/version").and_then(Value::as_str) {
+        write!(text, ", version {version}").expect(STRING);
+    }
     text.push('\n');
     if tool.portable_name() != tool.path().as_str() {
         writeln!(text, "(most clients know it as {})", tool.portable_name()).expect(STRING);
@@ -71,6 +75,11 @@ fn description(tool: &Tool) -> String {
     let hints: Vec<_> = definition.annotations.iter().flat_map(hints).collect();
     if !hints.is_empty() {
         writeln!(text, "\nIt says of itself: {}", hints.join(", ")).expect(STRING);
+    }
+    let tags = said("mcpd/tags").and_then(Value::as_array);
+    let tags: Vec<_> = tags.into_iter().flatten().flat_map(Value::as_str).collect();
+    if !tags.is_empty() {
+        writeln!(text, "\nTags: {}", tags.join(", ")).expect(STRING);
     }
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
     text + &options(&schema)

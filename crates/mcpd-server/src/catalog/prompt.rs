@@ -31,7 +31,7 @@ impl Prompt {
         listed.description.clone_from(&spec.description);
         listed.arguments = spec.options.iter().map(argument).collect();
         listed.icons = definition::icons(spec);
-        listed.meta = Some(definition::meta(&script.path, spec.meta.clone().into()));
+        listed.meta = Some(definition::meta_of(&script.path, spec));
         Self {
             portable_name: script.path.portable().into_owned(),
             definition: listed,

@@ -61,10 +61,7 @@ impl Resource {
         listed.description.clone_from(&script.spec.description);
         listed.mime_type = mime_type.map(str::to_owned);
         listed.icons = definition::icons(&script.spec);
-        listed.meta = Some(definition::meta(
-            &script.path,
-            script.spec.meta.clone().into(),
-        ));
+        listed.meta = Some(definition::meta_of(&script.path, &script.spec));
         Self {
             definition: listed,
             source: Source::Script(script),
@@ -197,10 +194,7 @@ impl Template {
         listed.description.clone_from(&script.spec.description);
         listed.mime_type = mime_type.map(str::to_owned);
         listed.icons = definition::icons(&script.spec);
-        listed.meta = Some(definition::meta(
-            &script.path,
-            script.spec.meta.clone().into(),
-        ));
+        listed.meta = Some(definition::meta_of(&script.path, &script.spec));
         Self {
             definition: listed,
             uri,

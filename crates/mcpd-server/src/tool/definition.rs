@@ -7,6 +7,11 @@ use serde_json::json;
 
 use super::raw;
 
+/// The key in `_meta` of the version of a script.
+const VERSION: &str = "mcpd/version";
+/// The key in `_meta` of the words to find a script by.
+const TAGS: &str = "mcpd/tags";
+
 /// The tool that a script is.
 pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
     let mut tool = protocol::Tool::new(path.as_str(), raw(&spec.written_input_schema()));
@@ -15,7 +20,7 @@ pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
     tool.output_schema = spec.output_schema.as_ref().map(raw);
     tool.annotations = annotations(spec);
     tool.icons = icons(spec);
-    tool.meta = Some(meta(path, spec.meta.clone().into()));
+    tool.meta = Some(meta_of(path, spec));
     tool
 }
 
@@ -29,6 +34,18 @@ pub(crate) fn title(path: &ScriptPath, spec: &ScriptSpec) -> String {
 /// What its author wants passed on, and the path that every spelling of its name stands for.
 pub(crate) fn meta(path: &ScriptPath, mut meta: Meta) -> Meta {
     meta.insert("mcpd/path".to_owned(), json!(path.as_str()));
+    meta
+}
+
+/// The same for a script, with what it says of itself that the protocol has no field for.
+pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
+    let mut meta = meta(path, spec.meta.clone().into());
+    if let Some(version) = &spec.version {
+        meta.insert(VERSION.to_owned(), json!(version));
+    }
+    if !spec.tags.is_empty() {
+        meta.insert(TAGS.to_owned(), json!(spec.tags));
+    }
     meta
 }
 
