@@ -304,7 +304,7 @@ fn arguments_that_are_wrong_are_explained() {
     ----- stdout -----
     Invalid arguments: option `operation`: expected one of "add", "subtract", got the string "divide"
     option `a`: expected a number, got nothing
-    option `digits`: expected an integer from 0 to 9, got the string "10"
+    option `digits`: expected an integer from 0 to 9, got the number 10
     option `b`: expected a declared option such as `a`, got an unknown name
     ----- stderr -----
     mcpd: error: `math/calc` failed

@@ -9,9 +9,10 @@ use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{
     CallToolRequest, CallToolRequestParams, CallToolResult, ContentBlock, LoggingLevel,
     LoggingMessageNotification, LoggingMessageNotificationParams, NotificationMethod as _,
-    ProgressNotification, ProgressNotificationParams,
+    ProgressNotification, ProgressNotificationParams, Tool,
 };
 use mcpd_server::Principal;
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::{find_tool, with_server};
@@ -23,8 +24,8 @@ use crate::{client, config, output};
 /// Calls the tool and prints its answer.
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
-        Some(json) => whole(json)?,
-        None => pairs(&args.arguments)?,
+        Some(json) => Arguments::Whole(whole(json)?),
+        None => Arguments::Pairs(pairs(&args.arguments)?),
     };
     let level = log_level(logging);
     let tool = &args.tool;
@@ -43,6 +44,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();
+        let arguments = arguments.for_tool(tool.definition())?;
         let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
         params.meta = Some(client::envelope(level));
         let principal = Principal::local();
@@ -61,6 +63,65 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
     .await
 }
 
+/// The arguments of a call, as they were given.
+#[derive(Debug)]
+enum Arguments<'a> {
+    Whole(Box<RawValue>),
+    Pairs(BTreeMap<&'a str, Given<'a>>),
+}
+
+/// The value of an argument.
+#[derive(Debug)]
+enum Given<'a> {
+    Text(&'a str),
+    Json(Box<RawValue>),
+}
+
+impl Arguments<'_> {
+    fn for_tool(self, tool: &Tool) -> anyhow::Result<Box<RawValue>> {
+        let pairs = match self {
+            Self::Whole(arguments) => return Ok(arguments),
+            Self::Pairs(pairs) => pairs,
+        };
+        let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
+        let mut object = BTreeMap::new();
+        for (name, given) in pairs {
+            let value = match given {
+                Given::Json(value) => value,
+                Given::Text(text) if is_wanted_as_json(text, &schema["properties"][name]) => {
+                    RawValue::from_string(text.to_owned())?
+                }
+                Given::Text(text) => to_raw_value(text)?,
+            };
+            object.insert(name, value);
+        }
+        to_raw_value(&object).context("encode the arguments")
+    }
+}
+
+/// Whether it is a number or a boolean where one is wanted, and no text is.
+fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
+    let is_wanted = match serde_json::from_str(text) {
+        Ok(Value::Bool(_)) => takes(schema, "boolean"),
+        Ok(Value::Number(_)) => takes(schema, "integer") || takes(schema, "number"),
+        _ => false,
+    };
+    is_wanted && !takes(schema, "string")
+}
+
+/// Whether it says that values may be of this type.
+fn takes(schema: &Value, value_type: &str) -> bool {
+    match &schema["type"] {
+        Value::String(only) => only == value_type,
+        Value::Array(types) => types.iter().any(|one| one == value_type),
+        _ => {
+            let choices = ["anyOf", "oneOf"].map(|key| schema[key].as_array());
+            let mut choices = choices.into_iter().flatten().flatten();
+            choices.any(|choice| takes(choice, value_type))
+        }
+    }
+}
+
 /// All arguments from one JSON text. They stay as they are written: numbers of any size, any order.
 fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
     let json = match json {
@@ -70,30 +131,30 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
     RawValue::from_string(json).context("read the arguments as JSON")
 }
 
-/// The arguments `name=text` and `name:=json` as one object.
-fn pairs(arguments: &[String]) -> anyhow::Result<Box<RawValue>> {
-    let mut object = BTreeMap::new();
+/// The arguments `name=text` and `name:=json`.
+fn pairs(arguments: &[String]) -> anyhow::Result<BTreeMap<&str, Given<'_>>> {
+    let mut pairs = BTreeMap::new();
     for argument in arguments {
         let (name, value) = pair(argument)?;
-        if object.insert(name, value).is_some() {
+        if pairs.insert(name, value).is_some() {
             bail!("read the arguments: `{name}` is given twice");
         }
     }
-    to_raw_value(&object).context("encode the arguments")
+    Ok(pairs)
 }
 
-fn pair(argument: &str) -> anyhow::Result<(&str, Box<RawValue>)> {
+fn pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
     let Some((name, text)) = argument.split_once('=') else {
         bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
     };
-    let (name, value) = match name.strip_suffix(':') {
-        Some(name) => (name, RawValue::from_string(text.to_owned())),
-        None => (name, to_raw_value(text)),
-    };
-    Ok((
-        name,
-        value.with_context(|| format!("read the argument `{name}` as JSON"))?,
-    ))
+    Ok(match name.strip_suffix(':') {
+        Some(name) => {
+            let value = RawValue::from_string(text.to_owned());
+            let value = value.with_context(|| format!("read the argument `{name}` as JSON"))?;
+            (name, Given::Json(value))
+        }
+        None => (name, Given::Text(text)),
+    })
 }
 
 /// How much of a script's log is wanted.
@@ -181,15 +242,51 @@ mod tests {
 
     #[track_caller]
     fn check(arguments: &[&str], expected: &str) {
+        check_with(&serde_json::json!({}), arguments, expected);
+    }
+
+    /// `properties` are those of the tool's schema.
+    #[track_caller]
+    fn check_with(properties: &Value, arguments: &[&str], expected: &str) {
         let arguments: Vec<_> = arguments
             .iter()
             .map(|&argument| argument.to_owned())
             .collect();
-        let read = pairs(&arguments).map_or_else(
+        let schema = serde_json::json!({"type": "object", "properties": properties});
+        let tool = Tool::new("test", to_raw_value(&schema).unwrap());
+        let object = pairs(&arguments).and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
+        let read = object.map_or_else(
             |error| format!("{error:#}"),
             |object| object.get().to_owned(),
         );
         assert_eq!(read, expected);
+    }
+
+    #[test]
+    fn text_counts_as_what_the_tool_wants() {
+        let properties = serde_json::json!({
+            "count": {"type": "integer"},
+            "ratio": {"type": ["number", "null"]},
+            "quiet": {"anyOf": [{"type": "boolean"}, {"type": "null"}]},
+            "either": {"type": ["string", "integer"]},
+            "list": {"type": "array"},
+        });
+        check_with(
+            &properties,
+            &[
+                "count=3",
+                "ratio=2.50",
+                "quiet=true",
+                "either=3",
+                "list=[1]",
+            ],
+            r#"{"count":3,"either":"3","list":"[1]","quiet":true,"ratio":2.50}"#,
+        );
+        check_with(
+            &properties,
+            &["count=three", "quiet=yes", "ratio=true"],
+            r#"{"count":"three","quiet":"yes","ratio":"true"}"#,
+        );
     }
 
     #[test]
