@@ -248,3 +248,23 @@ fn what_is_odd_but_clear_is_served_once() {
         assert_eq!(counter.sandbox.runs(), number + 1, "{request}");
     }
 }
+
+/// "A server MUST NOT send content in the response" -- RFC 9110, section 9.3.2
+#[test]
+fn what_can_be_read_has_a_head() {
+    let counter = Counter::start();
+    for path in ["/health", "/ready"] {
+        let request =
+            format!("HEAD {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+        let answer = counter.exchange(request.as_bytes()).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
+        assert!(answer.contains("content-length: "), "{path}: {answer}");
+        assert!(answer.ends_with("\r\n\r\n"), "{path}: {answer}");
+    }
+    let health = |method| {
+        format!("{method} /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+    };
+    let answer = counter.exchange(health("PUT").as_bytes()).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("allow: GET, HEAD\r\n"), "{answer}");
+}

@@ -39,8 +39,8 @@ pub async fn serve_metrics(
 
 /// The metrics as they are now.
 pub(super) fn answer(server: &Server, method: &Method) -> Response<Body> {
-    if *method != Method::GET {
-        return reply::not_allowed("GET");
+    if !reply::is_read(method) {
+        return reply::not_allowed(reply::READ);
     }
     let mut response = reply::json(StatusCode::OK, server.metrics_text());
     response.headers_mut().insert(

@@ -7,7 +7,7 @@ use http_body_util::Either;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
-use hyper::{Response, StatusCode};
+use hyper::{Method, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
 
 use super::events::Events;
@@ -122,6 +122,14 @@ pub(super) fn too_many(reason: &str, wait: Duration) -> Response<Body> {
 /// Accepted, and nothing to say about it.
 pub(super) fn accepted() -> Response<Body> {
     text(StatusCode::ACCEPTED, "")
+}
+
+/// The methods by which what is there is read.
+pub(super) const READ: &str = "GET, HEAD";
+
+/// Whether it is one of them. What the answer to `HEAD` has to leave out, hyper does.
+pub(super) fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD)
 }
 
 /// The wrong verb.

@@ -197,7 +197,7 @@ impl Router {
     /// Where a client without a token can get one. If there is nowhere, it must not look any further.
     fn metadata(&self, method: &Method, path: &str) -> Response<Body> {
         match self.guard.metadata(path) {
-            Some(_) if *method != Method::GET => reply::not_allowed("GET"),
+            Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ),
             Some(metadata) => reply::json(StatusCode::OK, metadata.to_string()),
             None => reply::text(StatusCode::NOT_FOUND, "there is nothing of that kind"),
         }
@@ -206,8 +206,8 @@ impl Router {
     /// Whether requests are answered at once: there is something to serve, nothing keeps calls from being made, and the
     /// server does not end.
     fn ready(&self, method: &Method) -> Response<Body> {
-        if *method != Method::GET {
-            return reply::not_allowed("GET");
+        if !reply::is_read(method) {
+            return reply::not_allowed(reply::READ);
         }
         let obstacle = if self.server.stopping().is_cancelled() {
             "the server ends"
@@ -223,8 +223,8 @@ impl Router {
 
     /// That the server is alive, and how much is not as it should be. No names: this answer is for everybody.
     fn health(&self, method: &Method) -> Response<Body> {
-        if *method != Method::GET {
-            return reply::not_allowed("GET");
+        if !reply::is_read(method) {
+            return reply::not_allowed(reply::READ);
         }
         if !self.server.catalog_is_ready() {
             let body = json!({"status": "starting"});
