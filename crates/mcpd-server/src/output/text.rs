@@ -107,15 +107,35 @@ fn silence(exit: &Exit) -> String {
 
 /// The end of a stream.
 pub(crate) fn tail(stream: &Captured) -> String {
-    let text = stream.to_text_lossy();
-    let text = text.trim_end();
-    let start = text.ceil_char_boundary(text.len().saturating_sub(STDERR_TAIL));
-    text[start..].to_owned()
+    last_lines(stream.to_text_lossy().trim_end(), STDERR_TAIL).to_owned()
+}
+
+/// Whole lines from the end of a text that come to no more than so many bytes, or a part of the last one if that has more.
+fn last_lines(text: &str, most: usize) -> &str {
+    let start = text.ceil_char_boundary(text.len().saturating_sub(most));
+    let (before, end) = text.split_at(start);
+    match end.split_once('\n') {
+        Some((_, lines)) if !before.is_empty() && !before.ends_with('\n') => lines,
+        _ => end,
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_end_of_a_text_begins_with_a_line() {
+        for (most, end) in [
+            (100, "one\ntwo\nthree"),
+            (9, "two\nthree"),
+            (8, "three"),
+            (5, "three"),
+            (3, "ree"),
+        ] {
+            assert_eq!(last_lines("one\ntwo\nthree", most), end, "{most}");
+        }
+    }
 
     #[test]
     fn one_newline_is_not_part_of_the_answer() {
