@@ -1,5 +1,7 @@
 //! `mcpd compile`: what files describe, as definitions for models and their APIs.
 
+use std::collections::BTreeMap;
+
 use mcpd_scriptspec::{ScriptSpec, Severity};
 use mcpd_server::Tool;
 use serde_json::{Value, json};
@@ -21,10 +23,18 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
         let text = render::human(&findings, catalog.scan().scripts.len());
         output::note_styled(&text);
     }
+    let mut named: BTreeMap<_, usize> = BTreeMap::new();
+    for tool in catalog.tools() {
+        *named.entry(tool.path().file_name()).or_default() += 1;
+    }
     let mut definitions = Vec::new();
     for tool in catalog.tools() {
+        let name = match tool.path().file_name() {
+            name if named[name] == 1 => name,
+            _ => tool.portable_name(),
+        };
         if let Some(spec) = tool.spec() {
-            definitions.push(definition(tool, spec, args.format)?);
+            definitions.push(definition(tool, name, spec, args.format)?);
         }
     }
     let failed = findings
@@ -46,9 +56,15 @@ pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> 
     })
 }
 
-fn definition(tool: &Tool, spec: &ScriptSpec, format: CompileFormat) -> anyhow::Result<Value> {
+/// `name` is what the tool is called where no other formats have names of their own.
+fn definition(
+    tool: &Tool,
+    name: &str,
+    spec: &ScriptSpec,
+    format: CompileFormat,
+) -> anyhow::Result<Value> {
     Ok(match format {
-        CompileFormat::Definition => spec.definition(tool.path().file_name()),
+        CompileFormat::Definition => spec.definition(name),
         CompileFormat::Mcp => {
             let mut listed = tool.definition().clone();
             tool.portable_name().clone_into(&mut listed.name);

@@ -68,7 +68,7 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
         }
         None => (candidate.path.as_str().to_owned(), &candidate.file),
     };
-    let description = match Dialect::of(&name, &head) {
+    let description = match Dialect::of(&seen_from_above(&candidate.root, &name), &head) {
         None => None,
         Some(dialect) => {
             let text = if head.len() as u64 == HEAD {
@@ -88,6 +88,12 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
         has_shebang,
         description,
     })
+}
+
+/// The path `name` below `root` with the name of the root itself, which says what is in it as those of directories do.
+fn seen_from_above(root: &Path, name: &str) -> String {
+    let root = root.file_name().unwrap_or_default().to_string_lossy();
+    format!("{root}/{name}")
 }
 
 pub(super) fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
