@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
 
 use insta::assert_snapshot;
-use mcpd_tests::Sandbox;
+use mcpd_tests::{Sandbox, skip};
 use serde_json::{Value, json};
 
 const ORDER: &str = r#"DESCRIPTION "Places an order"
@@ -146,6 +147,68 @@ fn where_there_is_no_tool_nothing_is_compiled() {
     1 warning in 0 scripts
     mcpd: error: there is no tool in what was given
     ");
+}
+
+#[test]
+fn scriptlets_are_found_by_whatever_they_are_named() {
+    let sandbox = Sandbox::new();
+    fs::create_dir(sandbox.path().join("scripts/scriptlets")).unwrap();
+    let greet = "## Greet\n\nSays hello.\n\n```sh\necho hello\n```\n";
+    write(&sandbox, "scripts/scriptlets/greet.md", greet);
+    for root in [
+        "scripts",
+        "scripts/scriptlets",
+        "scripts/scriptlets/greet.md",
+    ] {
+        let definition = sandbox.stdout(&["compile", root, "--format", "mcp"]);
+        let definition: Value = serde_json::from_slice(&definition).unwrap();
+        assert_eq!(definition["name"], "scriptlets_greet", "{definition}");
+    }
+}
+
+#[test]
+fn what_script_kit_declares_is_declared() {
+    if Command::new("node").arg("--version").output().is_err() {
+        return skip("scripts of Script Kit: there is no Node.js");
+    }
+    let sandbox = Sandbox::new();
+    let greet = r#"import "@scriptkit/sdk"
+metadata = { description: "Greets somebody" }
+const { input, output } = defineSchema({
+  input: { name: { type: "string", required: true, description: "Whom" } },
+  output: { greeting: { type: "string", required: true }, letters: { type: "integer" } },
+})
+const { name } = await input()
+output({ greeting: `Hello, ${name}!` })
+output({ letters: name.length })
+"#;
+    let shout = r#"import { readFileSync } from "node:fs"
+schema = { input: { name: { type: "string", required: true, description: "Whom" } } }
+console.log(readFileSync(0, "utf8").toUpperCase())
+"#;
+    write(&sandbox, "scripts/greet.mjs", greet);
+    write(&sandbox, "scripts/shout.mjs", shout);
+    for level in ["none", "guarded"] {
+        let call =
+            |name| sandbox.stdout(&["call", "scripts", name, "name=Ada", "--sandbox", level]);
+        let greeting: Value = serde_json::from_slice(&call("scripts/greet")).unwrap();
+        assert_eq!(greeting, json!({"greeting": "Hello, Ada!", "letters": 3}));
+        assert_eq!(call("scripts/shout"), b"{\"NAME\":\"ADA\"}\n");
+    }
+}
+
+#[test]
+fn compiled_tools_have_names_of_their_own() {
+    let sandbox = sandbox();
+    for directory in ["a", "b"] {
+        fs::create_dir(sandbox.path().join("scripts").join(directory)).unwrap();
+        write(&sandbox, &format!("scripts/{directory}/order.bas"), ORDER);
+    }
+    write(&sandbox, "scripts/a/refund.bas", ORDER);
+    let compiled: Value = serde_json::from_slice(&sandbox.stdout(&["compile", "scripts"])).unwrap();
+    let compiled = compiled.as_array().unwrap();
+    let names: Vec<_> = compiled.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["a_order", "refund", "b_order"]);
 }
 
 #[test]

@@ -11,6 +11,8 @@ use mcpd_exec::{Command, Executor, Limits};
 use mcpd_scriptspec::Diagnostic;
 use tokio::sync::OnceCell;
 
+mod script_kit;
+
 /// How long a program may take to say its version.
 const VERSION_TIME_LIMIT: Duration = Duration::from_secs(5);
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mcpd_exec::Executor;
-use mcpd_scriptspec::{Body, Described, Diagnostic, HelpOutput, Parsed, ScriptPath, parse};
+use mcpd_scriptspec::{
+    Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, parse,
+};
 use tokio::runtime::Handle;
 
 use super::reading::{self, Description, Reading, Unreadable};
@@ -166,6 +168,11 @@ impl Examiner {
                 Body::Code {
                     extension, text, ..
                 } => self.launch_of_part(&path, &extension, &text),
+                _ if description.dialect == Dialect::ScriptKit
+                    && !self.is_program(&candidate, has_shebang) =>
+                {
+                    self.launch_for_script_kit(&candidate)
+                }
                 _ => self.launch(&candidate, has_shebang),
             };
             let said = Said {
@@ -275,6 +282,12 @@ impl Examiner {
         }
         let interpreter = self.interpreter(&extension(&candidate.file))?;
         Ok(Launch::by(interpreter, &candidate.file))
+    }
+
+    /// The same for a script of Script Kit, which needs an interpreter.
+    fn launch_for_script_kit(&self, candidate: &Candidate) -> Result<Launch, Diagnostic> {
+        let interpreter = self.interpreter(&extension(&candidate.file))?;
+        Ok(Launch::by(&interpreter.for_script_kit(), &candidate.file))
     }
 
     /// Whether a file is started as what it is.
