@@ -30,6 +30,11 @@ const CLAUSES: &[&str] = &[
     "MAX",
 ];
 
+/// Words by which a program can read no parameter.
+const NO_NAMES: [&str; 10] = [
+    "and", "or", "not", "mod", "then", "else", "true", "false", "nothing", "null",
+];
+
 /// Values inside values, at most.
 const MAX_DEPTH: usize = 32;
 
@@ -91,6 +96,9 @@ impl<'a, 'd> Statement<'a, 'd> {
         let Kind::Word(word) = name.kind else {
             return self.expected("the name of a parameter", &name);
         };
+        if NO_NAMES.iter().any(|no_name| name.is_word(no_name)) {
+            return self.expected("a name that means nothing else in programs", &name);
+        }
         let other = *self.names.entry(word.to_lowercase()).or_insert(word);
         // Of one name the checks to come see both.
         if other != word {
