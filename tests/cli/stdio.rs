@@ -39,6 +39,38 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
 }
 
 #[test]
+fn requests_are_in_a_log_that_is_to_say_more() {
+    let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "exit", "arguments": {"code": 4}}}"#;
+    let arguments = ["stdio", "scripts", "--log-format", "json"];
+    let requests = |arguments: &[&str]| {
+        let transcript = sandbox().run_with_stdin(arguments, &format!("{call}\n"));
+        let (_, stderr) = transcript.split_once("----- stderr -----\n").unwrap();
+        let events = stderr.lines().map(serde_json::from_str);
+        let mut events: Vec<serde_json::Value> = events.map(Result::unwrap).collect();
+        events.retain(|event| event["message"] == "tools/call");
+        events
+    };
+    assert_eq!(requests(&arguments).len(), 0);
+    let requests = requests(&[&arguments[..], &["-v"]].concat());
+    assert_eq!(requests.len(), 1, "{requests:?}");
+    assert_eq!(requests[0]["name"], "exit");
+    assert_eq!(requests[0]["error"], "tool_error");
+    assert!(requests[0]["seconds"].is_f64());
+}
+
+#[test]
+fn a_name_writes_no_line_of_the_log() {
+    let name = "x\n2026-01-01T00:00:00Z  WARN forged\r";
+    let sandbox = Sandbox::new().with_script(name, HELLO);
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    let transcript = sandbox.run_with_stdin(&["stdio", "scripts"], list);
+    let (_, stderr) = transcript.split_once("----- stderr -----\n").unwrap();
+    assert!(stderr.contains("forged"), "{stderr}");
+    let forged = |line: &str| line.starts_with("2026-01-01") || line.contains('\r');
+    assert!(!stderr.lines().any(forged), "{stderr}");
+}
+
+#[test]
 fn a_variable_that_nobody_reads_is_in_the_log() {
     let variable = |name| {
         let sandbox = Sandbox::new()

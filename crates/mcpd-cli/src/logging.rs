@@ -1,6 +1,6 @@
 //! mcpd's own log: to stderr, and never anywhere else.
 
-use std::io;
+use std::io::{self, Write};
 
 use anstream::{AutoStream, ColorChoice};
 use anyhow::anyhow;
@@ -48,7 +48,7 @@ impl Filter {
 pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Filter> {
     let (filter, handle) = reload::Layer::new(filter(options, audience)?);
     let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-    let log = fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let log = fmt::layer().with_writer(|| Records).with_ansi(colours);
     let log = match (options.log_format, audience) {
         (LogFormat::Json, _) => log.json().flatten_event(true).boxed(),
         (LogFormat::Text, Audience::Operator) => log.with_target(false).boxed(),
@@ -56,6 +56,32 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     };
     tracing_subscriber::registry().with(filter).with(log).init();
     Ok(Filter { handle, audience })
+}
+
+/// Writes records to stderr, each of which comes in one piece. What looks like the next one in it was written by
+/// whoever names files or prints to stderr, and is set apart.
+struct Records;
+
+impl Write for Records {
+    fn write(&mut self, record: &[u8]) -> io::Result<usize> {
+        let mut stderr = io::stderr().lock();
+        let (text, end) = match record.strip_suffix(b"\n") {
+            Some(text) => (text, "\n"),
+            None => (record, ""),
+        };
+        if text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+            let text = String::from_utf8_lossy(text);
+            let shown = text.replace('\r', "\\r").replace('\n', "\n  ");
+            stderr.write_all(format!("{shown}{end}").as_bytes())?;
+        } else {
+            stderr.write_all(record)?;
+        }
+        Ok(record.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        io::stderr().flush()
+    }
 }
 
 /// Whether this says which messages are logged.

@@ -292,10 +292,18 @@ impl Timed {
             "prompts/get" => ("", name),
             _ => ("", ""),
         };
+        let seconds = self.began.elapsed().as_secs_f64();
+        tracing::debug!(
+            name,
+            error = (!error.is_empty()).then_some(error),
+            seconds,
+            "{}",
+            self.method
+        );
         self.metrics
             .operations
             .with_label_values(&[self.method, tool, prompt, error])
-            .observe(self.began.elapsed().as_secs_f64());
+            .observe(seconds);
     }
 }
 
