@@ -83,8 +83,29 @@ fn a_token_of_ones_own_is_used() {
     fs::write(sandbox.path().join("token"), "sesame\n").unwrap();
     let daemon = Daemon::start(&sandbox, &["--token-file", "token"]);
     assert_eq!(daemon.token(), None);
+    let announcement = daemon.announcement();
+    assert!(
+        announcement.contains("short enough to be guessed"),
+        "{announcement}"
+    );
     let client = daemon.client().with_token(Some("sesame"));
     assert_eq!(client.post(LIST).unwrap().0, 200);
+}
+
+#[test]
+fn an_audit_log_that_everybody_can_read_is_reported() {
+    let sandbox = sandbox();
+    let logs = sandbox.path().join("state/mcpd/logs");
+    fs::create_dir_all(&logs).unwrap();
+    let log = logs.join("mcp-audit.jsonl");
+    fs::write(&log, "").unwrap();
+    for (mode, is_reported) in [(0o644, true), (0o640, false)] {
+        fs::set_permissions(&log, Permissions::from_mode(mode)).unwrap();
+        let daemon = Daemon::start(&sandbox, &[]);
+        let announcement = daemon.announcement();
+        let says_so = announcement.contains("can be read by everybody");
+        assert_eq!(says_so, is_reported, "{announcement}");
+    }
 }
 
 /// Group and others seem to have rights to what systemd hands over: it says in access lists who reads it.

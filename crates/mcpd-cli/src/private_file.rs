@@ -35,6 +35,21 @@ pub(crate) fn replace(file: &Path, content: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
+/// What the owner, the owner's group and everybody may do with what is at `path`, as the nine bits that `chmod` sets; none
+/// if nothing is there.
+#[cfg(unix)]
+pub(crate) fn permissions(path: &Path) -> u32 {
+    use std::os::unix::fs::PermissionsExt as _;
+    path.metadata()
+        .map_or(0, |metadata| metadata.permissions().mode() & 0o777)
+}
+
+/// Elsewhere there are no such bits.
+#[cfg(not(unix))]
+pub(crate) fn permissions(_: &Path) -> u32 {
+    0
+}
+
 #[cfg(unix)]
 fn create_directory(directory: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt as _;

@@ -13,6 +13,9 @@ use crate::{directories, private_file};
 /// Random bytes of a token: 256 bits.
 const BYTES: usize = 32;
 
+/// Characters of a token that nobody guesses, as long as they are chosen at random.
+const SHORTEST: usize = 16;
+
 /// The token in `file`, which is made if it is missing.
 pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
     match load(file)? {
@@ -45,6 +48,12 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
     if !is_credential && is_open_to_others(file) {
         tracing::warn!(
             "the token file `{}` can be read by others; mend it with `chmod 600`",
+            file.display()
+        );
+    }
+    if token.len() < SHORTEST {
+        tracing::warn!(
+            "the token in `{}` is short enough to be guessed; `mcpd token rotate` makes another",
             file.display()
         );
     }
@@ -92,16 +101,9 @@ pub(crate) fn random() -> anyhow::Result<String> {
     }))
 }
 
-#[cfg(unix)]
+/// Whether anybody but its owner may do anything with it.
 fn is_open_to_others(file: &Path) -> bool {
-    use std::os::unix::fs::PermissionsExt as _;
-    file.metadata()
-        .is_ok_and(|metadata| metadata.permissions().mode() & 0o077 != 0)
-}
-
-#[cfg(not(unix))]
-fn is_open_to_others(_: &Path) -> bool {
-    false
+    private_file::permissions(file) & 0o077 != 0
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use mcpd_server::audit::{Arguments, Mode, Options};
 
 use super::file::File;
 use super::tables;
-use crate::directories;
+use crate::{directories, private_file};
 
 /// The log for whoever serves others, if there is to be one.
 ///
@@ -19,6 +19,11 @@ pub(super) fn audit(file: &File) -> anyhow::Result<Option<Audit>> {
     let Some((path, options)) = target(file)? else {
         return Ok(None);
     };
+    // That its group may read it can be on purpose.
+    if path.is_file() && private_file::permissions(&path) & 0o007 != 0 {
+        let path = path.display();
+        tracing::warn!("the audit log `{path}` can be read by everybody; mend it with `chmod 600`");
+    }
     Audit::new(path, options)
         .map(Some)
         .context("start the thread of the audit log")
