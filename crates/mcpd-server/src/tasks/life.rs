@@ -101,9 +101,11 @@ impl Life {
             }
         });
         // Nobody can ask for it by then.
-        tokio::time::timeout_at(expires, whole).await.ok();
+        let is_late = tokio::time::timeout_at(expires, whole).await.is_err();
         if stopping.is_cancelled() {
             self.record_end("the server stopped");
+        } else if is_late {
+            self.record_end("nobody can ask for its result any more");
         }
         lock(&self.tasks.state).live.remove(&self.stored.id);
         self.changed();
