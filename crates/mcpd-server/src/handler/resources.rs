@@ -70,7 +70,11 @@ pub(crate) fn read(
                 }
                 context.refuse(Some(path), "denied", unknown)
             }
-            None => unknown,
+            // Nothing is run for what is just there, and nothing recorded.
+            None => match whole.resource(&params.uri) {
+                Some(there) => context.refuse(Some(there.path()), "denied", unknown),
+                None => unknown,
+            },
         });
     };
     context.trail.is_made_from_arguments();
