@@ -55,7 +55,22 @@ pub(crate) struct Subscribers {
 struct Members {
     next: u64,
     by_number: BTreeMap<u64, Arc<Mailbox>>,
+    /// How many there are of those who have been counted, and how much they want to hear of, in bytes.
+    counted: BTreeMap<Arc<str>, Load>,
 }
+
+/// What listeners take.
+#[derive(Debug, Clone, Copy, Default)]
+struct Load {
+    listeners: usize,
+    bytes: usize,
+}
+
+/// How many listeners one caller may have, and how many bytes what they want to hear of may come to.
+const MOST: Load = Load {
+    listeners: 4096,
+    bytes: 16 * 1024 * 1024,
+};
 
 /// What one subscriber has not yet fetched. An event that is already pending is not added again.
 #[derive(Debug, Default)]
@@ -70,12 +85,54 @@ struct MailboxState {
     pending: BTreeSet<Event>,
 }
 
+impl MailboxState {
+    /// The first event that is still wanted.
+    fn next(&mut self) -> Option<Event> {
+        loop {
+            let event = self.pending.pop_first()?;
+            if self.filter.wants(&event) {
+                return Some(event);
+            }
+        }
+    }
+}
+
 impl Subscribers {
     /// Registers a listener; from here on no event of its filter is lost to it.
     pub(crate) fn subscribe(self: &Arc<Self>, filter: Filter) -> Subscription {
+        self.add(&mut lock(&self.members), filter, None)
+    }
+
+    /// The same for a caller who may do so as often as they like; `None` if they have as many as they may.
+    pub(crate) fn subscribe_for(
+        self: &Arc<Self>,
+        caller: &str,
+        filter: Filter,
+    ) -> Option<Subscription> {
+        let wanted = filter.uris.iter().chain(&filter.tasks);
+        let bytes = wanted.map(String::len).sum();
+        let mut members = lock(&self.members);
+        let load = members.counted.get(caller).copied().unwrap_or_default();
+        let load = Load {
+            listeners: load.listeners + 1,
+            bytes: load.bytes + bytes,
+        };
+        if load.listeners > MOST.listeners || load.bytes > MOST.bytes {
+            return None;
+        }
+        let caller: Arc<str> = caller.into();
+        members.counted.insert(Arc::clone(&caller), load);
+        Some(self.add(&mut members, filter, Some((caller, bytes))))
+    }
+
+    fn add(
+        self: &Arc<Self>,
+        members: &mut Members,
+        filter: Filter,
+        counted: Option<(Arc<str>, usize)>,
+    ) -> Subscription {
         let mailbox = Arc::new(Mailbox::default());
         lock(&mailbox.state).filter = filter;
-        let mut members = lock(&self.members);
         let number = members.next;
         members.next += 1;
         members.by_number.insert(number, Arc::clone(&mailbox));
@@ -83,6 +140,7 @@ impl Subscribers {
             number,
             mailbox,
             subscribers: Arc::clone(self),
+            counted,
         }
     }
 
@@ -91,7 +149,8 @@ impl Subscribers {
         for mailbox in lock(&self.members).by_number.values() {
             let mut state = lock(&mailbox.state);
             if state.filter.wants(event) && state.pending.insert(event.clone()) {
-                mailbox.filled.notify_one();
+                // Of several streams of one client the last is the one that it reads.
+                mailbox.filled.notify_last();
             }
         }
     }
@@ -109,6 +168,8 @@ pub(crate) struct Subscription {
     number: u64,
     mailbox: Arc<Mailbox>,
     subscribers: Arc<Subscribers>,
+    /// Whose it is, and how many bytes it was counted with.
+    counted: Option<(Arc<str>, usize)>,
 }
 
 impl Subscription {
@@ -119,7 +180,7 @@ impl Subscription {
     /// An event is taken only by the call that returns it.
     pub(crate) async fn next(&self) -> Event {
         loop {
-            if let Some(event) = lock(&self.mailbox.state).pending.pop_first() {
+            if let Some(event) = lock(&self.mailbox.state).next() {
                 return event;
             }
             self.mailbox.filled.notified().await;
@@ -134,14 +195,24 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        lock(&self.subscribers.members)
-            .by_number
-            .remove(&self.number);
+        let mut members = lock(&self.subscribers.members);
+        members.by_number.remove(&self.number);
+        if let Some((caller, bytes)) = &self.counted
+            && let Some(load) = members.counted.get_mut(caller)
+        {
+            load.listeners -= 1;
+            load.bytes -= bytes;
+            if load.listeners == 0 {
+                members.counted.remove(caller);
+            }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     fn lists() -> Filter {
@@ -162,6 +233,51 @@ mod tests {
         subscribers.publish(&Event::ToolsChanged);
         assert_eq!(listener.next().await, Event::ToolsChanged);
         assert!(lock(&listener.mailbox.state).pending.is_empty());
+    }
+
+    #[test]
+    fn a_caller_has_so_many_listeners_at_most() {
+        let subscribers = Arc::new(Subscribers::default());
+        let uri = "x".repeat(MOST.bytes / 2);
+        let wanting = |uri: &str| Filter {
+            uris: BTreeSet::from([uri.to_owned()]),
+            ..Filter::default()
+        };
+        let first = subscribers.subscribe_for("ada", wanting(&uri)).unwrap();
+        let second = subscribers.subscribe_for("ada", wanting(&uri));
+        assert!(second.is_some());
+        assert!(subscribers.subscribe_for("ada", wanting("a")).is_none());
+        assert!(subscribers.subscribe_for("bob", wanting("a")).is_some());
+        drop((first, second));
+        let lists = || subscribers.subscribe_for("ada", lists());
+        let all: Vec<_> = (0..MOST.listeners).map(|_| lists().unwrap()).collect();
+        assert!(lists().is_none());
+        drop(all);
+        assert!(lists().is_some());
+        assert!(lock(&subscribers.members).counted.is_empty());
+    }
+
+    #[tokio::test]
+    async fn what_is_no_longer_wanted_is_not_told() {
+        let subscribers = Arc::new(Subscribers::default());
+        let listener = subscribers.subscribe(lists());
+        subscribers.publish(&Event::ToolsChanged);
+        listener.update(|filter| (filter.tools, filter.prompts) = (false, true));
+        subscribers.publish(&Event::PromptsChanged);
+        assert_eq!(listener.next().await, Event::PromptsChanged);
+    }
+
+    #[tokio::test]
+    async fn of_several_who_wait_the_last_is_told() {
+        let subscribers = Arc::new(Subscribers::default());
+        let listener = subscribers.subscribe(lists());
+        let mut first = Box::pin(listener.next());
+        let mut last = Box::pin(listener.next());
+        assert!((&mut first).now_or_never().is_none());
+        assert!((&mut last).now_or_never().is_none());
+        subscribers.publish(&Event::ToolsChanged);
+        assert_eq!(last.await, Event::ToolsChanged);
+        assert!(first.now_or_never().is_none());
     }
 
     #[tokio::test]

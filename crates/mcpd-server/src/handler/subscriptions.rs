@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
@@ -27,6 +28,7 @@ use crate::handler::lifecycle;
 use crate::interaction;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
+use crate::quota;
 use crate::session::Session;
 use crate::subscribers::{Event, Filter};
 use crate::tasks;
@@ -35,6 +37,9 @@ use crate::tasks;
 const MAX_URIS: usize = 256;
 /// How long each URI and each id of these may be, in bytes: they are kept.
 const MAX_URI: usize = 8 * 1024;
+
+/// When somebody may try again who has too many subscriptions.
+const CROWDED: Duration = Duration::from_secs(1);
 
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
 pub(crate) fn listen(
@@ -54,17 +59,15 @@ pub(crate) fn listen(
             principal: &context.principal,
         };
         filter.tasks = watch.known(wanted).await?;
-        let acknowledged =
-            SubscriptionsAcknowledgedNotificationParams::new(honoured(&filter), meta.clone());
+        let acknowledgement = acknowledgement(&filter, &meta);
         let tasks = filter.tasks.clone();
         // Registered before it is acknowledged, so that no change falls between the two.
-        let subscription = server.subscribers().subscribe(filter);
+        let caller = context.principal.name();
+        let subscription = server.subscribers().subscribe_for(caller, filter);
+        let subscription =
+            subscription.ok_or_else(|| quota::try_again("too many subscriptions", CROWDED))?;
         let outbox = &context.side.outbox;
-        send(
-            outbox,
-            notification::<SubscriptionsAcknowledgedNotification>(&acknowledged),
-        )
-        .await;
+        send(outbox, acknowledgement).await;
         let forward = async {
             // How they were doing by then nobody has told.
             for id in &tasks {
@@ -205,6 +208,12 @@ impl TaskWatch<'_> {
         task.meta = meta.clone().into();
         notification::<TaskStatusNotification>(&task)
     }
+}
+
+fn acknowledgement(filter: &Filter, meta: &Meta) -> Option<Bytes> {
+    let acknowledged =
+        SubscriptionsAcknowledgedNotificationParams::new(honoured(filter), meta.clone());
+    notification::<SubscriptionsAcknowledgedNotification>(&acknowledged)
 }
 
 fn honoured(filter: &Filter) -> SubscriptionFilter {
