@@ -132,6 +132,18 @@ impl Server {
     }
 
     /// The directories scripts are served from.
+    /// Tells everybody who listens that what there is to use may be another: for programs that let callers use more or
+    /// less than before.
+    pub fn access_changed(&self) {
+        for event in [
+            Event::ToolsChanged,
+            Event::PromptsChanged,
+            Event::ResourcesChanged,
+        ] {
+            self.inner.subscribers.publish(&event);
+        }
+    }
+
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
         &self.inner.roots
