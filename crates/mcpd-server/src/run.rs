@@ -23,7 +23,7 @@ use crate::output::Exit;
 use crate::policy::Terms;
 use crate::private;
 use crate::relay::{Relay, Speaker};
-use crate::subscribers::Event;
+use crate::subscribers::{Event, Subscribers};
 use crate::sync;
 use crate::tool::Script;
 use crate::trace::TraceContext;
@@ -116,6 +116,14 @@ pub(crate) async fn run(
         OutputFormat::Text if purpose.method == CallToolRequest::NAME => Speaker::TextScript,
         _ => Speaker::Script,
     };
+    // Even one that fails or is cancelled may have written before.
+    let _told = script.spec.state.then(|| {
+        let uri = script.path.state_uri();
+        Told(
+            Arc::clone(server.subscribers()),
+            Event::ResourceUpdated(uri),
+        )
+    });
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
     let run = pin!(execute(
         (server, context),
@@ -125,13 +133,16 @@ pub(crate) async fn run(
     ));
     let ended = relay.during(run).await;
     context.trail.ran(&ended, Exit::of);
-    if script.spec.state {
-        // Whatever the ending: the script may have written before it failed.
-        server
-            .subscribers()
-            .publish(&Event::ResourceUpdated(script.path.state_uri()));
-    }
     ended
+}
+
+/// Tells everybody of an event when it is dropped.
+struct Told(Arc<Subscribers>, Event);
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.0.publish(&self.1);
+    }
 }
 
 /// What a command is run as.

@@ -254,6 +254,52 @@ async fn a_listener_hears_of_prompts_if_it_wants_to() {
 }
 
 #[tokio::test]
+async fn who_listens_to_a_state_hears_of_calls_that_are_cancelled() {
+    let mut served = Fixture::new().await;
+    let keeper = described(
+        &json!({"description": "keeps", "state": true}),
+        "touch started; exec sleep 60",
+    );
+    write(&served.root.path().join("keeper"), &keeper);
+    served.expect(&["first: one", "keeper: keeps"]).await;
+    served.expect_events(&["resources/list_changed"]).await;
+    let uri = json!({"uri": "mcpd://keeper/state"});
+    let subscribe =
+        json!({"jsonrpc": "2.0", "id": 2, "method": "resources/subscribe", "params": uri});
+    served.request(&subscribe).await;
+    let call =
+        json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "keeper"}});
+    let Reply::Pending(running) = served.connection.receive(call.to_string().as_bytes()) else {
+        panic!("runs")
+    };
+    let running = tokio::spawn(running);
+    let started = served.root.path().join("started");
+    while !started.exists() {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let cancel =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
+    served.connection.receive(cancel.to_string().as_bytes());
+    let message = served.message().await;
+    assert_eq!(message["method"], "notifications/resources/updated");
+    assert_eq!(message["params"]["uri"], "mcpd://keeper/state");
+    assert!(running.await.expect("no panic").is_none());
+}
+
+#[tokio::test]
+async fn who_listens_hears_that_callers_may_use_more_or_less() {
+    let mut served = Fixture::new().await;
+    served.server.access_changed();
+    served
+        .expect_events(&[
+            "tools/list_changed",
+            "prompts/list_changed",
+            "resources/list_changed",
+        ])
+        .await;
+}
+
+#[tokio::test]
 async fn a_script_replaced_or_removed_while_it_runs_finishes() {
     let mut served = Fixture::new().await;
     let path = served.root.path().join("slow");
