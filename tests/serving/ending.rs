@@ -1,5 +1,7 @@
 //! The end of mcpd, however it comes: no script outlives it that a process group can reach.
 
+use std::fs;
+
 use mcpd_tests::{Pipes, Sandbox, eventually};
 use rustix::process::Signal;
 use serde_json::json;
@@ -57,6 +59,38 @@ fn a_script_whose_call_is_cancelled_can_tidy_up() {
 }
 
 #[test]
+fn a_script_that_runs_alone_does_so_until_it_is_gone() {
+    const ALONE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then echo '{"description": "Runs alone.", "concurrency": 1}'; exit; fi
+mkdir running || exit 9
+trap 'until [ -e go ]; do sleep 0.02; done; rmdir running; exit' TERM
+if [ -e go ]; then rmdir running; exit; fi
+echo 'PROGRESS 1' >&2
+while :; do sleep 0.02; done
+"#;
+    let sandbox = Sandbox::new().with_script("stubborn", ALONE).with_script(
+        "other",
+        "#!/bin/sh\necho '{\"description\": \"Does nothing.\"}'\n",
+    );
+    let mut client = calling(&sandbox);
+    let cancelled = json!({"requestId": 1});
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
+    client.send(cancelled.to_string().as_bytes());
+    let mut again = call("stubborn", json!({}));
+    again["id"] = json!("again");
+    client.send(again.to_string().as_bytes());
+    // Time enough for it to begin.
+    for _ in 0..20 {
+        client.exchange(&call("other", json!({})));
+    }
+    fs::write(sandbox.path().join("scripts/go"), "").unwrap();
+    let answer = client.receive();
+    assert_eq!(answer["id"], "again");
+    assert_eq!(answer["result"]["isError"], false, "{answer}");
+}
+
+#[test]
 fn when_asked_to_end_scripts_end_and_the_exit_code_is_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     let client = calling(&sandbox);
@@ -92,6 +126,8 @@ fn a_directory_that_a_killed_mcpd_has_left_behind_goes_with_the_next_start() {
     let left = directories();
     assert_eq!(left.len(), 1);
     killed.signal(Signal::KILL);
+    // Until the last of its threads is gone it is in use.
+    drop(killed);
     nothing_left(&sandbox, &[]);
     assert_eq!(directories(), left);
 

@@ -1,5 +1,6 @@
 //! What to run, as plain data. Nothing is checked or started here.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -38,7 +39,11 @@ pub struct Command {
     pub(crate) limits: Limits,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) visible: Vec<PathBuf>,
+    pub(crate) held: Option<Held>,
 }
+
+/// What somebody wants kept as long as anything of a run is left.
+pub(crate) type Held = Arc<dyn Any + Send + Sync>;
 
 impl Command {
     /// A command without arguments or input, with the caller's environment and directory.
@@ -53,6 +58,7 @@ impl Command {
             limits: Limits::default(),
             sandbox: Arc::default(),
             visible: Vec::new(),
+            held: None,
         }
     }
 
@@ -140,6 +146,14 @@ impl Command {
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
         self.visible.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Keeps `what`, such as a place among those that may run, until nothing is left of the run. A run that was dropped
+    /// may go on for its [`grace`](Limits::grace), and holds it for as long.
+    #[must_use]
+    pub fn hold(mut self, what: Arc<dyn Any + Send + Sync>) -> Self {
+        self.held = Some(what);
         self
     }
 

@@ -10,6 +10,7 @@ use std::{io, thread};
 
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
+use crate::command::Held;
 use crate::enforced::Enforced;
 use crate::os::{self, Child, Output, Reader, System};
 use crate::outcome::Usage;
@@ -33,6 +34,8 @@ struct Live {
     child: Child,
     /// Given back when the process is reaped, not when it is killed.
     _turn: Turn,
+    /// Likewise, for whoever wanted the run.
+    _held: Option<Held>,
     /// Held by a process that runs for long.
     lasting: Option<Lasting>,
 }
@@ -74,12 +77,13 @@ pub(crate) enum End {
 }
 
 impl Process {
-    pub(crate) fn new(child: Child, turn: Turn, reaper: Reaper) -> Self {
+    pub(crate) fn new(child: Child, turn: Turn, held: Option<Held>, reaper: Reaper) -> Self {
         Self {
             enforced: child.enforced().clone(),
             live: Some(Live {
                 child,
                 _turn: turn,
+                _held: held,
                 lasting: None,
             }),
             status: None,

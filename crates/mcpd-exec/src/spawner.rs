@@ -243,7 +243,7 @@ fn start(
     let born = system.start(command, &program, lane)?;
     let at = Instant::now();
     Ok(Started {
-        process: Process::new(born.child, turn, reaper),
+        process: Process::new(born.child, turn, command.held.clone(), reaper),
         stdin: feed(born.stdin, command.stdin.clone().unwrap_or_default()),
         stdout: Output::new(born.stdout),
         stderr: Output::new(born.stderr),

@@ -206,10 +206,11 @@ async fn take_turn(
         server.metrics().refused(Refused::Busy);
         RunError::Busy(busy)
     })?;
+    // A script whose call was cancelled has some time to end, and nobody runs in its place until then.
+    let command = command.hold(Arc::new(turn));
     let run = server.metrics().run();
     let waited = arrived.elapsed();
     let ended = execute_with(server.executor(), terms, format, command, on_line).await;
-    drop(turn);
     run.ended(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;

@@ -1,6 +1,8 @@
 //! A run can be ended gently, with an outcome, or by dropping it, at any moment; nothing in its group survives.
 
+use std::fs;
 use std::future::pending;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use mcpd_exec::{Ending, StartError};
@@ -92,6 +94,38 @@ async fn a_run_dropped_in_the_middle_can_tidy_up() {
     drop_with_time(&world, "echo bye; sleep 0.2; : > witness; exit").await;
     world.nothing_left();
     assert!(witness.exists());
+}
+
+/// Waits until nobody holds it any more.
+async fn let_go(held: &Weak<()>) {
+    while held.upgrade().is_some() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn what_a_run_holds_is_held_until_nothing_of_it_is_left() {
+    let world = World::new();
+    let held = Arc::new(());
+    let kept = Arc::downgrade(&held);
+    let body = "trap 'until [ -e go ]; do sleep 0.02; done; exit' TERM; echo started; while :; do sleep 0.02; done";
+    let script = world.sh(body).current_dir(world.directory()).hold(held);
+    let script = script.limits(limits(|limits| limits.grace = Duration::MAX));
+    let started = Notify::new();
+    tokio::select! {
+        outcome = world.executor.run_with(script, |_| started.notify_one()) => panic!("{outcome:?}"),
+        () = within(started.notified()) => {}
+    }
+    assert!(kept.upgrade().is_some());
+    fs::write(world.directory().join("go"), "").unwrap();
+    within(let_go(&kept)).await;
+    world.nothing_left();
+
+    let held = Arc::new(());
+    let kept = Arc::downgrade(&held);
+    let run = world.executor.run(world.sh("true").hold(held));
+    within(run).await.unwrap();
+    within(let_go(&kept)).await;
 }
 
 #[tokio::test]
