@@ -1,17 +1,16 @@
 //! How a script is started: as the program it is, or by an interpreter that is given its file.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use mcpd_exec::{Command, RunAs};
 use sha2::{Digest as _, Sha256};
 
 use crate::id;
 use crate::interpreter::Interpreter;
-use crate::private::Lasting;
+use crate::private::{self, Shared};
 
 /// What is executed when a script runs, whatever for.
 #[derive(Debug, Clone)]
@@ -72,8 +71,14 @@ impl Launch {
 
 /// Parts of files that are programs of their own, each in a file that is written once. Nobody else can list them;
 /// they are gone with the last script that runs one.
-#[derive(Debug, Default)]
-pub(crate) struct Excerpts(OnceLock<Lasting>);
+#[derive(Debug)]
+pub(crate) struct Excerpts(Shared);
+
+impl Default for Excerpts {
+    fn default() -> Self {
+        Self(Shared::new("mcpd-scripts-"))
+    }
+}
 
 impl Excerpts {
     /// The file with this text, in a directory that only this user can enter, or whoever a script is to run as. Blocks.
@@ -87,7 +92,7 @@ impl Excerpts {
         text: &str,
         run_as: Option<RunAs>,
     ) -> io::Result<PathBuf> {
-        let directory = self.directory()?;
+        let directory = self.0.path()?;
         let hash = Sha256::digest(text);
         let file = directory
             .join(id::hex(&hash[..16]))
@@ -100,36 +105,17 @@ impl Excerpts {
         }
         if run_as.is_some() {
             // To be read by who knows its name, which is made of its content.
-            open(directory, 0o711)?;
-            open(&file, 0o644)?;
+            private::permit(directory, 0o711)?;
+            private::permit(&file, 0o644)?;
         }
         Ok(file)
     }
-
-    fn directory(&self) -> io::Result<&Path> {
-        if let Some(directory) = self.0.get() {
-            return Ok(directory.path());
-        }
-        let directory = Lasting::new("mcpd-scripts-")?;
-        Ok(self.0.get_or_init(|| directory).path())
-    }
-}
-
-#[cfg(unix)]
-fn open(path: &Path, mode: u32) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
-/// There is nobody else to run as.
-#[cfg(not(unix))]
-fn open(path: &Path, _: u32) -> io::Result<()> {
-    fs::metadata(path).map(drop)
 }
 
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::MetadataExt as _;
 
     use super::*;

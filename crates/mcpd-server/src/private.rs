@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use tempfile::{Builder, TempDir};
 
@@ -42,17 +43,72 @@ impl Lasting {
     }
 }
 
+/// One that is made when it is needed first.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    prefix: &'static str,
+    lasting: OnceLock<Lasting>,
+}
+
+impl Shared {
+    pub(crate) const fn new(prefix: &'static str) -> Self {
+        Self {
+            prefix,
+            lasting: OnceLock::new(),
+        }
+    }
+
+    /// Where it is. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// It can't be made.
+    pub(crate) fn path(&self) -> io::Result<&Path> {
+        if let Some(lasting) = self.lasting.get() {
+            return Ok(lasting.path());
+        }
+        let lasting = Lasting::new(self.prefix)?;
+        Ok(self.lasting.get_or_init(|| lasting).path())
+    }
+}
+
 /// A new directory among the temporary files, whose name begins with `prefix`.
 ///
 /// # Errors
 ///
 /// It can't be made.
 pub(crate) fn directory(prefix: &str) -> io::Result<TempDir> {
+    directory_in(&std::env::temp_dir(), prefix)
+}
+
+/// A new directory in `parent`, whose name begins with `prefix`.
+///
+/// # Errors
+///
+/// It can't be made.
+pub(crate) fn directory_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     let mut builder = Builder::new();
     builder.prefix(prefix);
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
-    builder.tempdir()
+    builder.tempdir_in(parent)
+}
+
+/// Lets others than the owner do this with what is at `path`.
+///
+/// # Errors
+///
+/// It can't be changed.
+#[cfg(unix)]
+pub(crate) fn permit(path: &Path, mode: u32) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// Nobody else runs scripts there.
+#[cfg(not(unix))]
+pub(crate) fn permit(_: &Path, _: u32) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(unix)]

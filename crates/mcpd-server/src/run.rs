@@ -105,7 +105,7 @@ pub(crate) async fn run(
     answers: &Answers,
     context: &Context,
 ) -> Result<Outcome, RunError> {
-    let files = files(script, purpose, answers, context)
+    let files = files(server, script, purpose, answers, context)
         .await
         .map_err(RunError::Files)?;
     let mut command = command(script, purpose, input);
@@ -314,6 +314,7 @@ impl Files {
 
 /// Writes what is too large or too private for an environment variable; nothing for most runs.
 async fn files(
+    server: &Server,
     script: &Script,
     purpose: Purpose<'_>,
     answers: &Answers,
@@ -333,12 +334,22 @@ async fn files(
         return Ok(None);
     }
     let run_as = script.terms.sandbox().run_as;
-    tokio::task::spawn_blocking(move || write(contents, run_as).map(Some)).await?
+    let inputs = Arc::clone(server.inputs());
+    let write = move || write(inputs.path()?, contents, run_as).map(Some);
+    tokio::task::spawn_blocking(write).await?
 }
 
-fn write(contents: Vec<(&'static str, Vec<u8>)>, run_as: Option<RunAs>) -> std::io::Result<Files> {
+fn write(
+    inputs: &Path,
+    contents: Vec<(&'static str, Vec<u8>)>,
+    run_as: Option<RunAs>,
+) -> std::io::Result<Files> {
+    if run_as.is_some() {
+        // To be entered by who knows where.
+        private::permit(inputs, 0o711)?;
+    }
     // Made for this user alone, so that nobody else reads or plants anything in it.
-    let directory = private::directory("mcpd-run-")?;
+    let directory = private::directory_in(inputs, "")?;
     let mut variables = Vec::with_capacity(contents.len());
     for (name, bytes) in contents {
         let path = directory

@@ -18,6 +18,7 @@ use crate::catalog::live::LiveCatalog;
 use crate::handler::lifecycle;
 use crate::metrics::Metrics;
 use crate::principal::Principal;
+use crate::private::Shared;
 use crate::run::Gaps;
 use crate::seal::Seal;
 use crate::spans::Spans;
@@ -56,6 +57,7 @@ struct Inner {
     spans: Spans,
     auditor: Option<Arc<Auditor>>,
     archive: Arc<Archive>,
+    inputs: Arc<Shared>,
     catalog: Arc<LiveCatalog>,
     subscribers: Arc<Subscribers>,
     seal: Seal,
@@ -70,6 +72,11 @@ impl Server {
     /// Starts to describe a server.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::new()
+    }
+
+    /// Where runs find what is too large or too private for a variable.
+    pub(crate) fn inputs(&self) -> &Arc<Shared> {
+        &self.inner.inputs
     }
 
     /// What is served at this moment. Before the first scan that is only what is built in:
@@ -125,13 +132,6 @@ impl Server {
             .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
 
-    /// What it can do for a client of the newest revision.
-    #[must_use]
-    pub fn capabilities(&self) -> ServerCapabilities {
-        lifecycle::capabilities(self, ProtocolVersion::LATEST)
-    }
-
-    /// The directories scripts are served from.
     /// Tells everybody who listens that what there is to use may be another: for programs that let callers use more or
     /// less than before.
     pub fn access_changed(&self) {
@@ -144,6 +144,13 @@ impl Server {
         }
     }
 
+    /// What it can do for a client of the newest revision.
+    #[must_use]
+    pub fn capabilities(&self) -> ServerCapabilities {
+        lifecycle::capabilities(self, ProtocolVersion::LATEST)
+    }
+
+    /// The directories scripts are served from.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
         &self.inner.roots
