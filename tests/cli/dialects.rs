@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::Command;
 
 use insta::assert_snapshot;
 use mcpd_tests::{Sandbox, skip};
@@ -168,10 +167,10 @@ fn scriptlets_are_found_by_whatever_they_are_named() {
 
 #[test]
 fn what_script_kit_declares_is_declared() {
-    if Command::new("node").arg("--version").output().is_err() {
+    let sandbox = Sandbox::new();
+    if sandbox.program("node").arg("--version").output().is_err() {
         return skip("scripts of Script Kit: there is no Node.js");
     }
-    let sandbox = Sandbox::new();
     let greet = r#"import "@scriptkit/sdk"
 metadata = { description: "Greets somebody" }
 const { input, output } = defineSchema({

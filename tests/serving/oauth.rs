@@ -386,12 +386,30 @@ step_up = true
 "#;
 
 #[test]
-fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
+fn the_scope_of_a_file_is_asked_for_as_well() {
     let sandbox = Sandbox::new();
     let resources = sandbox.path().join("scripts/resources");
     fs::create_dir_all(&resources).unwrap();
     fs::write(resources.join("handbook.txt"), "How it is done").unwrap();
     let setting = Setting::with(sandbox, SCOPES);
+    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
+        "params": {"uri": "mcpd://resources/handbook.txt"}});
+    let read = |token: &str| {
+        let client = setting.client(token);
+        client.exchange("POST /mcp", &read.to_string()).unwrap()
+    };
+    let (head, _) = read(&setting.token_with(json!({"scope": "greet"})));
+    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
+    let challenge = header(&head, "www-authenticate");
+    assert!(challenge.contains("scope=\"read\""), "{challenge}");
+    let (head, body) = read(&setting.token_with(json!({"scope": "read"})));
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert!(body.contains("How it is done"), "{body}");
+}
+
+#[test]
+fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
+    let setting = Setting::new(SCOPES);
     let names = |token: &str| {
         let (_, body) = setting.client(token).post(LIST).unwrap();
         let answer: Value = serde_json::from_str(&body).unwrap();
@@ -431,19 +449,6 @@ fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
         .unwrap();
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     assert_eq!(header(&head, "www-authenticate"), challenge);
-    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read",
-        "params": {"uri": "mcpd://resources/handbook.txt"}});
-    let read = |token: &str| {
-        let client = setting.client(token);
-        client.exchange("POST /mcp", &read.to_string()).unwrap()
-    };
-    let (head, _) = read(&greets);
-    assert!(head.starts_with("HTTP/1.1 403"), "{head}");
-    let challenge = header(&head, "www-authenticate");
-    assert!(challenge.contains("scope=\"read\""), "{challenge}");
-    let (head, body) = read(&setting.token_with(json!({"scope": "read"})));
-    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    assert!(body.contains("How it is done"), "{body}");
     // What no scope opens is as unknown as what is not there.
     for tool in ["math_calc", "nowhere"] {
         let (head, body) = call(&greets, tool);

@@ -297,8 +297,7 @@ impl ServerBuilder {
         let seal = seal(self.state_secret.as_deref())?;
         settings.policy.warn_of_short_secrets();
         let stop = CancellationToken::new();
-        let audit = self.audit;
-        let auditor = audit.map(|audit| Auditor::new(audit, &settings.policy));
+        let auditor = (self.audit).map(|audit| Auditor::new(audit, &settings.policy));
         let host = Host::new(&probes, &settings.policy, self.watch);
         let (policy, interpreters) = (settings.policy, settings.interpreters);
         let scanner = Scanner::new(probes.clone(), policy, interpreters, roots.clone());
