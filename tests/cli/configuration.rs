@@ -1,10 +1,12 @@
 //! `mcpd.toml` and the flags beside it: where it is found, what is said of a mistake in it, and the page that
 //! explains it.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use insta::assert_snapshot;
-use mcpd_tests::{Sandbox, output};
+use mcpd_tests::{Daemon, Sandbox, binary, output};
+use rustix::process::Signal;
 
 use crate::HELLO;
 
@@ -274,6 +276,96 @@ fn the_first_configuration_there_is_counts() {
     ----- stderr -----
     mcpd: error: failed to read the configuration `missing.toml`: No such file or directory (os error 2)
     ");
+}
+
+#[test]
+fn a_configuration_that_is_there_and_can_not_be_read_is_not_passed_over() {
+    let sandbox = sandbox();
+    symlink("gone.toml", sandbox.path().join("mcpd.toml")).unwrap();
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the configuration `mcpd.toml`: No such file or directory (os error 2)
+    ");
+    fs::remove_file(sandbox.path().join("mcpd.toml")).unwrap();
+    symlink("mcpd", sandbox.path().join("mcpd")).unwrap();
+    let run = |config: &str| {
+        let mut command = sandbox.command(&["list", "scripts"]);
+        command.env("XDG_CONFIG_HOME", sandbox.path().join(config));
+        sandbox.transcript(&output(command, b""))
+    };
+    assert_snapshot!(run("."), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the configuration `@@ROOT@@/./mcpd/mcpd.toml`: Too many levels of symbolic links (os error 40)
+    ");
+    // Where a directory should be is a file.
+    assert_snapshot!(run("scripts/hello"), @"
+    exit code: 0
+    ----- stdout -----
+    hello    Says hello
+    printer  Knows nothing
+    ");
+}
+
+/// As in a container that runs as any user.
+#[test]
+fn a_home_directory_of_somebody_else_has_no_configuration() {
+    let sandbox = sandbox();
+    let home = sandbox.path().join("config");
+    fs::create_dir(&home).unwrap();
+    fs::set_permissions(&home, Permissions::from_mode(0o000)).unwrap();
+    let run = |arguments: &[&str]| {
+        // Without capabilities root may do no more than others.
+        let mut command = sandbox.program("env");
+        if rustix::process::geteuid().is_root() {
+            command.args(["setpriv", "--bounding-set=-all", "--inh-caps=-all"]);
+        }
+        command
+            .arg(binary())
+            .args(["list", "scripts"])
+            .args(arguments);
+        sandbox.transcript(&output(command, b""))
+    };
+    assert_snapshot!(run(&["--config", "config/mcpd/mcpd.toml"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the configuration `config/mcpd/mcpd.toml`: Permission denied (os error 13)
+    ");
+    assert_snapshot!(run(&[]), @"
+    exit code: 0
+    ----- stdout -----
+    hello    Says hello
+    printer  Knows nothing
+    ");
+    fs::set_permissions(&home, Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_server_does_not_lose_its_rules_with_its_configuration() {
+    let sandbox = sandbox();
+    let file = sandbox.path().join("mcpd.toml");
+    fs::write(&file, "[[rule]]\ndeny = [\"printer\"]\n").unwrap();
+    let daemon = Daemon::start(&sandbox, &[]);
+    let listed = || {
+        let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+        daemon.client().post(list).unwrap().1
+    };
+    assert!(!listed().contains("printer"));
+    fs::remove_file(&file).unwrap();
+    daemon.signal(Signal::HUP);
+    let said = daemon.hear("the configuration stays as it was");
+    let expected = "failed to read the configuration `mcpd.toml` again: it is gone; put it back, or start mcpd again to do without it";
+    assert!(said.ends_with(expected), "{said}");
+    assert!(!listed().contains("printer"));
+    fs::write(&file, "").unwrap();
+    daemon.signal(Signal::HUP);
+    daemon.hear("the configuration was read again");
+    assert!(listed().contains("printer"));
+    // That it was empty makes it no less a file to go by.
+    fs::remove_file(&file).unwrap();
+    daemon.signal(Signal::HUP);
+    daemon.hear("it is gone");
 }
 
 /// Sets something in every way there is, and takes one away after the other.

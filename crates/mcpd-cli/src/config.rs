@@ -125,13 +125,15 @@ pub(crate) struct Started<'a> {
     pub(crate) places: &'a [Place],
 }
 
-/// Reads everything again, for a server that runs. Programs that print secrets are run with its executor.
+/// Reads everything again, for a server that runs and goes by the file at `before`. Programs that print secrets are run
+/// with its executor.
 pub(crate) async fn changes(
     line: &CommandLine,
+    before: Option<&Path>,
     started: Started<'_>,
     server: &Server,
 ) -> anyhow::Result<Changes> {
-    let file = File::find(line)?;
+    let file = File::find_again(line, before)?;
     let args = line.with(&settings(&file))?;
     let Command::Serve(mut serve) = args.command else {
         bail!("read the command line: it is another");

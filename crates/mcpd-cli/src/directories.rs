@@ -46,14 +46,17 @@ pub(crate) fn credentials() -> Option<PathBuf> {
     std::env::var_os("CREDENTIALS_DIRECTORY").map(PathBuf::from)
 }
 
-/// Where a configuration may be: what the user has set, `$XDG_CONFIG_HOME/mcpd`, and then what holds for the system,
-/// `/etc/mcpd`.
+/// Where a configuration may be: what the user has set, and then what holds for the system, `/etc/mcpd`.
 pub(crate) fn configurations() -> impl Iterator<Item = PathBuf> {
+    let system = cfg!(unix).then(|| PathBuf::from("/etc/mcpd"));
+    own_configuration().into_iter().chain(system)
+}
+
+/// Where the user's own configuration may be: `$XDG_CONFIG_HOME/mcpd`.
+pub(crate) fn own_configuration() -> Option<PathBuf> {
     let at_home = || Some(etcetera::choose_base_strategy().ok()?.config_dir());
-    let own = named_by("XDG_CONFIG_HOME").or_else(at_home);
-    own.map(|base| base.join("mcpd"))
-        .into_iter()
-        .chain(cfg!(unix).then(|| PathBuf::from("/etc/mcpd")))
+    let base = named_by("XDG_CONFIG_HOME").or_else(at_home)?;
+    Some(base.join("mcpd"))
 }
 
 /// What can be done without: the database. Without a home directory nothing is remembered.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::path::Path;
 
 use anyhow::Context as _;
 use mcpd_server::Server;
@@ -54,11 +55,15 @@ impl Reloading<'_> {
         auth: &Auth,
         started: Started<'_>,
     ) -> Infallible {
+        let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.requested().await;
             service::tell(State::Reloading);
-            match self.reload(server, auth, started).await {
-                Ok(()) => tracing::info!("the configuration was read again"),
+            match self.reload(path.as_deref(), server, auth, started).await {
+                Ok(file) => {
+                    path = file.path().map(Path::to_owned);
+                    tracing::info!("the configuration was read again");
+                }
                 Err(error) => {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
                 }
@@ -67,14 +72,16 @@ impl Reloading<'_> {
         }
     }
 
-    /// Whatever can fail comes first.
+    /// Reads everything in place of the file at `before`, and gives the file that counts now. Whatever can fail comes
+    /// first.
     async fn reload(
         &self,
+        before: Option<&Path>,
         server: &Server,
         auth: &Auth,
         started: Started<'_>,
-    ) -> anyhow::Result<()> {
-        let changes = config::changes(self.line, started, server).await?;
+    ) -> anyhow::Result<File> {
+        let changes = config::changes(self.line, before, started, server).await?;
         let filter = self.filter.read(&changes.logging)?;
         let fixed = fixed(
             &config::effective(self.line, self.file)?,
@@ -95,7 +102,7 @@ impl Reloading<'_> {
             let keys = fixed.join("`, `");
             tracing::warn!("this was changed, and counts when mcpd is started again: `{keys}`");
         }
-        Ok(())
+        Ok(changes.file)
     }
 }
 

@@ -2,10 +2,11 @@
 
 use std::borrow::Cow;
 use std::fs;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 
 use super::faults::Misplaced;
 use super::tables::Tables;
@@ -43,9 +44,29 @@ impl File {
         let project = (line.command() != "stdio").then(PathBuf::new);
         let places = project.into_iter().chain(directories::configurations());
         places
+            .filter(|place| !is_without(place))
             .map(|place| place.join(NAME))
-            .find(|path| path.exists())
+            .next()
             .map_or_else(|| Ok(Self::default()), |path| Self::read(&path))
+    }
+
+    /// Finds it again, for a server that goes by the file at `before`: without that one, it would lose its rules.
+    ///
+    /// # Errors
+    ///
+    /// As of [`find`](Self::find), and the file before is gone.
+    pub(crate) fn find_again(line: &CommandLine, before: Option<&Path>) -> anyhow::Result<Self> {
+        let file = Self::find(line)?;
+        if let Some(before) = before
+            && file.path() != Some(before)
+            && before.parent().is_some_and(is_without)
+        {
+            bail!(
+                "read the configuration `{}` again: it is gone; put it back, or start mcpd again to do without it",
+                before.display()
+            );
+        }
+        Ok(file)
     }
 
     /// Reads this file.
@@ -153,12 +174,26 @@ impl File {
 
     /// Where it was found, if it was.
     pub(crate) fn path(&self) -> Option<&Path> {
-        (!self.text.is_empty()).then_some(&self.path)
+        (!self.path.as_os_str().is_empty()).then_some(&self.path)
     }
 
     /// The directory it is in.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
+    }
+}
+
+/// Whether there is no configuration in a directory. Whatever else keeps it from being found, it may be there, and
+/// reading it says what is wrong.
+fn is_without(place: &Path) -> bool {
+    let Err(error) = place.join(NAME).symlink_metadata() else {
+        return false;
+    };
+    match error.kind() {
+        ErrorKind::NotFound | ErrorKind::NotADirectory => true,
+        // A container that runs as any user often has the home directory of another. Nobody logs yet who could tell.
+        ErrorKind::PermissionDenied => directories::own_configuration().as_deref() == Some(place),
+        _ => false,
     }
 }
 
