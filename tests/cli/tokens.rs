@@ -68,7 +68,7 @@ fn tokens_are_exchanged_while_it_serves() {
     assert_snapshot!(rotated.replace(daemon.address(), "@@ADDRESS@@"), @"
     exit code: 0
     ----- stderr -----
-    There is a new token in @@ROOT@@/state/mcpd/agent-token: the server at http://@@ADDRESS@@/mcp accepts it from now on, and the old one no longer.
+    There is a new token in @@ROOT@@/state/mcpd/agent-token: the server at http://@@ADDRESS@@/mcp was told to read it; its log says when it has, and until then the old one is accepted.
     ");
     let file = sandbox.path().join("state/mcpd/agent-token");
     let token = fs::read_to_string(file).unwrap();

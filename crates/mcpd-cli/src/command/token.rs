@@ -41,7 +41,7 @@ fn rotate(file: &Path) -> anyhow::Result<()> {
     let told = match &server {
         Some(server) => match reload(server.pid) {
             Ok(()) => format!(
-                "the server at {} accepts it from now on, and the old one no longer",
+                "the server at {} was told to read it; its log says when it has, and until then the old one is accepted",
                 server.url
             ),
             Err(error) => format!(
