@@ -510,6 +510,50 @@ fn what_the_file_sets_is_what_mcpd_does() {
 }
 
 #[test]
+fn a_program_can_be_in_the_home_directory_wherever_one_is_named() {
+    const PROGRAM: &str = "#!/bin/sh\nif [ $# -gt 0 ]; then echo \"run: $*\"; exit; fi\n\
+        echo '{\"type\": \"result\", \"tools\": [{\"name\": \"remote\"}]}'\n";
+    let sandbox = sandbox();
+    sandbox.write_script("../home/bin/program", PROGRAM);
+    fs::write(sandbox.path().join("scripts/note.xyz"), "").unwrap();
+    let sidecar = "description = \"A note.\"\n";
+    fs::write(sandbox.path().join("scripts/note.xyz.mcpd.toml"), sidecar).unwrap();
+    let check = |configuration: &str, arguments: &[&str], expected: &str| {
+        fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+        let said = sandbox.run(arguments);
+        assert!(said.contains(expected), "{said}");
+    };
+    let call = |tool| ["call", "scripts", tool, "--enable", "run_command"];
+    check(
+        "[interpreter]\nxyz = [\"~/bin/program\", \"a\"]\n",
+        &call("note.xyz"),
+        "run: a",
+    );
+    check(
+        "[[tool]]\nmatch = \"*\"\nredact = false\nenv = { SECRET = { command = [\"~/bin/program\", \"b\"] } }\n",
+        &call("printer"),
+        "run: b",
+    );
+    check(
+        "[run_command]\nsandbox = \"none\"\nshell = [\"~/bin/program\"]\n",
+        &[&call("run_command")[..], &["command=c"]].concat(),
+        "run: c",
+    );
+    check(
+        "[[endpoint]]\ncommand = [\"~/bin/program\"]\n",
+        &["list", "scripts"],
+        "remote",
+    );
+    let upstream = "#!/bin/sh\necho reached >&2\n";
+    sandbox.write_script("../home/bin/program", upstream);
+    check(
+        "[[upstream]]\nname = \"up\"\ncommand = [\"~/bin/program\"]\n",
+        &["list", "scripts", "--log", "debug"],
+        "reached",
+    );
+}
+
+#[test]
 fn what_is_read_at_the_start_is_checked() {
     let sandbox = sandbox();
     let check = |configuration: &str| {

@@ -45,10 +45,10 @@ fn the_window_is_shown_and_hidden_by_commands() {
     let configuration = r#"
         [kit]
         show = ["sh", "-c", "echo shown >> log"]
-        hide = ["./hide", "now"]
+        hide = ["~/hide", "now"]
     "#;
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
-    sandbox.write_script("../hide", "#!/bin/sh\necho hidden \"$1\" >> log\n");
+    sandbox.write_script("../home/hide", "#!/bin/sh\necho hidden \"$1\" >> log\n");
     let requests = [
         call("kit/state"),
         call("kit/show"),

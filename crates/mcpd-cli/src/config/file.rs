@@ -1,6 +1,7 @@
 //! `mcpd.toml` as a file: where it is found, and where in it something is wrong.
 
 use std::borrow::Cow;
+use std::ffi::OsString;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -152,6 +153,27 @@ impl File {
         }
     }
 
+    /// A program in the file: a path, or a name alone, which is looked for in `PATH`.
+    pub(super) fn program(&self, word: &str) -> OsString {
+        if word.contains('/') {
+            self.absolute(Path::new(word)).into()
+        } else {
+            word.into()
+        }
+    }
+
+    /// A program in the file and its arguments.
+    pub(super) fn command(&self, words: &[String]) -> Vec<String> {
+        let mut words = words.to_owned();
+        // A path that is no text stays relative: commands run in the directory of the file.
+        if let Some(program) = words.first_mut()
+            && let Ok(path) = self.program(program).into_string()
+        {
+            *program = path;
+        }
+        words
+    }
+
     /// What shows and hides the window of a Script Kit.
     ///
     /// # Errors
@@ -162,7 +184,7 @@ impl File {
             Some(words) if words.get_ref().is_empty() => {
                 Err(self.error(words.span(), "expected a program and its arguments"))
             }
-            Some(words) => Ok(words.get_ref().clone()),
+            Some(words) => Ok(self.command(words.get_ref())),
             None => Ok(Vec::new()),
         };
         Ok(Commands {

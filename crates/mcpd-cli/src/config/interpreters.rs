@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::Path;
+use std::iter;
 
 use mcpd_scriptspec::Diagnostic;
 use mcpd_server::Interpreters;
@@ -34,14 +34,8 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
             let what = format!("`{name}`: name the program and its first arguments");
             return Err(file.error(words.span(), &what));
         };
-        // A name alone is looked for in `PATH`.
-        let program: OsString = if program.contains('/') {
-            file.absolute(Path::new(program)).into()
-        } else {
-            program.into()
-        };
         let args = args.iter().map(OsString::from);
-        interpreters = interpreters.set(name, std::iter::once(program).chain(args));
+        interpreters = interpreters.set(name, iter::once(file.program(program)).chain(args));
     }
     Ok(interpreters)
 }

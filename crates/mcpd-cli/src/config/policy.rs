@@ -345,7 +345,7 @@ async fn printed(
     let Some(executor) = executor else {
         return Ok(String::new());
     };
-    let outcome = program::run(words, file.directory(), executor).await?;
+    let outcome = program::run(&file.command(words), file.directory(), executor).await?;
     let whole = outcome.stdout.whole();
     let text = whole.and_then(|bytes| String::from_utf8(bytes.into()).ok());
     text.ok_or_else(|| {

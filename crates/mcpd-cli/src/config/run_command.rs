@@ -32,7 +32,7 @@ pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
         tool = tool.max_timeout(timeout.0);
     }
     if let Some(words) = &table.shell {
-        tool = tool.shell(words);
+        tool = tool.shell(file.command(words));
     }
     if let Some(allow) = &table.allow {
         if allow.get_ref().is_empty() {

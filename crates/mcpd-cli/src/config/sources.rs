@@ -98,7 +98,7 @@ async fn endpoint_of_table(
         let what = "`command`: expected a program and its arguments";
         return Err(file.error(table.command.span(), what));
     }
-    let mut endpoint = Endpoint::new(command, file.directory());
+    let mut endpoint = Endpoint::new(file.command(command), file.directory());
     if let Some(prefix) = &table.prefix {
         endpoint = endpoint.prefix(prefix.get_ref());
         let wrong = |error: PathError| file.error(prefix.span(), &format!("`prefix`: {error}"));

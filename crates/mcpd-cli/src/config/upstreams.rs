@@ -68,7 +68,7 @@ fn check_path(file: &File, key: &str, path: &Spanned<String>) -> Result<()> {
     Ok(())
 }
 
-/// A program and its arguments. A path of a program is relative to the directory of the file, where it runs.
+/// A program and its arguments. It runs in the directory of the file.
 async fn program(
     file: &File,
     table: &UpstreamTable,
@@ -82,14 +82,9 @@ async fn program(
     let Some((program, arguments)) = command.get_ref().split_first() else {
         return wrong("`command`: expected a program and its arguments");
     };
-    let directory = file.directory();
-    let program = match program.contains('/') {
-        true => directory.join(program).into_os_string(),
-        false => program.into(),
-    };
-    let mut program = Program::new(program)
+    let mut program = Program::new(file.program(program))
         .args(arguments)
-        .current_dir(directory)
+        .current_dir(file.directory())
         .environment(policy::environment(file)?);
     for (name, value) in policy::variables(file, &table.env, executor).await? {
         program = program.env(name, value);
