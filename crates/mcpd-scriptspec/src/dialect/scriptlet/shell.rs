@@ -30,6 +30,7 @@ const DOCUMENT_WITH_COMMANDS: &str =
 pub(super) const ARITHMETIC: &str =
     "arithmetic runs what a text says, so only an `integer` or a `number` can stand in it";
 const EXPANSION: &str = "a value can't stand inside of `${ }`";
+const ESCAPED: &str = "nothing is expanded behind a backslash";
 const UNCLEAR: &str = "it can't be told how the value would be quoted here";
 
 /// The code with variables in place of placeholders.
@@ -237,6 +238,9 @@ impl Filler<'_> {
         let first = rest.chars().next().map_or(1, char::len_utf8);
         let is_fish = self.shell == Shell::Fish;
         match rest.as_bytes()[0] {
+            b'\\' if let Some((_, length)) = placeholder::first(&rest[1..]) => {
+                self.unexpanded(1 + length, Some(ESCAPED));
+            }
             b'\\' => {
                 let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
                 self.copy(1 + escaped);
@@ -415,7 +419,10 @@ impl Filler<'_> {
         for (name, span) in placeholders(&code[start..end]) {
             self.copy(start + span.start - self.at);
             self.output.push_str(&format!("${{{}}}", variable(name)));
-            self.found(name.to_owned(), self.at, span.len(), None);
+            let before = &code[start..self.at];
+            let backslashes = before.len() - before.trim_end_matches('\\').len();
+            let fault = (backslashes % 2 == 1).then_some(ESCAPED);
+            self.found(name.to_owned(), self.at, span.len(), fault);
             self.at += span.len();
         }
         self.copy(end - self.at);
