@@ -572,6 +572,21 @@ fn what_is_read_at_the_start_is_checked() {
     failed to read the log filter `a=b=c`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
     failed to serve over TLS: it takes a certificate and its key, `--tls-certificate` and `--tls-key` or those of `[tls]`
     "#);
+    assert_snapshot!(check("[run_command]\nshell = []\n[metrics]\nlisten = \"0.0.0.0:9464\"\n"), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:9: in [run_command]: `shell`: expected a program and its arguments
+    mcpd.toml:4:10: in [metrics]: `listen`: failed to serve metrics at `0.0.0.0:9464`: they are shown without a token, so that must be a loopback address, such as 127.0.0.1:9464; `--metrics-to-clients` shows them to others
+    ");
+    assert_snapshot!(check("[run_command]\nshell = [\"fish\", \"-c\"]\nallow = [\"ls\"]\n[metrics]\nlisten = \"9464\"\n"), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known
+    mcpd.toml:5:10: in [metrics]: `listen`: failed to serve metrics at `9464`: expected HOST:PORT, such as 127.0.0.1:9464
+    ");
+    let right =
+        "[run_command]\nshell = [\"fish\", \"-c\"]\n[metrics]\nlisten = \"localhost:9464\"\n";
+    assert_snapshot!(check(right), @"exit code: 0");
 }
 
 #[test]

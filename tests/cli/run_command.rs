@@ -313,7 +313,7 @@ fn a_mistake_in_the_configuration_is_told_with_its_place() {
     assert_snapshot!(mistake("[run_command]\nsandbox = \"x\"\n"), @r#"use the configuration: mcpd.toml:2:11: in [run_command]: `sandbox = "x"`: there is none; known are guarded, none, strict"#);
     assert_snapshot!(mistake("[run_command]\nallow = []\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `allow`: an empty array allows nothing; without `allow` everything is allowed");
     assert_snapshot!(mistake("[run_command]\ndeny = [\"rm [\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `deny`: failed to read the pattern `rm [`: unclosed character class; missing ']'");
-    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"serve the tool `run_command`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known");
+    assert_snapshot!(mistake("[run_command]\nshell = [\"fish\", \"-c\"]\ndeny = [\"rm *\"]\n"), @"use the configuration: mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known");
     assert_snapshot!(mistake("[run_command]\nworkdir = \"nowhere\"\n"), @"serve the tool `run_command`: use `@@ROOT@@/nowhere`: No such file or directory (os error 2)");
 }
 

@@ -19,13 +19,7 @@ impl Metrics {
     pub(crate) async fn listen(address: &str) -> anyhow::Result<Self> {
         let doing = || format!("serve metrics at `{address}`");
         let addresses: Vec<_> = lookup_host(address).await.with_context(doing)?.collect();
-        if !addresses.iter().all(|address| address.ip().is_loopback()) {
-            bail!(
-                "{}: they are shown without a token, so that must be a loopback address, such as 127.0.0.1:9464; \
-                 `--metrics-to-clients` shows them to others",
-                doing()
-            );
-        }
+        check_exposure(address, &addresses)?;
         let listener = TcpListener::bind(&addresses[..])
             .await
             .with_context(doing)?;
@@ -42,4 +36,15 @@ impl Metrics {
     pub(crate) async fn serve(self, server: &Server) -> Result<(), mcpd_server::Error> {
         http::serve_metrics(server, self.listener, Vec::new()).await
     }
+}
+
+/// Refuses the `address` if others can reach any of the addresses that it stands for.
+pub(crate) fn check_exposure(address: &str, addresses: &[SocketAddr]) -> anyhow::Result<()> {
+    if !addresses.iter().all(|address| address.ip().is_loopback()) {
+        bail!(
+            "serve metrics at `{address}`: they are shown without a token, so that must be a loopback address, \
+             such as 127.0.0.1:9464; `--metrics-to-clients` shows them to others"
+        );
+    }
+    Ok(())
 }

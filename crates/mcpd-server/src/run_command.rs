@@ -98,6 +98,16 @@ impl RunCommand {
         self
     }
 
+    /// Checks whether commands can be given to the [shell](Self::shell), and be read as it reads them where some are
+    /// [allowed](Self::allow) or [denied](Self::deny). A server that serves the tool checks that, too.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the shell, as a sentence without its capital and its full stop.
+    pub fn check_shell(&self) -> Result<(), String> {
+        tool::check_shell(&self.shell, &self.rules)
+    }
+
     /// Runs only commands that match one of the patterns that are allowed. A pattern is words with `*` and `?`: the
     /// name of a program and its arguments; `*` as the last word stands for any number of arguments.
     ///

@@ -99,6 +99,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
         listening::addresses(file).err(),
+        listening::metrics(file).err(),
         starting(file).err(),
         certificates(file).err(),
     ];

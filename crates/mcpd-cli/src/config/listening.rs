@@ -3,7 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use mcpd_server::transport::http::Options;
 
 use super::effective::Origin;
@@ -12,6 +12,7 @@ use super::{authentication, oauth, variable};
 use crate::args::{Certificates as Demand, Serve};
 use crate::certificates::{Certificates, Files};
 use crate::descriptors::Shortage;
+use crate::metrics;
 use crate::sockets::Place;
 
 /// The port that is served without another wish.
@@ -169,6 +170,22 @@ pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
     each_address(file, check_form).map(|_: Vec<()>| ())
 }
 
+/// Refuses an address of the metrics in the file that can't be one, or that others can reach. Names are not looked up.
+pub(super) fn metrics(file: &File) -> anyhow::Result<()> {
+    let Some(text) = &file.tables.metrics.listen else {
+        return Ok(());
+    };
+    let address = text.get_ref();
+    let checked = match address.parse() {
+        Ok(number) => metrics::check_exposure(address, &[number]),
+        Err(_) if is_host_and_port(address) => Ok(()),
+        Err(_) => Err(anyhow!(
+            "serve metrics at `{address}`: expected HOST:PORT, such as 127.0.0.1:9464"
+        )),
+    };
+    checked.map_err(|error| file.error(text.span(), &format!("`listen`: failed to {error:#}")))
+}
+
 /// What becomes of each address in the file; an error has its place.
 fn each_address<T>(file: &File, of: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
     let addresses = file.tables.listen.iter().map(|text| {
@@ -198,9 +215,7 @@ fn place(text: &str, absolute: impl Fn(&Path) -> PathBuf) -> anyhow::Result<Plac
 fn check_form(text: &str) -> anyhow::Result<()> {
     let is_address = match text.strip_prefix(UNIX) {
         Some(path) => !path.is_empty(),
-        None => text.rsplit_once(':').is_some_and(|(host, port)| {
-            !host.is_empty() && !host.contains(['/', '*']) && port.parse::<u16>().is_ok()
-        }),
+        None => is_host_and_port(text),
     };
     if !is_address {
         bail!(
@@ -209,6 +224,12 @@ fn check_form(text: &str) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+fn is_host_and_port(text: &str) -> bool {
+    text.rsplit_once(':').is_some_and(|(host, port)| {
+        !host.is_empty() && !host.contains(['/', '*']) && port.parse::<u16>().is_ok()
+    })
 }
 
 #[cfg(test)]

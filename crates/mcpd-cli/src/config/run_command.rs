@@ -32,7 +32,11 @@ pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
         tool = tool.max_timeout(timeout.0);
     }
     if let Some(words) = &table.shell {
-        tool = tool.shell(file.command(words));
+        if words.get_ref().is_empty() {
+            let what = "`shell`: expected a program and its arguments";
+            return Err(file.error(words.span(), what));
+        }
+        tool = tool.shell(file.command(words.get_ref()));
     }
     if let Some(allow) = &table.allow {
         if allow.get_ref().is_empty() {
@@ -43,7 +47,11 @@ pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
         tool = with_patterns(file, tool, ("allow", allow.get_ref()), RunCommand::allow)?;
     }
     let deny = table.deny.as_deref().unwrap_or_default();
-    with_patterns(file, tool, ("deny", deny), RunCommand::deny)
+    let tool = with_patterns(file, tool, ("deny", deny), RunCommand::deny)?;
+    if let (Some(words), Err(what)) = (&table.shell, tool.check_shell()) {
+        return Err(file.error(words.span(), &format!("`shell`: {what}")));
+    }
+    Ok(tool)
 }
 
 fn with_patterns<E: std::fmt::Display>(

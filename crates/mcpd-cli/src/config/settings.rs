@@ -114,7 +114,8 @@ fn settings_of_tls(file: &File) -> [Setting; 4] {
 }
 
 fn settings_of_metrics(table: &MetricsTable) -> [Setting; 2] {
-    let (listen, to_clients) = (word(table.listen.as_ref()), word(table.to_clients));
+    let listen = table.listen.as_ref().map(|address| address.get_ref());
+    let (listen, to_clients) = (word(listen), word(table.to_clients));
     [
         Setting::new("metrics.listen", "metrics_listen", listen),
         Setting::new("metrics.to_clients", "metrics_to_clients", to_clients),

@@ -329,7 +329,7 @@ pub(super) struct ClientTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct MetricsTable {
     /// A loopback address of their own, such as `127.0.0.1:9464`, where every program on this machine is served them.
-    pub(super) listen: Option<String>,
+    pub(super) listen: Option<Spanned<String>>,
     /// Whether they are served beside `/mcp`, to clients with a token.
     #[schemars(extend("default" = false))]
     pub(super) to_clients: Option<bool>,
@@ -414,7 +414,7 @@ pub(super) struct RunCommandTable {
     #[schemars(extend("default" = 600))]
     pub(super) max_timeout: Option<Seconds>,
     /// The shell, and what it is given before the command; `/bin/sh -c` without it.
-    pub(super) shell: Option<Vec<String>>,
+    pub(super) shell: Option<Spanned<Vec<String>>>,
     /// Patterns of the only commands that are run; all without it.
     pub(super) allow: Option<Spanned<Vec<Spanned<String>>>>,
     /// Patterns of commands that are not run, whatever is allowed.

@@ -237,7 +237,8 @@ impl CommandTool {
     }
 }
 
-fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
+/// Whether there is a shell, and the rules can be told for it.
+pub(super) fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
     let Some(program) = shell.first() else {
         return Err("its shell has no name".to_owned());
     };
