@@ -1,5 +1,7 @@
 //! `mcpd doctor`. What it finds is the machine's; that it looks, and says what is missing, is ours.
 
+use std::fs;
+
 use mcpd_tests::Sandbox;
 use serde_json::Value;
 
@@ -33,4 +35,18 @@ fn too_few_open_files_are_named() {
     let report = String::from_utf8(few.stdout(&["doctor"])).unwrap();
     let expected = "\n`mcpd serve` has 192 connections at a time, as 256 files may be open";
     assert!(report.contains(expected), "{report}");
+}
+
+#[test]
+fn the_control_group_that_is_named_is_tried() {
+    let sandbox = Sandbox::new();
+    let check = |sandbox: &Sandbox, arguments: &[&str]| {
+        let said = sandbox.run(&[&["doctor"], arguments].concat());
+        let is_tried = said.starts_with("exit code: 1") && said.contains("@@ROOT@@/scripts");
+        assert!(is_tried, "{said}");
+    };
+    let group = sandbox.path().join("scripts").display().to_string();
+    check(&sandbox, &["--cgroup", &group]);
+    fs::write(sandbox.path().join("mcpd.toml"), "cgroup = \"scripts\"\n").unwrap();
+    check(&sandbox, &[]);
 }

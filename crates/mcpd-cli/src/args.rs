@@ -418,6 +418,10 @@ pub(crate) struct Stdio {
 pub(crate) struct Doctor {
     #[command(flatten)]
     configuration: Configuration,
+    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs [default: the one it is
+    /// in, if systemd has delegated it]
+    #[arg(long, value_name = "DIR", env = "MCPD_CGROUP")]
+    pub(crate) cgroup: Option<PathBuf>,
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,

@@ -21,8 +21,8 @@ use crate::{config, output};
 const LEVELS: [Level; 3] = [Level::None, Level::Guarded, Level::Strict];
 
 pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode> {
-    let delegated = mcpd_exec::control_group();
-    let executor = config::executor(None, None)?;
+    let delegated = options.cgroup.or_else(mcpd_exec::control_group);
+    let executor = config::executor(None, delegated.as_deref())?;
     let program = env::current_exe().context("find the program that is running")?;
     let mut levels = Vec::new();
     for level in LEVELS {
