@@ -93,26 +93,26 @@ pub(crate) fn check(filter: &str) -> anyhow::Result<()> {
     read(filter).map(drop)
 }
 
+/// What rmcp tells at the level of operators, and below, are the messages it exchanges, and secrets with them. They are
+/// for whoever asks for them by name, and not for who wants everything.
 fn read(filter: &str) -> anyhow::Result<EnvFilter> {
-    EnvFilter::try_new(filter).map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))
+    let read = EnvFilter::try_new(filter)
+        .map_err(|error| anyhow!("read the log filter `{filter}`: {error}"))?;
+    let mut directives = filter.split(',');
+    let is_named = directives.clone().any(|one| one.starts_with("rmcp"));
+    let wants_messages =
+        |level: Result<LevelFilter, _>| level.is_ok_and(|level| level > LevelFilter::WARN);
+    if is_named || !directives.any(|one| wants_messages(one.parse())) {
+        return Ok(read);
+    }
+    Ok(read.add_directive("rmcp=warn".parse()?))
 }
 
 fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     match &options.filter {
         Some(filter) if options.verbose == 0 && !options.quiet => read(filter),
-        _ => default_filter(level(options, audience)),
+        _ => read(&level(options, audience).to_string()),
     }
-}
-
-/// What rmcp tells at the level of operators, and below, are the messages it exchanges, and secrets with them.
-fn default_filter(level: LevelFilter) -> anyhow::Result<EnvFilter> {
-    let filter = EnvFilter::default().add_directive(level.into());
-    Ok(match level {
-        LevelFilter::INFO | LevelFilter::DEBUG | LevelFilter::TRACE => {
-            filter.add_directive("rmcp=warn".parse()?)
-        }
-        _ => filter,
-    })
 }
 
 fn level(options: &Logging, audience: Audience) -> LevelFilter {
@@ -129,4 +129,34 @@ fn level(options: &Logging, audience: Audience) -> LevelFilter {
         Audience::Caller => 0,
     };
     LEVELS[(default + usize::from(options.verbose)).min(LEVELS.len() - 1)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(filter: &str, expected: &str) {
+        let read = read(filter).unwrap().to_string();
+        let mut directives: Vec<_> = read.split(',').collect();
+        directives.sort_unstable();
+        assert_eq!(directives.join(","), expected);
+    }
+
+    #[test]
+    fn only_who_names_rmcp_sees_its_messages() {
+        check("info", "info,rmcp=warn");
+        check("DEBUG", "debug,rmcp=warn");
+        check("5", "rmcp=warn,trace");
+        check("mcpd=trace,info", "info,mcpd=trace,rmcp=warn");
+        check("rmcp=debug,info", "info,rmcp=debug");
+        check("info,rmcp::service=trace", "info,rmcp::service=trace");
+    }
+
+    #[test]
+    fn a_filter_that_lets_no_messages_pass_stays_as_it_is() {
+        for filter in ["off", "error", "warn", "mcpd_server=debug"] {
+            check(filter, filter);
+        }
+    }
 }
