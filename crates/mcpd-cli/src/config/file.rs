@@ -156,7 +156,9 @@ impl File {
     /// A program in the file: a path, or a name alone, which is looked for in `PATH`.
     pub(super) fn program(&self, word: &str) -> OsString {
         if word.contains('/') {
-            self.absolute(Path::new(word)).into()
+            // Messages name it, and need not repeat `./`.
+            let path: PathBuf = self.absolute(Path::new(word)).components().collect();
+            path.into()
         } else {
             word.into()
         }
