@@ -103,7 +103,7 @@ impl Subscribers {
         self.add(&mut lock(&self.members), filter, None)
     }
 
-    /// The same for a caller who may do so as often as they like; `None` if they have as many as they may.
+    /// The same for a caller that may come any number of times; `None` if it has as many listeners as it may.
     pub(crate) fn subscribe_for(
         self: &Arc<Self>,
         caller: &str,
