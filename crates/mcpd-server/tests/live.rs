@@ -10,6 +10,7 @@ use mcpd_server::{Connection, Database, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
 
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -73,6 +74,19 @@ impl Fixture {
 
     async fn request(&self, request: &Value) -> Value {
         ask(&self.connection, request).await
+    }
+
+    /// Begins a call of a script that makes the file `started` when it runs.
+    async fn begin(&self, call: &Value) -> JoinHandle<Option<bytes::Bytes>> {
+        let Reply::Pending(running) = self.connection.receive(call.to_string().as_bytes()) else {
+            panic!("runs")
+        };
+        let running = tokio::spawn(running);
+        let started = self.root.path().join("started");
+        while !started.exists() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        running
     }
 
     /// Path and description of every tool listed.
@@ -269,14 +283,7 @@ async fn who_listens_to_a_state_hears_of_calls_that_are_cancelled() {
     served.request(&subscribe).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "keeper"}});
-    let Reply::Pending(running) = served.connection.receive(call.to_string().as_bytes()) else {
-        panic!("runs")
-    };
-    let running = tokio::spawn(running);
-    let started = served.root.path().join("started");
-    while !started.exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = served.begin(&call).await;
     let cancel =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 3}});
     served.connection.receive(cancel.to_string().as_bytes());
@@ -313,14 +320,7 @@ async fn a_script_replaced_or_removed_while_it_runs_finishes() {
     served.expect(&["first: one", "slow: slow"]).await;
     let call =
         json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow"}});
-    let Reply::Pending(running) = served.connection.receive(call.to_string().as_bytes()) else {
-        panic!("runs")
-    };
-    let running = tokio::spawn(running);
-    let started = served.root.path().join("started");
-    while !started.exists() {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let running = served.begin(&call).await;
     fs::remove_file(&path).expect("removed");
     served.expect(&["first: one"]).await;
     fs::write(served.root.path().join("go"), "").expect("written");
