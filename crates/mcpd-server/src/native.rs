@@ -2,18 +2,16 @@
 //! type; what reaches the function has been checked against it.
 
 use std::fmt;
-use std::panic::resume_unwind;
 use std::sync::Arc;
 
-use mcpd_protocol::jsonrpc::ErrorObject;
-use mcpd_protocol::{CallToolResult, Interactive, LoggingLevel};
+use mcpd_protocol::{CallToolResult, LoggingLevel};
 use mcpd_scriptspec::ScriptPath;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tokio_util::task::AbortOnDropHandle;
+use tokio::task::yield_now;
 
 use crate::Server;
 use crate::call::{invalid_arguments, text_of};
@@ -211,8 +209,10 @@ impl NativeTool {
             move |text: &str, context| match serde_json::from_str::<A>(text) {
                 Ok(arguments) => {
                     let function = Arc::clone(&function);
-                    let call = async move { function(arguments, context).await.into_tool_result() };
-                    Box::pin(async { spawned(call).await.map(Interactive::from) }) as Run
+                    Box::pin(async move {
+                        aside().await;
+                        Ok(function(arguments, context).await.into_tool_result().into())
+                    }) as Run
                 }
                 Err(error) => refused(&without_position(&error)),
             },
@@ -241,18 +241,10 @@ impl fmt::Debug for NativeTool {
     }
 }
 
-/// Runs a function in a task of its own: whatever it does before it first waits, messages are read and
-/// answered meanwhile.
-async fn spawned<T: Send + 'static>(
-    call: impl Future<Output = T> + Send + 'static,
-) -> Result<T, ErrorObject> {
-    match AbortOnDropHandle::new(tokio::spawn(call)).await {
-        Ok(result) => Ok(result),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Err(ErrorObject::internal_error("the server is shutting down")),
-        },
-    }
+/// Lets whoever takes in messages go on, who has each request begin and leaves the rest to the task that waits for the
+/// answer: whatever a function does before it first waits, messages are read and answered meanwhile.
+async fn aside() {
+    yield_now().await;
 }
 
 fn refused(faults: &str) -> Run {
