@@ -1,6 +1,7 @@
 //! One record of an audit log, as a JSON object: the fields that Script Kit's server has, then what mcpd adds.
 
 use std::fmt::Write as _;
+use std::sync::LazyLock;
 
 use jiff::Timestamp;
 use mcpd_scriptspec::is_hidden;
@@ -95,7 +96,7 @@ impl<'a> Record<'a> {
             event: Event::Note,
             caller: None,
             details: Details::default(),
-            pid: std::process::id(),
+            pid: this_process(),
         }
     }
 
@@ -128,6 +129,12 @@ impl<'a> Record<'a> {
         }
         shown
     }
+}
+
+/// Its number. Asking the system for each record takes a fiftieth of a call of a function.
+pub(super) fn this_process() -> u32 {
+    static ID: LazyLock<u32> = LazyLock::new(std::process::id);
+    *ID
 }
 
 /// A record of something that is no request, but worth knowing of the log.

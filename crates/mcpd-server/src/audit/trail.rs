@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use tokio::sync::{mpsc, oneshot};
 
 use super::arguments::Recorder;
-use super::record::{Caller, Details, Event, Record, RunDetails};
+use super::record::{Caller, Details, Event, Record, RunDetails, this_process};
 use super::writer::Entry;
 use super::{Arguments, Audit, Mode, Options, PATIENCE, outcomes};
 use crate::Server;
@@ -339,7 +339,7 @@ impl Request {
                 result_bytes: notes.result_bytes,
                 run: notes.run.as_ref(),
             },
-            pid: std::process::id(),
+            pid: this_process(),
         };
         record.encode()
     }

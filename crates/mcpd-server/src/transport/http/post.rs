@@ -380,7 +380,10 @@ fn accepts_events(headers: &HeaderMap) -> bool {
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));
     let accepted: Vec<_> = ranges.filter_map(accepted).collect();
-    let said_of = |kind: &str| accepted.iter().find(|(range, _)| range == kind);
+    let said_of = |kind: &str| {
+        let mut accepted = accepted.iter();
+        accepted.find(|(range, _)| range.eq_ignore_ascii_case(kind))
+    };
     let nearest = ["text/event-stream", "text/*", "*/*"]
         .into_iter()
         .find_map(said_of);
@@ -388,12 +391,13 @@ fn accepts_events(headers: &HeaderMap) -> bool {
 }
 
 /// A media range, and whether it is wanted at all -- RFC 9110, 12.4.2 and 12.5.1
-fn accepted(range: &str) -> Option<(String, bool)> {
-    let mut parts = range
-        .split(';')
-        .map(|part| part.trim().to_ascii_lowercase());
+fn accepted(range: &str) -> Option<(&str, bool)> {
+    let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().filter(|kind| !kind.is_empty())?;
-    let weight = parts.find_map(|part| part.strip_prefix("q=").map(str::parse::<f32>));
+    let weight = parts
+        .filter_map(|part| part.split_once('='))
+        .find(|(name, _)| name.eq_ignore_ascii_case("q"))
+        .map(|(_, weight)| weight.parse::<f32>());
     Some((kind, weight != Some(Ok(0.0))))
 }
 
