@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use mcpd_exec::{Command, Config, Ending, Executor, Level, Sandbox};
+use mcpd_exec::{Command, Config, Ending, Executor, Level, Sandbox, Variables};
 use tokio::runtime::{Builder, Runtime};
 
 const GREET: &str = "#!/bin/sh\nprintf 'Hello, %s!\\n' \"$MCPD_OPT_name\"\n";
@@ -40,6 +40,11 @@ fn main() {
     config.reaper = true;
     config.watchdog = true;
     let executor = Executor::new(config).unwrap();
+    // Whoever starts many processes reads its environment once.
+    let command = Command::new(&script)
+        .inherit(&Variables::of_this_process(|_| true))
+        .env("MCPD_OPT_name", "Ada")
+        .stdin(INPUT);
     let one = Builder::new_current_thread().enable_all().build().unwrap();
     let several = Builder::new_multi_thread().enable_all().build().unwrap();
 
@@ -48,25 +53,25 @@ fn main() {
             "at a time   bare/s   none   guarded   strict   (ratios to bare; a runtime of {threads})"
         );
         for concurrency in [1, 8, 64] {
-            compare(&executor, runtime, &script, concurrency);
+            compare(&executor, runtime, &command, concurrency);
         }
     }
-    tick(&executor, &several, &script);
+    tick(&executor, &several, &command);
     flood(&executor, &several);
     println!("at a time   bare/s   none   guarded   strict   (with 1 GiB resident)");
     let ballast = vec![1_u8; BALLAST];
-    compare(&executor, &several, &script, 8);
+    compare(&executor, &several, &command, 8);
     drop(black_box(ballast));
 }
 
 /// A script at a time or several, bare and at each level in turn.
-fn compare(executor: &Executor, runtime: &Runtime, script: &Path, concurrency: usize) {
+fn compare(executor: &Executor, runtime: &Runtime, command: &Command, concurrency: usize) {
     let mut rates = Vec::new();
     let mut ratios = LEVELS.map(|_| Vec::new());
     for _ in 0..ROUNDS {
-        let bare = bare(script, concurrency);
+        let bare = bare(command.program(), concurrency);
         for (level, ratios) in LEVELS.into_iter().zip(&mut ratios) {
-            ratios.push(through(executor, runtime, script, concurrency, level) / bare);
+            ratios.push(through(executor, runtime, command, concurrency, level) / bare);
         }
         rates.push(bare);
     }
@@ -81,14 +86,11 @@ fn compare(executor: &Executor, runtime: &Runtime, script: &Path, concurrency: u
 fn through(
     executor: &Executor,
     runtime: &Runtime,
-    script: &Path,
+    command: &Command,
     concurrency: usize,
     level: Level,
 ) -> f64 {
-    let command = Command::new(script)
-        .env("MCPD_OPT_name", "Ada")
-        .stdin(INPUT)
-        .sandbox(Sandbox::at(level));
+    let command = command.clone().sandbox(Sandbox::at(level));
     let begun = Instant::now();
     let runs = runtime.block_on(async {
         let mut tasks = tokio::task::JoinSet::new();
@@ -110,7 +112,7 @@ fn through(
 }
 
 /// How late a timer of the runtime is while 64 scripts run.
-fn tick(executor: &Executor, runtime: &Runtime, script: &Path) {
+fn tick(executor: &Executor, runtime: &Runtime, command: &Command) {
     const PERIOD: Duration = Duration::from_millis(5);
     let (stop, mut stopped) = tokio::sync::oneshot::channel::<()>();
     let ticking = runtime.spawn(async move {
@@ -128,7 +130,7 @@ fn tick(executor: &Executor, runtime: &Runtime, script: &Path) {
         }
     });
     for _ in 0..ROUNDS {
-        through(executor, runtime, script, 64, Level::None);
+        through(executor, runtime, command, 64, Level::None);
     }
     stop.send(()).unwrap();
     let mut late = runtime.block_on(ticking).unwrap();
