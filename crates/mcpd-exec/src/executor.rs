@@ -81,9 +81,9 @@ impl Default for Config {
 const PER_CORE: usize = 4;
 
 /// So many processes in their first milliseconds, when most want nothing but a core. Everybody else waits for one behind
-/// them, this process and its clients too: with one more, a client who wants no process waits twice as long, and with one
-/// less, the rate of short processes falls by a twentieth.
-const FRESH_PER_CORE: usize = 3;
+/// them, this process and its clients too: with one more, a client who wants no process waits up to twice as long, and the
+/// rate of short processes rises by a few in a hundred.
+const FRESH_PER_CORE: usize = 2;
 
 fn per_core(count: usize) -> usize {
     count * std::thread::available_parallelism().map_or(1, NonZero::get)
