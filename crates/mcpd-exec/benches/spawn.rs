@@ -1,7 +1,8 @@
 //! What the executor costs, as ratios out of one run: only those mean anything.
 //!
 //! `cargo bench -p mcpd-exec` runs a greeting script bare and through the executor at each level, interleaved, on a
-//! runtime of one thread and of several, also with a large host; looks how late a timer is while scripts run; and floods a pipe beside `cat | wc -c`.
+//! runtime of one thread and of several, also with a large host; looks how late a timer is while scripts run; and floods
+//! a pipe beside `cat | wc -c`.
 #![cfg(unix)]
 #![expect(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
