@@ -1,6 +1,10 @@
 //! Text of strangers, in messages and in metadata: what nobody sees in it, and how to repeat it safely.
 
-use std::{fmt::Write as _, ops::Range, str::Utf8Error};
+use std::{
+    fmt::{self, Write as _},
+    ops::Range,
+    str::Utf8Error,
+};
 
 /// The first bytes that are no character, and what to say of them.
 pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String) {
@@ -49,9 +53,9 @@ pub fn excerpt(text: &str, max: usize) -> String {
 /// Characters of a name that a message repeats.
 const MAX_NAME: usize = 64;
 
-/// A name in a message.
-pub(crate) fn name(text: &str) -> String {
-    format!("`{}`", excerpt(text, MAX_NAME))
+/// A name in a message, which is put together only if there is one.
+pub(crate) fn name(text: &str) -> impl fmt::Display {
+    fmt::from_fn(move |f| write!(f, "`{}`", excerpt(text, MAX_NAME)))
 }
 
 #[cfg(test)]

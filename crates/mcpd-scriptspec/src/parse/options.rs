@@ -68,12 +68,12 @@ pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut 
     check_variables(names.iter().copied(), report);
     check_headers(&fields_of_all, report);
     delivery::check(&fields_of_all, report);
-    spec.options = members
+    let options = members
         .iter()
-        .filter_map(|member| option(member, Scope::Option, report))
-        .collect();
-    // They are kept, and large.
-    spec.options.shrink_to_fit();
+        .filter_map(|member| option(member, Scope::Option, report));
+    // They are large: no more room than they need.
+    spec.options.reserve_exact(members.len());
+    spec.options.extend(options);
     if spec.declared_schema.is_some() && !names.is_empty() {
         report.fault(
             Code::ConflictingFields,

@@ -55,7 +55,7 @@ pub(crate) fn one_of(what: &str, options: &[ScriptOption]) -> String {
     }
     format!(
         "one of the {what} {}",
-        list(options, |option| text::name(&option.name))
+        list(options, |option| text::name(&option.name).to_string())
     )
 }
 
