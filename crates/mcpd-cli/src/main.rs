@@ -38,6 +38,7 @@ fn main() -> process::ExitCode {
     if mcpd_exec::run_watchdog() {
         return ExitCode::Success.into();
     }
+    mcpd_exec::prepare_memory();
     let code = CommandLine::read(std::env::args_os())
         .map_err(anyhow::Error::from)
         .and_then(|line| command::run(&line))

@@ -164,6 +164,14 @@ pub fn prepare_signals() {
     os::prepare_signals();
 }
 
+/// Lets the allocator ask the system for memory in large pieces (Linux with glibc), which its threads otherwise grow by
+/// single pages, and wait for each other while they do.
+///
+/// To be called first in `main`: it concerns the whole process.
+pub fn prepare_memory() {
+    os::prepare_memory();
+}
+
 /// Gives back to the system what the allocator holds of memory that is free (Linux with glibc).
 ///
 /// Worth the milliseconds that it may take when much has been in use: glibc keeps free memory below memory in use.

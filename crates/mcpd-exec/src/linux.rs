@@ -59,7 +59,7 @@ use crate::sandbox::{Level, Missing, Network};
 
 pub(crate) use self::cgroup::delegated as control_group;
 pub(crate) use self::lane::{Entered, Lane};
-pub(crate) use self::raw::{prepare_signals, release_memory};
+pub(crate) use self::raw::{prepare_memory, prepare_signals, release_memory};
 pub(crate) use self::watchdog::run as run_watchdog;
 
 /// The mechanism, where it is missing.

@@ -36,6 +36,24 @@ const STACK: usize = 64 * 1024;
 /// The last standard signal. What comes after it nobody ignores, and each costs every run a system call.
 const SIGNALS: c_int = 31;
 
+/// How much an arena of the allocator takes at once of addresses, which are no memory before they are used.
+#[cfg(target_env = "gnu")]
+const ARENA: c_int = 4 << 20;
+/// The smallest piece of memory that the system is asked for alone. Once it is told anything, the allocator adapts this no
+/// more to what it sees.
+#[cfg(target_env = "gnu")]
+const ALONE: c_int = 1 << 20;
+
+/// Has the allocator take memory in large pieces.
+pub(crate) fn prepare_memory() {
+    #[cfg(target_env = "gnu")]
+    // SAFETY: It sets numbers that the allocator reads under its locks.
+    unsafe {
+        libc::mallopt(libc::M_TOP_PAD, ARENA);
+        libc::mallopt(libc::M_MMAP_THRESHOLD, ALONE);
+    }
+}
+
 /// Has the allocator give back to the system what is free.
 pub(crate) fn release_memory() {
     #[cfg(target_env = "gnu")]

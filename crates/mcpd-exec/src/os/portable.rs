@@ -205,6 +205,9 @@ pub(crate) fn run_watchdog() -> bool {
 }
 
 /// Nothing, as there is no call for it.
+pub(crate) fn prepare_memory() {}
+
+/// Nothing, likewise.
 pub(crate) fn release_memory() {}
 
 /// What is done here can't be done without unsafe code.
