@@ -1,7 +1,7 @@
 //! One client on a pair of pipes, one message a line. Two threads block on the pipes so that nothing
 //! else has to; answers that are ready go out in as few writes as they came in reads.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -225,21 +225,15 @@ fn read_some(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<usize
 }
 
 /// Writes messages as they come, all that are waiting in one go.
-fn write_all(mut messages: mpsc::Receiver<Bytes>, mut output: impl Write) -> io::Result<()> {
+fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Result<()> {
     let mut waiting = Vec::new();
-    let mut lines = Vec::with_capacity(CHUNK);
+    let mut output = BufWriter::with_capacity(CHUNK, output);
     while messages.blocking_recv_many(&mut waiting, 256) > 0 {
         for message in waiting.drain(..) {
-            lines.extend_from_slice(&message);
-            lines.push(b'\n');
-            if lines.len() >= CHUNK {
-                output.write_all(&lines)?;
-                lines.clear();
-            }
+            output.write_all(&message)?;
+            output.write_all(b"\n")?;
         }
-        output.write_all(&lines)?;
         output.flush()?;
-        lines.clear();
     }
     Ok(())
 }
