@@ -96,9 +96,11 @@ impl Call {
         arguments: Option<&RawValue>,
         context: &Context,
     ) -> Result<Self, Refusal> {
-        interaction::require(&context.capabilities, &script.required)
-            .inspect_err(|_| context.trail.ended_as("missing-capability"))
-            .map_err(Refusal::Capability)?;
+        if let Some(required) = &script.required {
+            interaction::require(&context.capabilities, required)
+                .inspect_err(|_| context.trail.ended_as("missing-capability"))
+                .map_err(Refusal::Capability)?;
+        }
         if let Some(schema) = &script.schemas.input {
             schema
                 .check_arguments(arguments)

@@ -40,13 +40,13 @@ pub(crate) struct Schema {
     outline: Option<Outline>,
 }
 
-/// The schemas that a script declares.
+/// The schemas that a script declares. They are large, and most scripts have none.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
     /// Of the arguments, in place of options.
-    pub(crate) input: Option<Schema>,
+    pub(crate) input: Option<Box<Schema>>,
     /// Of the structured content.
-    pub(crate) output: Option<Schema>,
+    pub(crate) output: Option<Box<Schema>>,
 }
 
 /// A schema that can't be used.
@@ -67,7 +67,9 @@ impl Schemas {
     pub(crate) fn of(spec: &ScriptSpec) -> Result<Self, Unusable> {
         let compile = |field, schema: &Option<Value>| {
             let compiled = schema.as_ref().map(Schema::compile).transpose();
-            compiled.map_err(|reason| Unusable { field, reason })
+            compiled
+                .map(|schema| schema.map(Box::new))
+                .map_err(|reason| Unusable { field, reason })
         };
         Ok(Self {
             input: compile("input_schema", &spec.declared_schema)?,

@@ -72,8 +72,8 @@ pub(crate) struct Script {
     pub(crate) schemas: Schemas,
     /// What it may do.
     pub(crate) terms: Arc<Terms>,
-    /// What a client must have declared for the script to be of use.
-    pub(crate) required: ClientCapabilities,
+    /// What a client must have declared for the script to be of use, if it requires anything.
+    pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) launch: Launch,
 }
 
@@ -317,8 +317,11 @@ fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
     }
 }
 
-/// The capabilities that `requires` names; `elicitation.url` is one inside another.
-pub(crate) fn required_capabilities(names: &[String]) -> ClientCapabilities {
+/// The capabilities that `requires` names, if it names any; `elicitation.url` is one inside another.
+pub(crate) fn required_capabilities(names: &[String]) -> Option<Box<ClientCapabilities>> {
+    if names.is_empty() {
+        return None;
+    }
     let mut required = json!({});
     for name in names {
         let mut place = &mut required;
@@ -329,7 +332,9 @@ pub(crate) fn required_capabilities(names: &[String]) -> ClientCapabilities {
             }
         }
     }
-    serde_json::from_value(required).unwrap_or_default()
+    Some(Box::new(
+        serde_json::from_value(required).unwrap_or_default(),
+    ))
 }
 
 /// A schema as the bytes that every list repeats.

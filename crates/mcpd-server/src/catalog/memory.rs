@@ -52,7 +52,8 @@ impl Memory {
     pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
         let remembered = self.known.get(root)?.get(candidate.path.as_str())?;
         let answer = remembered.answer.as_ref()?;
-        is_of(remembered, &candidate.stamp()).then(|| answer.clone())
+        let is_same = candidate.stamp().is(&remembered.fingerprint);
+        is_same.then(|| answer.clone())
     }
 
     /// Remembers what was found under each root, and nothing else. Blocks.
@@ -87,7 +88,8 @@ impl Memory {
         let mut new = Vec::new();
         for (name, (looked, script)) in found {
             let stamp = looked.candidate.stamp();
-            if !known.get(*name).is_some_and(|known| is_of(known, &stamp)) {
+            let known = known.get(*name);
+            if !known.is_some_and(|known| stamp.is(&known.fingerprint)) {
                 new.push(compile(&namespace, &stamp, looked, script));
             }
         }
@@ -107,11 +109,6 @@ impl Memory {
         let file = self.database.file().display();
         tracing::warn!(%error, %file, "failed to use the database: every start asks all scripts");
     }
-}
-
-/// Whether it is of a file with this stamp. Numbers are read in less time than they are written.
-fn is_of(remembered: &Remembered, stamp: &Stamp) -> bool {
-    Stamp::read(&remembered.fingerprint).as_ref() == Some(stamp)
 }
 
 fn compile(namespace: &str, stamp: &Stamp, looked: &Looked, script: &ScannedScript) -> Compiled {
