@@ -96,6 +96,9 @@ impl CacheHint {
     }
 }
 
+/// How long the result of a short answer is at most, in bytes: none of these grows while it is encoded.
+const USUAL: usize = 512;
+
 impl Stamp {
     /// The wire this stamp is for.
     #[must_use]
@@ -125,7 +128,9 @@ impl Stamp {
     /// As [`respond`](Self::respond).
     pub fn encode(&self, mut result: impl ResultObject) -> serde_json::Result<Vec<u8>> {
         result.stamp(self);
-        serde_json::to_vec(&result)
+        let mut json = Vec::with_capacity(USUAL);
+        serde_json::to_writer(&mut json, &result)?;
+        Ok(json)
     }
 
     /// The members every result has.

@@ -2,13 +2,12 @@
 
 /// Bytes in hexadecimal, such as those of a hash.
 pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |half: u8| char::from(b"0123456789abcdef"[usize::from(half)]);
-    let mut digits = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        digits.push(digit(byte >> 4));
-        digits.push(digit(byte & 15));
+    let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
+    let mut digits = vec![0; 2 * bytes.len()];
+    for (pair, byte) in digits.as_chunks_mut().0.iter_mut().zip(bytes) {
+        *pair = [digit(byte >> 4), digit(byte & 15)];
     }
-    digits
+    String::from_utf8(digits).expect("digits are text")
 }
 
 /// 128 random bits in hexadecimal.

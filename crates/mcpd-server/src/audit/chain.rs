@@ -47,7 +47,10 @@ impl Link {
         self.seq += 1;
         let record = record.strip_suffix('}').unwrap_or(record);
         // A record is a line, whoever made it.
-        lines.push_str(&record.replace('\n', " "));
+        match record.contains('\n') {
+            true => lines.push_str(&record.replace('\n', " ")),
+            false => lines.push_str(record),
+        }
         write!(lines, r#","seq":{},"prev":"{}""#, self.seq, self.hash)
             .expect("a string takes everything");
         self.hash = hash(&lines[start..]);

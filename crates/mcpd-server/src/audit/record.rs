@@ -11,6 +11,9 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The white space of JSON that is no space.
 const BREAKS: [char; 3] = ['\n', '\r', '\t'];
 
+/// How long a record is in most cases, in bytes and at most.
+const USUAL: usize = 512;
+
 /// What a record tells, in the order of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
@@ -102,7 +105,9 @@ impl<'a> Record<'a> {
 
     /// The record as text on one line. Nothing in it does anything to a terminal, or hides from a reader.
     pub(super) fn encode(&self) -> String {
-        let mut json = serde_json::to_string(self).expect("a record has string keys only");
+        let mut json = Vec::with_capacity(USUAL);
+        serde_json::to_writer(&mut json, self).expect("a record has string keys only");
+        let mut json = String::from_utf8(json).expect("JSON is text");
         // Written without a way out, the loop is vectorised; nearly all records are so.
         let is_plain = |plain, byte| plain & matches!(byte, b' '..=b'~');
         if json.bytes().fold(true, is_plain) {
