@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, geteuid, kill_process};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
 
@@ -20,6 +20,9 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Memory that an allocator may keep after an attack, in KiB.
 const KEPT: u64 = 32 * 1024;
+
+/// Who the servers of root's are run as: most servers are an ordinary user's, and may read less that their scripts must not.
+const NOBODY: u32 = 65534;
 
 /// A script that greets.
 pub(crate) const GREET: &str = r#"#!/bin/sh
@@ -130,8 +133,15 @@ impl Home {
     /// When it can't.
     pub(crate) fn new(scripts: &[(&str, &str)], configuration: &str) -> anyhow::Result<Self> {
         let home = Self(tempfile::tempdir()?);
-        for name in ["scripts", "state", "tmp", "home"] {
-            fs::create_dir(home.path().join(name))?;
+        let names = ["scripts", "state", "tmp", "home"];
+        let below = names.map(|name| home.path().join(name));
+        for directory in &below {
+            fs::create_dir(directory)?;
+        }
+        if geteuid().is_root() {
+            for directory in below.iter().map(PathBuf::as_path).chain([home.path()]) {
+                chown(directory, Some(NOBODY), Some(NOBODY))?;
+            }
         }
         for (name, text) in scripts {
             home.add(name, text)?;
@@ -173,6 +183,9 @@ impl Home {
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("TMPDIR", self.path().join("tmp"))
             .kill_on_drop(true);
+        if geteuid().is_root() {
+            command.uid(NOBODY).gid(NOBODY);
+        }
         command
     }
 }
