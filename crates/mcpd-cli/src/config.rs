@@ -259,24 +259,28 @@ fn with_tasks(server: ServerBuilder) -> ServerBuilder {
 }
 
 /// What runs processes, as many at a time as wanted, in control groups below `cgroup` or, without it, the one that was
-/// delegated to this process. This process is ours alone, so it may do all it takes to leave none behind.
+/// delegated to this process.
 pub(crate) fn executor(
     concurrency: Option<NonZeroUsize>,
     cgroup: Option<&Path>,
 ) -> anyhow::Result<Executor> {
-    let mut config = Config::default();
+    let mut config = ours();
     config.concurrency = concurrency.map_or(config.concurrency, NonZeroUsize::get);
-    config.reaper = true;
-    config.watchdog = true;
     config.cgroup = cgroup.map(Path::to_owned).or_else(mcpd_exec::control_group);
     Executor::new(config).context("start the executor")
 }
 
-/// What asks scripts for their descriptions. The other executor's watchdog is its, too.
+/// What asks scripts for their descriptions.
 fn probes() -> anyhow::Result<Executor> {
+    Executor::new(ours()).context("start the executor")
+}
+
+/// For a process that is ours alone: it may do all it takes to leave no other behind.
+fn ours() -> Config {
     let mut config = Config::default();
     config.reaper = true;
-    Executor::new(config).context("start the executor")
+    config.watchdog = true;
+    config
 }
 
 /// How scripts are run.

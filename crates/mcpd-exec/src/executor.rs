@@ -47,9 +47,9 @@ pub struct Config {
     /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end; those
     /// of children that no executor has started stay zombies, for the host alone to reap.
     pub reaper: bool,
-    /// A second process watches over this one, and ends what is left of all runs if it is killed. False.
+    /// From the first run on a second process watches over this one, and ends what is left of all runs if it is killed. False.
     ///
-    /// One is enough for all executors of a process. The second process is this program again, so its `main` must begin with
+    /// All executors of a process have the same. The second process is this program again, so its `main` must begin with
     /// [`run_watchdog`](crate::run_watchdog) (Linux).
     pub watchdog: bool,
     /// A control group (version 2) that was delegated to this process: a directory below `/sys/fs/cgroup`. None.

@@ -49,6 +49,7 @@ use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
 use self::temporary::Directories;
 use self::tree::Orphans;
+use self::watchdog::Watchdog;
 use crate::command::Command;
 use crate::enforced::{Enforced, MissingMechanism};
 use crate::error::{StartError, diagnosis};
@@ -88,7 +89,7 @@ pub(crate) struct System {
     /// The kernel refuses a `/proc` in namespaces.
     no_proc: AtomicBool,
     /// `None` if none was wanted.
-    _watchdog: Option<watchdog::Watchdog>,
+    watchdog: Option<Arc<Watchdog>>,
 }
 
 impl System {
@@ -102,11 +103,10 @@ impl System {
         // Without marks nobody could tell those of ours from others, and they would never be reaped.
         let is_reaper = config.reaper && marks;
         let orphans = is_reaper.then(Orphans::adopt).transpose()?;
-        // Before there is another process that would have to leave the group as well.
         let groups = config.cgroup.as_deref().map(Groups::below).transpose()?;
         let watchdog = config
             .watchdog
-            .then(|| watchdog::Watchdog::start(directories.parent()))
+            .then(|| Watchdog::shared(directories.parent()))
             .transpose()?;
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
@@ -120,7 +120,7 @@ impl System {
             directories: Arc::new(directories),
             strict_filters: Default::default(),
             no_proc: AtomicBool::new(false),
-            _watchdog: watchdog,
+            watchdog,
         })
     }
 
@@ -140,6 +140,9 @@ impl System {
         program: &Path,
         lane: &Entered,
     ) -> Result<Birth, StartError> {
+        if let Some(watchdog) = &self.watchdog {
+            watchdog.wake();
+        }
         let no_proc = self.no_proc.load(Relaxed);
         let proc = if no_proc { Proc::Empty } else { Proc::Own };
         let result = match self.try_start(command, program, lane, proc) {

@@ -4,10 +4,10 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak, mpsc};
 use std::time::Duration;
 use std::{env, thread};
 
@@ -20,10 +20,18 @@ const ALL_IS_WELL: &[u8] = b".";
 
 /// How many watch over this process.
 static WATCHING: AtomicUsize = AtomicUsize::new(0);
+/// The last one that was made here.
+static SHARED: Mutex<Weak<Watchdog>> = Mutex::new(Weak::new());
 
-/// Keeps a second process, as long as it lives.
+/// Keeps a second process from the first run on, as long as it lives.
 #[derive(Debug)]
-pub(crate) struct Watchdog(Arc<Mutex<Watch>>);
+pub(crate) struct Watchdog {
+    temporary: PathBuf,
+    watch: Arc<Mutex<Watch>>,
+    /// Has the thread start the second process, and tell when it has tried to.
+    wake: mpsc::Sender<mpsc::Sender<()>>,
+    is_awake: OnceLock<()>,
+}
 
 #[derive(Debug)]
 enum Watch {
@@ -36,26 +44,57 @@ enum Watch {
 }
 
 impl Watchdog {
-    /// Starts the second process, and again should it end: a thread waits for that.
+    /// One for runs whose directories are in `temporary`: all executors of this process have the same. It starts no second
+    /// process before it is woken.
     ///
     /// # Errors
     ///
-    /// This program can't be started again, or the thread can't be started. Or this is a second process itself.
-    pub(crate) fn start(temporary: &Path) -> io::Result<Self> {
+    /// The thread that waits for the second process can't be started. Or this is a second process itself.
+    pub(crate) fn shared(temporary: &Path) -> io::Result<Arc<Self>> {
+        let mut shared = lock(&SHARED);
+        let known = shared.upgrade();
+        if let Some(known) = known.filter(|known| known.temporary == temporary) {
+            return Ok(known);
+        }
+        let made = Arc::new(Self::new(temporary)?);
+        *shared = Arc::downgrade(&made);
+        Ok(made)
+    }
+
+    fn new(temporary: &Path) -> io::Result<Self> {
         if env::args_os().nth(1).is_some_and(|first| first == ARGUMENT) {
             // It would start itself without end.
             let reason = "watch over this process: its `main` must begin with `run_watchdog`";
             return Err(io::Error::other(reason));
         }
-        let (mut child, lifeline) = second_process(temporary)?;
-        let watch = Arc::new(Mutex::new(Watch::Kept(lifeline)));
-        let kept = Arc::clone(&watch);
-        let temporary = temporary.to_owned();
+        let watch = Arc::new(Mutex::new(Watch::Lost));
+        let (wake, woken) = mpsc::channel();
+        let (kept, directory) = (Arc::clone(&watch), temporary.to_owned());
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
-            .spawn(move || while keep(&mut child, &kept, &temporary) {})?;
-        WATCHING.fetch_add(1, Relaxed);
-        Ok(Self(watch))
+            .spawn(move || {
+                // It is over if nobody ever runs anything.
+                if let Ok(tried) = woken.recv() {
+                    keep(&kept, &directory, tried);
+                }
+            })?;
+        Ok(Self {
+            temporary: temporary.to_owned(),
+            watch,
+            wake,
+            is_awake: OnceLock::new(),
+        })
+    }
+
+    /// Starts the second process before anything runs. If it can't be started that is tried again, and there is none
+    /// meanwhile. Blocks the first time.
+    pub(crate) fn wake(&self) {
+        self.is_awake.get_or_init(|| {
+            let (trying, tried) = mpsc::channel();
+            self.wake.send(trying).ok();
+            // An error says the same as an answer: the attempt is over.
+            tried.recv().ok();
+        });
     }
 
     /// Whether there is one, whoever has started it: they all watch over the whole process.
@@ -66,7 +105,7 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        if let Watch::Kept(mut lifeline) = std::mem::replace(&mut *lock(&self.0), Watch::Over) {
+        if let Watch::Kept(mut lifeline) = std::mem::replace(&mut *lock(&self.watch), Watch::Over) {
             WATCHING.fetch_sub(1, Relaxed);
             // If it is gone already, there is nobody to reassure.
             lifeline.write_all(ALL_IS_WELL).ok();
@@ -74,36 +113,40 @@ impl Drop for Watchdog {
     }
 }
 
-fn lock(watch: &Mutex<Watch>) -> MutexGuard<'_, Watch> {
-    watch.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts the next second process once this one has ended. False if there shall be none.
-fn keep(child: &mut Child, watch: &Mutex<Watch>, temporary: &Path) -> bool {
-    /// One that ends as soon as it has started would keep us busy.
+/// Starts the second process, and the next whenever one has ended, until there shall be none any more. What comes of the
+/// first attempt is known when `tried` is gone.
+fn keep(watch: &Mutex<Watch>, temporary: &Path, tried: mpsc::Sender<()>) {
+    /// One that ends as soon as it has started would keep us busy, and there may be no room for another just now.
     const PAUSE: Duration = Duration::from_secs(1);
-    child.wait().ok();
-    let mut held = lock(watch);
-    if let Watch::Kept(_) = *held {
-        *held = Watch::Lost;
-        WATCHING.fetch_sub(1, Relaxed);
-    }
+    let mut tried = Some(tried);
     loop {
-        if let Watch::Over = *held {
-            return false;
-        }
-        // There may be no room for another process just now.
-        if let Ok((next, lifeline)) = second_process(temporary) {
-            *child = next;
-            *held = Watch::Kept(lifeline);
-            WATCHING.fetch_add(1, Relaxed);
-            drop(held);
+        let started = {
+            let mut held = lock(watch);
+            if let Watch::Over = *held {
+                return;
+            }
+            second_process(temporary).map(|(child, lifeline)| {
+                *held = Watch::Kept(lifeline);
+                WATCHING.fetch_add(1, Relaxed);
+                child
+            })
+        };
+        let is_first = tried.take().is_some();
+        if !is_first || started.is_err() {
             thread::sleep(PAUSE);
-            return true;
         }
-        drop(held);
-        thread::sleep(PAUSE);
-        held = lock(watch);
+        if let Ok(mut child) = started {
+            child.wait().ok();
+            let mut held = lock(watch);
+            if let Watch::Kept(_) = *held {
+                *held = Watch::Lost;
+                WATCHING.fetch_sub(1, Relaxed);
+            }
+        }
     }
 }
 

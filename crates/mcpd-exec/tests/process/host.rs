@@ -77,18 +77,30 @@ async fn a_watchdog_that_is_killed_is_replaced() {
     }
     let world = World::new();
     let mut host = running(&world, Level::Guarded, DAEMONS, 5);
-    let first = watchdog(&host).unwrap();
+    let first = watchdog(host.id()).unwrap();
     kill_process(first, Signal::KILL).unwrap();
     eventually("another", || {
-        watchdog(&host).is_some_and(|pid| pid != first)
+        watchdog(host.id()).is_some_and(|pid| pid != first)
     });
     kill(&mut host);
     gone(&world);
 }
 
+#[test]
+fn there_is_no_watchdog_before_anything_runs() {
+    if !is_again() {
+        let itself = "host::there_is_no_watchdog_before_anything_runs";
+        return again(&["env"], &[], itself);
+    }
+    let mut config = Config::default();
+    config.watchdog = true;
+    let _executors = [config.clone(), config].map(|config| Executor::new(config).unwrap());
+    assert_eq!(watchdog(std::process::id()), None);
+}
+
 /// The second process of a host, whichever of its threads has started it.
-fn watchdog(host: &Child) -> Option<Pid> {
-    let tasks = fs::read_dir(format!("/proc/{}/task", host.id())).unwrap();
+fn watchdog(host: u32) -> Option<Pid> {
+    let tasks = fs::read_dir(format!("/proc/{host}/task")).unwrap();
     let children = tasks.map(|task| fs::read_to_string(task.unwrap().path().join("children")));
     let children = children.filter_map(Result::ok).collect::<String>();
     let mut numbers = children.split_whitespace();
