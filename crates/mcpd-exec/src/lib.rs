@@ -164,8 +164,8 @@ pub fn prepare_signals() {
     os::prepare_signals();
 }
 
-/// Lets the allocator ask the system for memory in large pieces (Linux with glibc), which its threads otherwise grow by
-/// single pages, and wait for each other while they do.
+/// Lets the allocator take memory from the system in large pieces (Linux with glibc). Otherwise threads take it page by
+/// page while a program grows, and wait for each other.
 ///
 /// To be called first in `main`: it concerns the whole process.
 pub fn prepare_memory() {

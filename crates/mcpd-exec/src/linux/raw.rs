@@ -36,7 +36,7 @@ const STACK: usize = 64 * 1024;
 /// The last standard signal. What comes after it nobody ignores, and each costs every run a system call.
 const SIGNALS: c_int = 31;
 
-/// How much an arena of the allocator takes at once of addresses, which are no memory before they are used.
+/// How many addresses an arena of the allocator takes at once. They are no memory before they are used.
 #[cfg(target_env = "gnu")]
 const ARENA: c_int = 4 << 20;
 /// The smallest piece of memory that the system is asked for alone. Once it is told anything, the allocator adapts this no

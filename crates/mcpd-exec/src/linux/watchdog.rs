@@ -74,8 +74,8 @@ impl Watchdog {
             .name("mcpd-exec-watch".to_owned())
             .spawn(move || {
                 // It is over if nobody ever runs anything.
-                if let Ok(tried) = woken.recv() {
-                    keep(&kept, &directory, tried);
+                if let Ok(trying) = woken.recv() {
+                    keep(&kept, &directory, trying);
                 }
             })?;
         Ok(Self {
@@ -118,11 +118,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Starts the second process, and the next whenever one has ended, until there shall be none any more. What comes of the
-/// first attempt is known when `tried` is gone.
-fn keep(watch: &Mutex<Watch>, temporary: &Path, tried: mpsc::Sender<()>) {
+/// first attempt is known when `trying` is gone.
+fn keep(watch: &Mutex<Watch>, temporary: &Path, trying: mpsc::Sender<()>) {
     /// One that ends as soon as it has started would keep us busy, and there may be no room for another just now.
     const PAUSE: Duration = Duration::from_secs(1);
-    let mut tried = Some(tried);
+    let mut trying = Some(trying);
     loop {
         let started = {
             let mut held = lock(watch);
@@ -135,7 +135,7 @@ fn keep(watch: &Mutex<Watch>, temporary: &Path, tried: mpsc::Sender<()>) {
                 child
             })
         };
-        let is_first = tried.take().is_some();
+        let is_first = trying.take().is_some();
         if !is_first || started.is_err() {
             thread::sleep(PAUSE);
         }
