@@ -150,10 +150,9 @@ impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
         let is_watching = watched.is_some();
         let changed = Arc::new(Notify::new());
-        // Nobody shall wait for a disk or for the watch: what changes before it is there is looked for when it is.
+        // Nobody shall wait for the watch, so what changes before it is there is looked for when it is.
         let mut again = survived(self.first()).await.unwrap_or(true);
         self.ready.send_replace(true);
-        self.scanner.remember().await;
         let mut watch = start_watch(watched.as_ref(), &changed).await;
         if is_watching {
             changed.notify_one();
@@ -216,8 +215,10 @@ impl Follower {
         let (scan, ()) = tokio::join!(self.scanner.look(), self.sources.first());
         let again = scan.is_passing;
         let offers = self.sources.offers();
-        // Nobody has seen a list before, so none has changed.
-        self.swap(scan, offers);
+        // Before anybody is answered, as a command ends when it has its answer. Nobody has seen a list before, so none has
+        // changed.
+        let swap = async { self.swap(scan, offers) };
+        tokio::join!(self.scanner.remember(), swap);
         again
     }
 
