@@ -22,7 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const KEPT: u64 = 32 * 1024;
 
 /// Who the servers of root's are run as: most servers are an ordinary user's, and may read less that their scripts must not.
-const NOBODY: u32 = 65534;
+/// All others are run as who starts them.
+fn user() -> Option<u32> {
+    const NOBODY: u32 = 65534;
+    geteuid().is_root().then_some(NOBODY)
+}
 
 /// A script that greets.
 pub(crate) const GREET: &str = r#"#!/bin/sh
@@ -133,15 +137,11 @@ impl Home {
     /// When it can't.
     pub(crate) fn new(scripts: &[(&str, &str)], configuration: &str) -> anyhow::Result<Self> {
         let home = Self(tempfile::tempdir()?);
-        let names = ["scripts", "state", "tmp", "home"];
-        let below = names.map(|name| home.path().join(name));
-        for directory in &below {
-            fs::create_dir(directory)?;
-        }
-        if geteuid().is_root() {
-            for directory in below.iter().map(PathBuf::as_path).chain([home.path()]) {
-                chown(directory, Some(NOBODY), Some(NOBODY))?;
-            }
+        chown(home.path(), user(), user())?;
+        for name in ["scripts", "state", "tmp", "home"] {
+            let directory = home.path().join(name);
+            fs::create_dir(&directory)?;
+            chown(directory, user(), user())?;
         }
         for (name, text) in scripts {
             home.add(name, text)?;
@@ -183,8 +183,8 @@ impl Home {
             .env("XDG_STATE_HOME", self.path().join("state"))
             .env("TMPDIR", self.path().join("tmp"))
             .kill_on_drop(true);
-        if geteuid().is_root() {
-            command.uid(NOBODY).gid(NOBODY);
+        if let Some(user) = user() {
+            command.uid(user).gid(user);
         }
         command
     }

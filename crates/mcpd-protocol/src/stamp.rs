@@ -96,7 +96,7 @@ impl CacheHint {
     }
 }
 
-/// How long the result of a short answer is at most, in bytes: none of these grows while it is encoded.
+/// Bytes that most results have room in: they need not be moved while they grow.
 const USUAL: usize = 512;
 
 impl Stamp {

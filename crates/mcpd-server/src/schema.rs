@@ -66,10 +66,9 @@ impl Schemas {
     /// The first schema that is none.
     pub(crate) fn of(spec: &ScriptSpec) -> Result<Self, Unusable> {
         let compile = |field, schema: &Option<Value>| {
-            let compiled = schema.as_ref().map(Schema::compile).transpose();
-            compiled
-                .map(|schema| schema.map(Box::new))
-                .map_err(|reason| Unusable { field, reason })
+            let boxed = |schema| Schema::compile(schema).map(Box::new);
+            let compiled = schema.as_ref().map(boxed).transpose();
+            compiled.map_err(|reason| Unusable { field, reason })
         };
         Ok(Self {
             input: compile("input_schema", &spec.declared_schema)?,

@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 /// The white space of JSON that is no space.
 const BREAKS: [char; 3] = ['\n', '\r', '\t'];
 
-/// How long a record is in most cases, in bytes and at most.
+/// Bytes that most records have room in.
 const USUAL: usize = 512;
 
 /// What a record tells, in the order of the file.
