@@ -181,29 +181,46 @@ impl Filter {
 
 fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
-    let refuse = SeccompAction::Errno(libc::EPERM as u32);
-    let rules: BTreeMap<_, _> = table(network, secret)?.into_iter().collect();
+    let table: BTreeMap<_, _> = table(network, secret)?.into_iter().collect();
     let mut program = absent().to_vec();
-    program.extend(shortcut(rules.keys().map(|call| *call as u32)));
-    let filter = SeccompFilter::new(rules, SeccompAction::Allow, refuse, architecture)?;
+    program.extend(shortcut(table.iter().map(|(call, rules)| {
+        let verdict = match rules.is_empty() {
+            true => Verdict::Refuse,
+            false => Verdict::Examine,
+        };
+        (*call as u32, verdict)
+    })));
+    let mut examined = table;
+    examined.retain(|_, rules| !rules.is_empty());
+    let refuse = SeccompAction::Errno(libc::EPERM as u32);
+    let filter = SeccompFilter::new(examined, SeccompAction::Allow, refuse, architecture)?;
     program.extend(BpfProgram::try_from(filter)?);
     Ok(program)
 }
 
-/// Lets calls that are not in the list pass after a binary search; the others go on to what follows.
+/// What the number of a call says about it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Allow,
+    Refuse,
+    /// It depends on the arguments.
+    Examine,
+}
+
+/// Decides by a binary search wherever the number of a call is enough; others go on to what follows.
 ///
 /// What follows compares one number after the other, and the kernel goes through it for every call there is, each time a
-/// process puts it on: half a millisecond a run.
-fn shortcut(listed: impl Iterator<Item = u32>) -> Vec<sock_filter> {
-    let mut runs = vec![(0, false)];
-    for call in listed {
-        if runs.last() == Some(&(call, false)) {
+/// process puts it on. With all calls in there that was half a millisecond a run.
+fn shortcut(listed: impl Iterator<Item = (u32, Verdict)>) -> Vec<sock_filter> {
+    let mut runs = vec![(0, Verdict::Allow)];
+    for (call, verdict) in listed {
+        if runs.last().is_some_and(|(first, _)| *first == call) {
             runs.pop();
         }
-        if runs.last().is_none_or(|(_, listed)| !listed) {
-            runs.push((call, true));
+        if runs.last().is_none_or(|(_, last)| *last != verdict) {
+            runs.push((call, verdict));
         }
-        runs.push((call + 1, false));
+        runs.push((call + 1, Verdict::Allow));
     }
     let architecture = instruction(LOAD, 0, 0, ARCHITECTURE_AT);
     let other = instruction(JUMP | libc::BPF_JEQ, 1, 0, ARCHITECTURE);
@@ -219,11 +236,13 @@ fn shortcut(listed: impl Iterator<Item = u32>) -> Vec<sock_filter> {
     code
 }
 
-fn search(runs: &[(u32, bool)]) -> Vec<sock_filter> {
+/// Each run of numbers has the verdict beside its first.
+fn search(runs: &[(u32, Verdict)]) -> Vec<sock_filter> {
     match runs {
         [] => Vec::new(),
-        [(_, true)] => vec![go_on()],
-        [(_, false)] => vec![instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW)],
+        [(_, Verdict::Examine)] => vec![go_on()],
+        [(_, Verdict::Allow)] => vec![instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW)],
+        [(_, Verdict::Refuse)] => vec![instruction(RETURN, 0, 0, REFUSAL)],
         _ => {
             let (lower, upper) = runs.split_at(runs.len() / 2);
             let (first, lower, upper) = (upper[0].0, search(lower), search(upper));
@@ -244,6 +263,7 @@ fn search(runs: &[(u32, bool)]) -> Vec<sock_filter> {
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
 const JUMP: u32 = libc::BPF_JMP | libc::BPF_K;
 const RETURN: u32 = libc::BPF_RET | libc::BPF_K;
+const REFUSAL: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
 /// Where the kernel puts the number of the call, and the architecture it is of.
 const NUMBER_AT: u32 = 0;
 const ARCHITECTURE_AT: u32 = 4;

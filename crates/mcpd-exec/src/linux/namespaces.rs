@@ -224,8 +224,27 @@ impl Mounts {
 
 /// The path without links. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
 fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
-    match path.canonicalize() {
-        Ok(path) => Ok(Some(path)),
+    unless_missing(path, found(path))
+}
+
+/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
+fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
+    match found(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
+        found => unless_missing(path, found),
+    }
+}
+
+/// The path without links.
+fn found(path: &Path) -> io::Result<PathBuf> {
+    // Most secrets are nowhere, and this sees it with one system call. The other takes one for each part of the path.
+    path.metadata()?;
+    path.canonicalize()
+}
+
+fn unless_missing(path: &Path, found: io::Result<PathBuf>) -> io::Result<Option<PathBuf>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
         Err(error) => match os::fault(&error) {
             Fault::Missing | Fault::NotDirectory | Fault::Denied | Fault::Loop => Ok(None),
             _ => {
@@ -233,14 +252,6 @@ fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
                 Err(io::Error::new(error.kind(), text))
             }
         },
-    }
-}
-
-/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
-fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
-    match path.canonicalize() {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
-        _ => existing(path),
     }
 }
 

@@ -70,7 +70,6 @@ const SYSTEM: &[&str] = &[
     "/etc/ssl/private",
     "/run/docker.sock",
     "/run/containerd",
-    "/run/user",
     "/run/secrets",
     "/run/credentials",
 ];
@@ -102,7 +101,22 @@ pub(super) fn of_caller(
         secrets.extend(moved);
     }
     secrets.extend(SYSTEM.iter().map(PathBuf::from));
+    #[cfg(unix)]
+    secrets.push(runtime_directory(nix::unistd::geteuid().as_raw()));
     secrets
+}
+
+/// Where the sockets and tokens of a user's session are. Root gets at everybody's.
+///
+/// Others are not hidden from each other there: each directory is its user's alone anyway, and to hide one that is
+/// there costs a rule for each file in `/run`.
+#[cfg(unix)]
+fn runtime_directory(user: u32) -> PathBuf {
+    let all = Path::new("/run/user");
+    match user {
+        0 => all.to_owned(),
+        user => all.join(user.to_string()),
+    }
 }
 
 /// Those of the user with this number, as far as there is one.
@@ -166,6 +180,12 @@ mod tests {
         ];
         check(&usual, "/home/alice/.config/op");
         check(&usual, "/home/alice/.local/share/keyrings");
+    }
+
+    #[test]
+    fn a_session_is_hidden_from_its_own_user_and_all_from_root() {
+        assert_eq!(runtime_directory(1000), Path::new("/run/user/1000"));
+        assert_eq!(runtime_directory(0), Path::new("/run/user"));
     }
 
     #[test]
