@@ -5,6 +5,7 @@ mod cgroup;
 mod confine;
 mod fault;
 mod filter;
+mod furnishing;
 mod image;
 mod isolate;
 mod landlock;
@@ -20,6 +21,7 @@ mod temporary;
 #[cfg(test)]
 mod tests;
 mod tree;
+mod watch;
 mod watchdog;
 
 use std::fs::{File, OpenOptions};
@@ -42,9 +44,11 @@ use tokio::io::unix::AsyncFd;
 use self::cgroup::{Group, Groups};
 use self::confine::Confinement;
 use self::filter::Filter;
+use self::furnishing::Furnishings;
 pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolate::Isolation;
+use self::landlock::Ruleset;
 use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
 use self::temporary::Directories;
@@ -86,6 +90,9 @@ pub(crate) struct System {
     directories: Arc<Directories>,
     /// For runs that get their filter on the way, by whether they have a network.
     strict_filters: [OnceLock<Result<Filter, String>>; 2],
+    /// What such runs enter besides, likewise.
+    strict_scopes: [OnceLock<Arc<Ruleset>>; 2],
+    furnishings: Furnishings,
     /// The kernel refuses a `/proc` in namespaces.
     no_proc: AtomicBool,
     /// `None` if none was wanted.
@@ -119,6 +126,8 @@ impl System {
             groups: groups.map(Arc::new),
             directories: Arc::new(directories),
             strict_filters: Default::default(),
+            strict_scopes: Default::default(),
+            furnishings: Furnishings::default(),
             no_proc: AtomicBool::new(false),
             watchdog,
         })
@@ -158,10 +167,19 @@ impl System {
     }
 
     fn strict_filter(&self, network: Network) -> Result<&Filter, &str> {
-        let index = usize::from(network == Network::Off);
         let make = || Filter::new(network, None).map_err(|error| error.to_string());
-        let filter = self.strict_filters[index].get_or_init(make);
+        let filter = self.strict_filters[place_of(network)].get_or_init(make);
         filter.as_ref().map_err(String::as_str)
+    }
+
+    fn strict_scopes(&self, network: Network) -> Result<Arc<Ruleset>, MissingMechanism> {
+        let place = &self.strict_scopes[place_of(network)];
+        if let Some(scopes) = place.get() {
+            return Ok(Arc::clone(scopes));
+        }
+        // What is missing now, such as a descriptor, may be there for the next run.
+        let made = Arc::new(Ruleset::scopes(network)?);
+        Ok(Arc::clone(place.get_or_init(|| made)))
     }
 
     fn try_start(
@@ -232,6 +250,11 @@ impl System {
             stderr,
         })
     }
+}
+
+/// Where there is one thing for runs with a network and one for those without.
+fn place_of(network: Network) -> usize {
+    usize::from(network == Network::Off)
 }
 
 /// Why a start failed, and whether it might do without a `/proc`.

@@ -8,7 +8,7 @@ use super::cgroup::Group;
 use super::isolate::Isolation;
 use super::landlock::Ruleset;
 use super::lane::Entered;
-use super::namespaces::{self, Proc};
+use super::namespaces::Proc;
 use super::temporary::Lease;
 use super::tree::Mark;
 use super::watchdog::Watchdog;
@@ -59,15 +59,15 @@ impl Confinement {
                 confinement.rule(sandbox, system)?;
             }
             Level::Strict => {
-                let isolation = Isolation::plan(command, program, proc)?;
+                let isolation = Isolation::plan(command, program, &system.furnishings, proc)?;
+                confinement.skipped = isolation.skipped().to_vec();
                 confinement.isolation = Some(isolation);
-                confinement.skipped = namespaces::skipped(sandbox);
                 confinement.enforced.namespaces = true;
                 confinement.enforced.containment = Containment::Proven;
                 let filter = system.strict_filter(sandbox.network);
                 confinement.filter(filter.err());
-                match Ruleset::scopes(sandbox.network) {
-                    Ok(ruleset) => confinement.enter(Arc::new(ruleset)),
+                match system.strict_scopes(sandbox.network) {
+                    Ok(ruleset) => confinement.enter(ruleset),
                     // Without sockets and other processes there is nothing for it to refuse.
                     Err(_) if sandbox.network == Network::Off => {}
                     Err(missing) => confinement.enforced.missing.push(missing),

@@ -4,10 +4,12 @@ use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
+use std::sync::Arc;
 
-use super::namespaces::{self, Proc, View};
+use super::furnishing::{Furnishing, Furnishings};
+use super::namespaces::{self, Proc};
+use super::raw::Namespaces;
 use super::raw::init::{self, Report};
-use super::raw::{Namespaces, Step};
 use crate::command::Command;
 use crate::outcome::Usage;
 
@@ -17,7 +19,7 @@ pub(crate) struct Isolation {
     flags: i32,
     /// Where the program starts. The one it would inherit lies below what is laid over it.
     directory: PathBuf,
-    steps: Vec<Step>,
+    furnishing: Arc<Furnishing>,
     report: Report,
     /// The other end of the report, until the program has started.
     theirs: Option<OwnedFd>,
@@ -29,7 +31,12 @@ impl Isolation {
     /// # Errors
     ///
     /// No descriptor is to be had, or what it is to see can't be arranged.
-    pub(crate) fn plan(command: &Command, program: &Path, proc: Proc) -> io::Result<Self> {
+    pub(crate) fn plan(
+        command: &Command,
+        program: &Path,
+        furnishings: &Furnishings,
+        proc: Proc,
+    ) -> io::Result<Self> {
         let directory = match &command.current_dir {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
@@ -40,14 +47,11 @@ impl Isolation {
             .chain(program.parent())
             .chain(files)
             .collect();
-        let view = View {
-            sandbox: &command.sandbox,
-            visible: &visible,
-        };
+        let furnishing = furnishings.get(&command.sandbox, &visible, proc)?;
         let (report, theirs) = Report::new()?;
         Ok(Self {
             flags: namespaces::flags(command.sandbox.run_as),
-            steps: namespaces::steps(&view, proc)?,
+            furnishing,
             directory,
             report,
             theirs: Some(theirs),
@@ -56,6 +60,11 @@ impl Isolation {
 
     pub(crate) fn directory(&self) -> &Path {
         &self.directory
+    }
+
+    /// Paths that were to be writable and could not be found.
+    pub(crate) fn skipped(&self) -> &[PathBuf] {
+        self.furnishing.skipped()
     }
 
     /// What its processes live in. `None` once they do.
@@ -69,7 +78,7 @@ impl Isolation {
         };
         Ok(Some(Namespaces {
             flags: self.flags,
-            steps: &self.steps,
+            steps: self.furnishing.steps(),
             init: init::image()?,
             status: theirs.as_fd(),
         }))

@@ -17,7 +17,7 @@ use landlock::{
 use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
 
 use super::pipe;
-use super::seen::Seen;
+use super::watch::Watch;
 use crate::enforced::MissingMechanism;
 use crate::sandbox::Network;
 
@@ -43,7 +43,7 @@ const DEVICES: &[&str] = &[
 pub(crate) struct Ruleset {
     descriptor: OwnedFd,
     abi: u32,
-    watched: Vec<Watched>,
+    watch: Watch,
     skipped: Vec<PathBuf>,
 }
 
@@ -84,7 +84,7 @@ impl Ruleset {
 
     /// False once the rules would turn out differently: then they have to be made again.
     pub(crate) fn is_current(&self) -> bool {
-        self.watched.iter().all(Watched::is_unchanged)
+        self.watch.is_current()
     }
 
     /// The version of the kernel's interface in use.
@@ -126,7 +126,7 @@ struct Rules {
     created: RulesetCreated,
     /// Without symbolic links.
     hidden: Vec<PathBuf>,
-    watched: Vec<Watched>,
+    watch: Watch,
     skipped: Vec<PathBuf>,
 }
 
@@ -137,7 +137,7 @@ impl Rules {
         let mut rules = Self {
             created: handled(network)?.handle_access(all)?.create()?,
             hidden: hidden.iter().filter_map(|path| reachable(path)).collect(),
-            watched: Vec::new(),
+            watch: Watch::default(),
             skipped: Vec::new(),
         };
         rules.hidden.push(PathBuf::from("/dev"));
@@ -154,14 +154,14 @@ impl Rules {
             }
         }
         for path in write {
-            rules.watched.push(Watched::new(path, Counts::Itself));
+            rules.watch.itself(path);
             match fs::canonicalize(path) {
                 Ok(path) => rules.allow(&path, all)?,
                 Err(_) => rules.skipped.push(path.clone()),
             }
         }
         for path in hidden {
-            rules.watch(path);
+            rules.watch.hidden(path);
         }
         Ok(rules)
     }
@@ -170,7 +170,7 @@ impl Rules {
         Ok(Self {
             created: handled(network)?.create()?,
             hidden: Vec::new(),
-            watched: Vec::new(),
+            watch: Watch::default(),
             skipped: Vec::new(),
         })
     }
@@ -185,7 +185,7 @@ impl Rules {
         Ok(Ruleset {
             descriptor,
             abi,
-            watched: self.watched,
+            watch: self.watch,
             skipped: self.skipped,
         })
     }
@@ -197,7 +197,7 @@ impl Rules {
         if hidden.is_empty() {
             return self.add(path, access);
         }
-        self.watched.push(Watched::new(path, Counts::Entries));
+        self.watch.entries(path);
         for entry in entries(path, &hidden) {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;
@@ -214,43 +214,6 @@ impl Rules {
             (&mut self.created).add_rule(PathBeneath::new(file, access))?;
         }
         Ok(())
-    }
-
-    /// Watches a hidden path, unless a listed directory it is in tells of it.
-    fn watch(&mut self, path: &Path) {
-        // Nothing further down appears before the first part that is missing.
-        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let missing = path.ancestors().take_while(is_missing).last();
-        let path = missing.unwrap_or(path);
-        // What a link leads to can appear without a change to the link.
-        if path.is_symlink() {
-            return self.watched.push(Watched::new(path, Counts::Itself));
-        }
-        let tells = |watched: &Watched| match watched.counts {
-            Counts::Itself => watched.path == path,
-            Counts::Entries => Some(&*watched.path) == path.parent(),
-            Counts::Absence(_) => false,
-        };
-        if self.watched.iter().any(tells) {
-            return;
-        }
-        match path.parent().filter(|parent| parent.exists()) {
-            Some(parent) if missing.is_some() => self.watch_for(path, parent),
-            _ => self.watched.push(Watched::new(path, Counts::Itself)),
-        }
-    }
-
-    /// Watches a path that is missing in `directory`, together with all that are missing there.
-    fn watch_for(&mut self, path: &Path, directory: &Path) {
-        for watched in &mut self.watched {
-            if let Counts::Absence(paths) = &mut watched.counts
-                && watched.path == directory
-            {
-                return paths.push(path.to_owned());
-            }
-        }
-        let absent = Counts::Absence(vec![path.to_owned()]);
-        self.watched.push(Watched::new(directory, absent));
     }
 }
 
@@ -336,55 +299,6 @@ fn links(path: &Path) -> Vec<PathBuf> {
         }
     }
     links
-}
-
-/// A path whose change makes a ruleset out of date.
-#[derive(Debug)]
-struct Watched {
-    path: PathBuf,
-    counts: Counts,
-    seen: Option<Seen>,
-    /// Another change would show.
-    is_settled: bool,
-}
-
-/// What makes the difference.
-#[derive(Debug)]
-enum Counts {
-    /// Which file or directory it is.
-    Itself,
-    /// What is in the directory.
-    Entries,
-    /// Whether one of these is in the directory. They are not looked at as long as that has not changed.
-    Absence(Vec<PathBuf>),
-}
-
-impl Watched {
-    fn new(path: &Path, counts: Counts) -> Self {
-        let seen = seen(path);
-        Self {
-            path: path.to_owned(),
-            counts,
-            seen,
-            is_settled: seen.is_none_or(Seen::is_settled),
-        }
-    }
-
-    fn is_unchanged(&self) -> bool {
-        let seen = seen(&self.path);
-        let is_same = seen == self.seen && self.is_settled;
-        match (&self.counts, seen, self.seen) {
-            (Counts::Itself, Some(now), Some(then)) => now.is_same_file(then),
-            (Counts::Itself, now, then) => now == then,
-            (Counts::Entries, ..) => is_same,
-            (Counts::Absence(paths), ..) => is_same || !paths.iter().any(|path| path.exists()),
-        }
-    }
-}
-
-/// Links are followed.
-fn seen(path: &Path) -> Option<Seen> {
-    fs::metadata(path).ok().map(Seen::from)
 }
 
 #[cfg(test)]

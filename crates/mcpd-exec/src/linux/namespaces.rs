@@ -20,6 +20,7 @@ use rustix::process::{getegid, geteuid};
 use super::image::text;
 use super::landlock::reachable;
 use super::raw::{SLOTS, Step};
+use super::watch::Watch;
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
@@ -102,6 +103,23 @@ pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
     steps.append(&mut layout.mounts);
     steps.append(&mut layout.closing);
     Ok(steps)
+}
+
+/// What the steps are made of, as it is now.
+pub(crate) fn watch(view: &View<'_>) -> Watch {
+    let mut watch = Watch::default();
+    // All devices, and what else is put there.
+    watch.entries(Path::new("/dev"));
+    let system = PRIVATE.iter().chain(&["/proc", RESOLVER]).map(Path::new);
+    let write = view.sandbox.write.iter().map(PathBuf::as_path);
+    for path in view.visible.iter().copied().chain(write).chain(system) {
+        watch.itself(path);
+    }
+    let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
+    for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
+        watch.hidden(path);
+    }
+    watch
 }
 
 /// Paths that were to be writable and could not be found.
@@ -227,11 +245,12 @@ fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
     unless_missing(path, found(path))
 }
 
-/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
+/// What has to be covered to hide this path, if the process could get at it: a directory on the way to it where that is
+/// closed.
 fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
     match found(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
-        found => unless_missing(path, found),
+        found => Ok(unless_missing(path, found)?.and_then(|path| reachable(&path))),
     }
 }
 
