@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use super::seen::Seen;
 
@@ -13,53 +14,62 @@ impl Watch {
     /// Which file or directory the path leads to counts.
     pub(crate) fn itself(&mut self, path: &Path) {
         let is_same =
-            |watched: &Watched| matches!(watched.counts, Counts::Itself) && watched.path == path;
+            |watched: &Watched| matches!(watched.counts, Counts::Itself(_)) && watched.path == path;
         if !self.0.iter().any(is_same) {
-            self.0.push(Watched::new(path, Counts::Itself));
+            self.push(path, Counts::Itself(seen(path)));
         }
     }
 
     /// What is in the directory counts.
     pub(crate) fn entries(&mut self, directory: &Path) {
-        self.0.push(Watched::new(directory, Counts::Entries));
+        self.push(directory, Counts::Entries(settled(seen(directory))));
     }
 
-    /// Whether there is something to hide at the path counts, and what it is. The directories whose entries count come
-    /// before.
+    /// Whether there is something to hide at the path counts, and which file or directory it is. The directories whose
+    /// entries count come before.
     pub(crate) fn hidden(&mut self, path: &Path) {
         // Nothing further down appears before the first part that is missing.
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let missing = path.ancestors().take_while(is_missing).last();
-        let path = missing.unwrap_or(path);
+        let path = path
+            .ancestors()
+            .take_while(is_missing)
+            .last()
+            .unwrap_or(path);
         // What a link leads to can appear without a change to the link.
-        if path.is_symlink() {
-            return self.0.push(Watched::new(path, Counts::Itself));
-        }
-        let tells = |watched: &Watched| match watched.counts {
-            Counts::Itself => watched.path == path,
-            Counts::Entries => Some(&*watched.path) == path.parent(),
-            Counts::Absence(_) => false,
-        };
-        if self.0.iter().any(tells) {
-            return;
-        }
-        match path.parent().filter(|parent| parent.exists()) {
-            Some(parent) if missing.is_some() => self.absence(path, parent),
-            _ => self.0.push(Watched::new(path, Counts::Itself)),
+        let directory = path.parent().filter(|parent| parent.exists());
+        match directory.filter(|_| !path.is_symlink()) {
+            Some(directory) => self.within(directory, path),
+            None => self.itself(path),
         }
     }
 
-    /// Watches a path that is missing in `directory`, together with all that are missing there.
-    fn absence(&mut self, path: &Path, directory: &Path) {
-        for watched in &mut self.0 {
-            if let Counts::Absence(paths) = &mut watched.counts
-                && watched.path == directory
-            {
-                return paths.push(path.to_owned());
+    /// Watches a path in `directory`, together with all that are watched there.
+    fn within(&mut self, directory: &Path, path: &Path) {
+        let there = self
+            .0
+            .iter_mut()
+            .filter(|watched| watched.path == directory);
+        for watched in there {
+            match &mut watched.counts {
+                Counts::Entries(_) => return,
+                Counts::Some { paths, .. } => {
+                    if !paths.iter().any(|(known, _)| known == path) {
+                        paths.push((path.to_owned(), seen(path)));
+                    }
+                    return;
+                }
+                Counts::Itself(_) => {}
             }
         }
-        let absent = Counts::Absence(vec![path.to_owned()]);
-        self.0.push(Watched::new(directory, absent));
+        // The directory first: what happens there meanwhile has to show.
+        let last = Mutex::new(settled(seen(directory)));
+        let paths = vec![(path.to_owned(), seen(path))];
+        self.push(directory, Counts::Some { last, paths });
+    }
+
+    fn push(&mut self, path: &Path, counts: Counts) {
+        let path = path.to_owned();
+        self.0.push(Watched { path, counts });
     }
 
     /// False once it would be made of something else.
@@ -75,48 +85,59 @@ impl Watch {
     }
 }
 
-/// A path, and what was there.
+/// A path, and what about it makes the difference.
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
     counts: Counts,
-    seen: Option<Seen>,
-    /// Another change would show.
-    is_settled: bool,
 }
 
-/// What makes the difference.
 #[derive(Debug)]
 enum Counts {
     /// Which file or directory it is.
-    Itself,
-    /// What is in the directory.
-    Entries,
-    /// Whether one of these is in the directory. They are not looked at as long as that has not changed.
-    Absence(Vec<PathBuf>),
+    Itself(Option<Seen>),
+    /// What is in the directory, which was so when another change would have shown.
+    Entries(Option<Seen>),
+    /// What is at some paths in the directory. They are not looked at as long as it is as it was when they were looked at
+    /// last.
+    Some {
+        last: Mutex<Option<Seen>>,
+        paths: Vec<(PathBuf, Option<Seen>)>,
+    },
 }
 
 impl Watched {
-    fn new(path: &Path, counts: Counts) -> Self {
-        let seen = seen(path);
-        Self {
-            path: path.to_owned(),
-            counts,
-            seen,
-            is_settled: seen.is_none_or(Seen::is_settled),
-        }
-    }
-
     fn is_unchanged(&self) -> bool {
-        let seen = seen(&self.path);
-        let is_same = seen == self.seen && self.is_settled;
-        match (&self.counts, seen, self.seen) {
-            (Counts::Itself, Some(now), Some(then)) => now.is_same_file(then),
-            (Counts::Itself, now, then) => now == then,
-            (Counts::Entries, ..) => is_same,
-            (Counts::Absence(paths), ..) => is_same || !paths.iter().any(|path| path.exists()),
+        let now = seen(&self.path);
+        match &self.counts {
+            Counts::Itself(then) => is_same_file(now, *then),
+            Counts::Entries(then) => now.is_some() && now == *then,
+            Counts::Some { last, paths } => {
+                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+                if now.is_some() && now == *last {
+                    return true;
+                }
+                let mut paths = paths.iter();
+                let is_same = paths.all(|(path, then)| is_same_file(seen(path), *then));
+                if is_same {
+                    *last = settled(now);
+                }
+                is_same
+            }
         }
     }
+}
+
+fn is_same_file(now: Option<Seen>, then: Option<Seen>) -> bool {
+    match (now, then) {
+        (Some(now), Some(then)) => now.is_same_file(then),
+        (now, then) => now == then,
+    }
+}
+
+/// What is remembered of a directory: nothing if it has changed so lately that another change would not show.
+fn settled(seen: Option<Seen>) -> Option<Seen> {
+    seen.filter(|seen| seen.is_settled())
 }
 
 /// Links are followed.
@@ -130,6 +151,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+
+    const SETTLED: Duration = Duration::from_millis(30);
 
     /// On older kernels what appears right after would show no later time.
     #[test]
@@ -146,7 +169,44 @@ mod tests {
             !is_current(Watch::entries)
         }));
         assert!(is_current(Watch::itself));
-        thread::sleep(Duration::from_millis(30));
+        thread::sleep(SETTLED);
         assert!(is_current(Watch::entries));
+    }
+
+    #[test]
+    fn what_is_beside_makes_no_difference_and_is_looked_at_once() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        fs::write(at("there"), "").unwrap();
+        let mut watch = Watch::default();
+        for name in ["there", "missing", "missing/further"] {
+            watch.hidden(&at(name));
+        }
+        let last = |watch: &Watch| match &watch.0[..] {
+            [
+                Watched {
+                    counts: Counts::Some { last, paths },
+                    ..
+                },
+            ] if paths.len() == 2 => *last.lock().unwrap(),
+            other => panic!("{other:?}"),
+        };
+        thread::sleep(SETTLED);
+        assert!(watch.is_current());
+        assert_eq!(last(&watch), seen(place.path()));
+
+        fs::write(at("beside"), "").unwrap();
+        thread::sleep(SETTLED);
+        assert_ne!(last(&watch), seen(place.path()));
+        assert!(watch.is_current());
+        assert_eq!(last(&watch), seen(place.path()));
+
+        fs::write(at("other"), "").unwrap();
+        fs::rename(at("other"), at("there")).unwrap();
+        thread::sleep(SETTLED);
+        // Whoever asks.
+        assert!(!watch.is_current() && !watch.is_current());
+        fs::write(at("missing"), "").unwrap();
+        assert!(!watch.is_current());
     }
 }
