@@ -4,11 +4,12 @@
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::Path;
+use std::sync::Arc;
 
 use mcpd_exec::{Level, Outcome, Sandbox};
 
 use crate::host::{again_as_stranger, is_again};
-use crate::support::{World, is_root, landlock_is_older_than, levels, skip};
+use crate::support::{World, is_root, landlock_is_older_than, levels, skip, within};
 
 /// Beside the scripts: `outside`, which is not to be written, and `inside`, which is.
 fn world() -> World {
@@ -315,6 +316,33 @@ async fn a_hidden_file_is_not_read_though_its_neighbour_is() {
             _ => "open\n",
         };
         assert_eq!(outcome.stdout.to_text_lossy(), expected, "at {level}");
+    }
+}
+
+/// What is prepared for one run serves the next ones, too.
+#[tokio::test]
+async fn what_appears_between_runs_is_hidden_from_the_next() {
+    for level in levels().await {
+        let world = world();
+        let at = |path: &str| world.directory().join(path);
+        let sandbox = Sandbox::at(level).hide(at("outside/file"));
+        let sandbox = Arc::new(sandbox.hide(at("outside/new")));
+        let script = world.sh("cat outside/file outside/new");
+        let script = script.current_dir(world.directory()).sandbox(sandbox);
+        let read = async || {
+            let outcome = within(world.executor.run(script.clone())).await.unwrap();
+            outcome.stdout.to_text_lossy()
+        };
+        let seen = |text: &str| match level {
+            Level::None => text.to_owned(),
+            _ => String::new(),
+        };
+        assert_eq!(read().await, seen("kept\n"), "at {level}");
+        fs::write(at("outside/new"), "new\n").unwrap();
+        assert_eq!(read().await, seen("kept\nnew\n"), "at {level}");
+        fs::write(at("other"), "other\n").unwrap();
+        fs::rename(at("other"), at("outside/file")).unwrap();
+        assert_eq!(read().await, seen("other\nnew\n"), "at {level}");
     }
 }
 
