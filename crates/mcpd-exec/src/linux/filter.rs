@@ -182,14 +182,15 @@ impl Filter {
 fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendError> {
     let architecture = TargetArch::try_from(std::env::consts::ARCH)?;
     let table: BTreeMap<_, _> = table(network, secret)?.into_iter().collect();
-    let mut program = absent().to_vec();
-    program.extend(shortcut(table.iter().map(|(call, rules)| {
+    let verdicts = table.iter().map(|(call, rules)| {
         let verdict = match rules.is_empty() {
             true => Verdict::Refuse,
             false => Verdict::Examine,
         };
         (*call as u32, verdict)
-    })));
+    });
+    let mut program = absent().to_vec();
+    program.extend(shortcut(verdicts));
     let mut examined = table;
     examined.retain(|_, rules| !rules.is_empty());
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
@@ -222,62 +223,42 @@ fn shortcut(listed: impl Iterator<Item = (u32, Verdict)>) -> Vec<sock_filter> {
         }
         runs.push((call + 1, Verdict::Allow));
     }
-    let mut branches = Vec::new();
-    branch(&runs, &mut branches);
-    let count = branches.len();
-    let place = |next| match next {
-        Next::Branch(place) => place,
-        Next::Verdict(Verdict::Allow) => count,
-        Next::Verdict(Verdict::Refuse) => count + 1,
-        Next::Verdict(Verdict::Examine) => count + 2,
-    };
-    let way = |from: usize, to: usize| {
-        u8::try_from(to - from - 1).expect("a byte holds the way past some hundred comparisons")
-    };
-    // Past the next one, which loads the number.
-    let other = 1 + way(0, 1 + place(Next::Verdict(Verdict::Examine)));
-    let mut code = vec![
-        instruction(LOAD, 0, 0, ARCHITECTURE_AT),
-        instruction(JUMP | libc::BPF_JEQ, 0, other, ARCHITECTURE),
-        instruction(LOAD, 0, 0, NUMBER_AT),
-    ];
-    code.extend(branches.iter().enumerate().map(|(at, branch)| {
-        let (below, from) = (way(at, place(branch.below)), way(at, place(branch.from)));
-        instruction(JUMP | libc::BPF_JGE, from, below, branch.first)
-    }));
-    code.push(instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW));
-    code.push(instruction(RETURN, 0, 0, REFUSAL));
+    let architecture = instruction(LOAD, 0, 0, ARCHITECTURE_AT);
+    let other = instruction(JUMP | libc::BPF_JEQ, 1, 0, ARCHITECTURE);
+    let number = instruction(LOAD, 0, 0, NUMBER_AT);
+    let mut code = vec![architecture, other, go_on(), number];
+    code.extend(search(&runs));
+    let length = code.len();
+    for (at, instruction) in code.iter_mut().enumerate() {
+        if instruction.code == go_on().code {
+            instruction.k = (length - at - 1) as u32;
+        }
+    }
     code
 }
 
-/// A comparison with a number.
-#[derive(Debug, Clone, Copy)]
-struct Branch {
-    first: u32,
-    below: Next,
-    from: Next,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    /// By its place in the list.
-    Branch(usize),
-    Verdict(Verdict),
-}
-
-/// Appends the search through `runs` of numbers, each of which has its verdict beside its first.
-fn branch(runs: &[(u32, Verdict)], branches: &mut Vec<Branch>) -> Next {
-    if let [(_, verdict)] = runs {
-        return Next::Verdict(*verdict);
+/// Each run of numbers has the verdict beside its first.
+fn search(runs: &[(u32, Verdict)]) -> Vec<sock_filter> {
+    match runs {
+        [] => Vec::new(),
+        [(_, Verdict::Examine)] => vec![go_on()],
+        [(_, Verdict::Allow)] => vec![instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW)],
+        [(_, Verdict::Refuse)] => vec![instruction(RETURN, 0, 0, REFUSAL)],
+        _ => {
+            let (lower, upper) = runs.split_at(runs.len() / 2);
+            let (first, lower, upper) = (upper[0].0, search(lower), search(upper));
+            // Half of a list of some hundred numbers, so it fits.
+            let mut code = vec![instruction(
+                JUMP | libc::BPF_JGE,
+                lower.len() as u8,
+                0,
+                first,
+            )];
+            code.extend(lower);
+            code.extend(upper);
+            code
+        }
     }
-    let (lower, upper) = runs.split_at(runs.len() / 2);
-    let at = branches.len();
-    let (below, from) = (Next::Branch(at), Next::Branch(at));
-    let first = upper[0].0;
-    branches.push(Branch { first, below, from });
-    branches[at].below = branch(lower, branches);
-    branches[at].from = branch(upper, branches);
-    Next::Branch(at)
 }
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -301,6 +282,11 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> sock_filter {
         jf,
         k,
     }
+}
+
+/// To what follows; how far that is is filled in in the end.
+fn go_on() -> sock_filter {
+    instruction(libc::BPF_JMP | libc::BPF_JA, 0, 0, 0)
 }
 
 /// Calls that look as if the kernel had none of them, so that C libraries do without.
