@@ -80,10 +80,10 @@ impl Default for Config {
 /// So many processes keep the cores busy while some of them wait.
 const PER_CORE: usize = 4;
 
-/// So many processes in their first milliseconds, when most want nothing but a core. Everybody else waits for one behind
-/// them, this process and its clients too: with one more, a client who wants no process waits up to twice as long, and the
-/// rate of short processes rises by a few in a hundred.
-const FRESH_PER_CORE: usize = 2;
+/// So many processes for two cores in their first milliseconds, when most want nothing but a core. Everybody else waits
+/// for one behind them, this process and its clients too: with one more, a client who wants no process waits up to twice as
+/// long, and the rate of short processes rises by two in a hundred at most.
+const FRESH_PER_TWO_CORES: usize = 3;
 
 fn per_core(count: usize) -> usize {
     count * std::thread::available_parallelism().map_or(1, NonZero::get)
@@ -137,7 +137,7 @@ impl Executor {
         let concurrency = config.concurrency.clamp(1, MOST_AT_A_TIME);
         Ok(Self(Arc::new(Shared {
             spawners: Spawners::new(
-                concurrency.min(per_core(FRESH_PER_CORE)),
+                concurrency.min(per_core(FRESH_PER_TWO_CORES).div_ceil(2)),
                 os::System::new(&config)?,
             )?,
             turns: Arc::new(Semaphore::new(concurrency)),
