@@ -245,12 +245,12 @@ fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
     unless_missing(path, found(path))
 }
 
-/// What has to be covered to hide this path, if the process could get at it: a directory on the way to it where that is
-/// closed.
+/// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
+/// Also what it can't get at now: that can change without a change to what is watched.
 fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
     match found(path) {
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
-        found => Ok(unless_missing(path, found)?.and_then(|path| reachable(&path))),
+        found => unless_missing(path, found),
     }
 }
 
