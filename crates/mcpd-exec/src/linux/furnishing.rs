@@ -26,13 +26,12 @@ pub(crate) struct Furnishing {
 impl Furnishing {
     fn new(sandbox: &Arc<Sandbox>, visible: &[&Path], proc: Proc) -> io::Result<Self> {
         let view = View { sandbox, visible };
-        // Before it is looked at, so that a change meanwhile shows.
-        let watch = namespaces::watch(&view);
+        let mut watch = Watch::default();
         Ok(Self {
             sandbox: Arc::clone(sandbox),
             visible: visible.iter().map(|path| path.to_path_buf()).collect(),
             proc,
-            steps: namespaces::steps(&view, proc)?,
+            steps: namespaces::steps(&view, proc, &mut watch)?,
             skipped: namespaces::skipped(sandbox),
             watch,
         })

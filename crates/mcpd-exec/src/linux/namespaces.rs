@@ -80,14 +80,15 @@ fn has_own_users(run_as: Option<RunAs>) -> bool {
     run_as.is_none()
 }
 
-/// The steps to what is to be seen. The child has to enter its working directory after them, by its path.
+/// The steps to what is to be seen, and what they are made of is watched. The child has to enter its working directory after
+/// them, by its path.
 ///
 /// # Errors
 ///
 /// What is to be written or seen is too much, what is to be written or hidden is all there is, or something can't be looked
 /// at.
-pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
-    let mounts = Mounts::of(view, proc)?;
+pub(crate) fn steps(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<Vec<Step>> {
+    let mounts = Mounts::of(view, proc, watch)?;
     let mut layout = Layout::default();
     layout.place(&mounts)?;
     let mut steps = Vec::new();
@@ -103,23 +104,6 @@ pub(crate) fn steps(view: &View<'_>, proc: Proc) -> io::Result<Vec<Step>> {
     steps.append(&mut layout.mounts);
     steps.append(&mut layout.closing);
     Ok(steps)
-}
-
-/// What the steps are made of, as it is now.
-pub(crate) fn watch(view: &View<'_>) -> Watch {
-    let mut watch = Watch::default();
-    // All devices, and what else is put there.
-    watch.entries(Path::new("/dev"));
-    let system = PRIVATE.iter().chain(&["/proc", RESOLVER]).map(Path::new);
-    let write = view.sandbox.write.iter().map(PathBuf::as_path);
-    for path in view.visible.iter().copied().chain(write).chain(system) {
-        watch.itself(path);
-    }
-    let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
-    for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
-        watch.hidden(path);
-    }
-    watch
 }
 
 /// Paths that were to be writable and could not be found.
@@ -175,17 +159,18 @@ struct Mounts(BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
     /// Later ones replace earlier ones at the same path.
-    fn of(view: &View<'_>, proc: Proc) -> io::Result<Self> {
+    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<Self> {
         let mut mounts = Self(BTreeMap::new());
         let resolver = match view.sandbox.network {
             Network::Host => Some(Path::new(RESOLVER)),
             Network::Off => None,
         };
         for path in view.visible.iter().copied().chain(resolver) {
-            mounts.tree(path, false)?;
+            mounts.tree(path, false, watch)?;
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
+            watch.hidden(path);
             if let Some(path) = secret(path)? {
                 let mount = match path.is_dir() {
                     true => Mount::Empty,
@@ -195,31 +180,33 @@ impl Mounts {
             }
         }
         for path in PRIVATE {
-            mounts.put(Path::new(path), |_| Mount::Private)?;
+            mounts.put(Path::new(path), Mount::Private, watch)?;
         }
-        mounts.put(Path::new("/dev/pts"), |_| Mount::Terminals)?;
-        mounts.put(Path::new("/proc"), |_| match proc {
+        mounts.put(Path::new("/dev/pts"), Mount::Terminals, watch)?;
+        let processes = match proc {
             Proc::Own => Mount::Processes,
             Proc::Empty => Mount::Empty,
-        })?;
+        };
+        mounts.put(Path::new("/proc"), processes, watch)?;
         let devices = DEVICES.iter().map(Path::new);
         for path in devices.chain(view.sandbox.write.iter().map(PathBuf::as_path)) {
-            mounts.tree(path, true)?;
+            mounts.tree(path, true, watch)?;
         }
         Ok(mounts)
     }
 
     /// Where the path leads to, if it exists.
-    fn put(&mut self, path: &Path, mount: impl FnOnce(&Path) -> Mount) -> io::Result<()> {
+    fn put(&mut self, path: &Path, mount: Mount, watch: &mut Watch) -> io::Result<()> {
+        watch.itself(path);
         if let Some(path) = existing(path)? {
-            let mount = mount(&path);
             self.0.insert(path, mount);
         }
         Ok(())
     }
 
     /// Where the path leads to, and a link if that is elsewhere.
-    fn tree(&mut self, path: &Path, writable: bool) -> io::Result<()> {
+    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<()> {
+        watch.itself(path);
         let Some(target) = existing(path)? else {
             return Ok(());
         };

@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
 use super::{HIDDEN, PRIVATE, Proc, SLOTS, Step, View, flags, steps};
+use crate::linux::watch::Watch;
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Directories below `/tmp`, which is covered.
@@ -34,7 +35,7 @@ impl Place {
             visible: &visible,
         };
         let here = self.0.path().to_str().unwrap();
-        let all = steps(&view, Proc::Own)
+        let all = steps(&view, Proc::Own, &mut Watch::default())
             .unwrap()
             .iter()
             .map(describe)
@@ -94,7 +95,11 @@ fn all(sandbox: &Sandbox, proc: Proc) -> Vec<String> {
         sandbox,
         visible: &[],
     };
-    steps(&view, proc).unwrap().iter().map(describe).collect()
+    steps(&view, proc, &mut Watch::default())
+        .unwrap()
+        .iter()
+        .map(describe)
+        .collect()
 }
 
 #[track_caller]
@@ -306,7 +311,9 @@ fn the_resolver_is_visible_with_a_network_only() {
 fn refusal(sandbox: &Sandbox) -> String {
     let visible = &[];
     let view = View { sandbox, visible };
-    steps(&view, Proc::Own).unwrap_err().to_string()
+    steps(&view, Proc::Own, &mut Watch::default())
+        .unwrap_err()
+        .to_string()
 }
 
 #[test]
