@@ -190,7 +190,7 @@ fn compile(network: Network, secret: Option<u64>) -> Result<BpfProgram, BackendE
         (*call as u32, verdict)
     });
     let mut program = absent().to_vec();
-    program.extend(shortcut(verdicts));
+    program.extend(shortcut(verdicts)?);
     let mut examined = table;
     examined.retain(|_, rules| !rules.is_empty());
     let refuse = SeccompAction::Errno(libc::EPERM as u32);
@@ -212,7 +212,9 @@ enum Verdict {
 ///
 /// What follows compares one number after the other, and the kernel goes through it for every call there is, each time a
 /// process puts it on. With all calls in there that was half a millisecond a run.
-fn shortcut(listed: impl Iterator<Item = (u32, Verdict)>) -> Vec<sock_filter> {
+fn shortcut(
+    listed: impl Iterator<Item = (u32, Verdict)>,
+) -> Result<Vec<sock_filter>, BackendError> {
     let mut runs = vec![(0, Verdict::Allow)];
     for (call, verdict) in listed {
         if runs.last().is_some_and(|(first, _)| *first == call) {
@@ -227,38 +229,34 @@ fn shortcut(listed: impl Iterator<Item = (u32, Verdict)>) -> Vec<sock_filter> {
     let other = instruction(JUMP | libc::BPF_JEQ, 1, 0, ARCHITECTURE);
     let number = instruction(LOAD, 0, 0, NUMBER_AT);
     let mut code = vec![architecture, other, go_on(), number];
-    code.extend(search(&runs));
+    code.extend(search(&runs)?);
     let length = code.len();
     for (at, instruction) in code.iter_mut().enumerate() {
         if instruction.code == go_on().code {
             instruction.k = (length - at - 1) as u32;
         }
     }
-    code
+    Ok(code)
 }
 
 /// Each run of numbers has the verdict beside its first.
-fn search(runs: &[(u32, Verdict)]) -> Vec<sock_filter> {
-    match runs {
+fn search(runs: &[(u32, Verdict)]) -> Result<Vec<sock_filter>, BackendError> {
+    Ok(match runs {
         [] => Vec::new(),
         [(_, Verdict::Examine)] => vec![go_on()],
         [(_, Verdict::Allow)] => vec![instruction(RETURN, 0, 0, libc::SECCOMP_RET_ALLOW)],
         [(_, Verdict::Refuse)] => vec![instruction(RETURN, 0, 0, REFUSAL)],
         _ => {
             let (lower, upper) = runs.split_at(runs.len() / 2);
-            let (first, lower, upper) = (upper[0].0, search(lower), search(upper));
-            // Half of a list of some hundred numbers, so it fits.
-            let mut code = vec![instruction(
-                JUMP | libc::BPF_JGE,
-                lower.len() as u8,
-                0,
-                first,
-            )];
+            let (first, lower, upper) = (upper[0].0, search(lower)?, search(upper)?);
+            let length = lower.len();
+            let jump = u8::try_from(length).map_err(|_| BackendError::FilterTooLarge(length))?;
+            let mut code = vec![instruction(JUMP | libc::BPF_JGE, jump, 0, first)];
             code.extend(lower);
             code.extend(upper);
             code
         }
-    }
+    })
 }
 
 const LOAD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
