@@ -10,6 +10,7 @@ mod image;
 mod isolate;
 mod landlock;
 mod lane;
+mod mounts;
 mod namespaces;
 mod pipe;
 mod raw;

@@ -108,9 +108,9 @@ pub struct Sandbox {
     pub write: Vec<PathBuf>,
     /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
     ///
-    /// At `strict` they are what is there when it starts: it can read what the host puts in the place of a hidden file by renaming
-    /// while it runs, and a hidden path that appears meanwhile. A link on the way to one that it may move hides nothing from the
-    /// next process: hide what it leads to.
+    /// They are what is there when it starts: it may read a hidden path that appears meanwhile, and at `strict` what the host
+    /// puts in the place of a hidden file by renaming. At `strict` a link on the way to one that it may move hides nothing from
+    /// the next process: hide what it leads to.
     pub hidden: Vec<PathBuf>,
     /// Whether it may use the network.
     pub network: Network,

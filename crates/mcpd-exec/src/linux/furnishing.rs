@@ -1,4 +1,4 @@
-//! The furnishing of namespaces, made once for runs that see the same: to look for all that is to be hidden takes a tenth
+//! The furnishing of namespaces, planned once for runs that see the same: to look for all that is to be hidden takes a tenth
 //! of a run.
 
 use std::collections::VecDeque;
@@ -6,9 +6,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::namespaces::{self, Proc, View};
+use super::namespaces::{Plan, Proc, View};
 use super::raw::Step;
-use super::watch::Watch;
 use crate::sandbox::Sandbox;
 
 /// How the namespaces of some runs are furnished.
@@ -17,23 +16,16 @@ pub(crate) struct Furnishing {
     sandbox: Arc<Sandbox>,
     visible: Vec<PathBuf>,
     proc: Proc,
-    steps: Vec<Step>,
-    skipped: Vec<PathBuf>,
-    /// What the steps were made of.
-    watch: Watch,
+    plan: Plan,
 }
 
 impl Furnishing {
     fn new(sandbox: &Arc<Sandbox>, visible: &[&Path], proc: Proc) -> io::Result<Self> {
-        let view = View { sandbox, visible };
-        let mut watch = Watch::default();
         Ok(Self {
             sandbox: Arc::clone(sandbox),
             visible: visible.iter().map(|path| path.to_path_buf()).collect(),
             proc,
-            steps: namespaces::steps(&view, proc, &mut watch)?,
-            skipped: namespaces::skipped(sandbox),
-            watch,
+            plan: Plan::new(&View { sandbox, visible }, proc)?,
         })
     }
 
@@ -43,12 +35,12 @@ impl Furnishing {
 
     /// What has to be done.
     pub(crate) fn steps(&self) -> &[Step] {
-        &self.steps
+        &self.plan.steps
     }
 
     /// Paths that were to be writable and could not be found.
     pub(crate) fn skipped(&self) -> &[PathBuf] {
-        &self.skipped
+        &self.plan.skipped
     }
 }
 
@@ -61,7 +53,7 @@ impl Furnishings {
     ///
     /// # Errors
     ///
-    /// Those of [`namespaces::steps`].
+    /// Those of [`Plan::new`].
     pub(crate) fn get(
         &self,
         sandbox: &Arc<Sandbox>,
@@ -72,15 +64,15 @@ impl Furnishings {
         const KEPT: usize = 64;
         let is_it = |known: &Arc<Furnishing>| known.is_for(sandbox, visible, proc);
         let known = self.kept().iter().find(|known| is_it(known)).cloned();
-        if let Some(known) = known.filter(|known| known.watch.is_current()) {
-            return Ok(known);
-        }
-        let made = Arc::new(Furnishing::new(sandbox, visible, proc)?);
+        let furnishing = match known.filter(|known| known.plan.watch.is_current()) {
+            Some(known) => known,
+            None => Arc::new(Furnishing::new(sandbox, visible, proc)?),
+        };
         let mut kept = self.kept();
         kept.retain(|known| !is_it(known));
         kept.truncate(KEPT - 1);
-        kept.push_front(Arc::clone(&made));
-        Ok(made)
+        kept.push_front(Arc::clone(&furnishing));
+        Ok(furnishing)
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<Arc<Furnishing>>> {

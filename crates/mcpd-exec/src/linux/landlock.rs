@@ -7,14 +7,13 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictSelf,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
-use rustix::fs::{Access, AtFlags, CWD, Mode, OFlags};
+use rustix::fs::{Mode, OFlags};
 
 use super::pipe;
 use super::watch::Watch;
@@ -134,34 +133,42 @@ impl Rules {
     fn new(write: &[PathBuf], hidden: &[PathBuf], network: Network) -> Result<Self, RulesetError> {
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ResolveUnix;
         let all = AccessFs::from_all(NEWEST);
+        let mut watch = Watch::new();
+        let reachable = |path: &PathBuf| reachable(path, &mut watch);
+        let mut covered: Vec<_> = hidden.iter().filter_map(reachable).collect();
+        covered.push(PathBuf::from("/dev"));
+        let links: Vec<_> = watch.links().cloned().collect();
+        let (mut writable, mut skipped) = (Vec::new(), Vec::new());
+        for path in write {
+            match watch.follow(path) {
+                Ok(found) => writable.push(found),
+                Err(_) => skipped.push(path.clone()),
+            }
+        }
+        // If one was moved, the next ruleset would hide nothing.
+        let is_movable = |link: &PathBuf| writable.iter().any(|path| link.starts_with(path));
+        covered.extend(links.into_iter().filter(is_movable));
+        let devices = DEVICES.iter().map(Path::new);
+        let devices = devices
+            .filter_map(|path| watch.follow(path).ok())
+            .collect::<Vec<_>>();
         let mut rules = Self {
             created: handled(network)?.handle_access(all)?.create()?,
-            hidden: hidden.iter().filter_map(|path| reachable(path)).collect(),
-            watch: Watch::default(),
-            skipped: Vec::new(),
+            hidden: covered,
+            watch,
+            skipped,
         };
-        rules.hidden.push(PathBuf::from("/dev"));
-        rules.hidden.extend(movable_links(hidden, write));
         let root = Path::new("/");
         // Directories on the way to a hidden path could not be listed otherwise.
         rules.add(root, AccessFs::ReadDir.into())?;
         if !rules.hidden.iter().any(|path| path == root) {
             rules.allow(root, read)?;
         }
-        for device in DEVICES {
-            if let Ok(device) = fs::canonicalize(device) {
-                rules.add(&device, all)?;
-            }
+        for device in devices {
+            rules.add(&device, all)?;
         }
-        for path in write {
-            rules.watch.itself(path);
-            match fs::canonicalize(path) {
-                Ok(path) => rules.allow(&path, all)?,
-                Err(_) => rules.skipped.push(path.clone()),
-            }
-        }
-        for path in hidden {
-            rules.watch.hidden(path);
+        for path in writable {
+            rules.allow(&path, all)?;
         }
         Ok(rules)
     }
@@ -170,7 +177,7 @@ impl Rules {
         Ok(Self {
             created: handled(network)?.create()?,
             hidden: Vec::new(),
-            watch: Watch::default(),
+            watch: Watch::new(),
             skipped: Vec::new(),
         })
     }
@@ -197,7 +204,7 @@ impl Rules {
         if hidden.is_empty() {
             return self.add(path, access);
         }
-        self.watch.entries(path);
+        self.watch.whole(path);
         for entry in entries(path, &hidden) {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;
@@ -251,54 +258,12 @@ fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Where a path leads, if this user can get at that, or could after changing a mode.
 ///
 /// There is no need to hide the rest, and it would be dear: a file in `/etc` costs a rule for each file beside it.
-pub(crate) fn reachable(path: &Path) -> Option<PathBuf> {
-    let found = match fs::canonicalize(path) {
+fn reachable(path: &Path, watch: &mut Watch) -> Option<PathBuf> {
+    let found = match watch.follow(path) {
         Ok(found) => found,
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-            return reachable(path.parent()?);
-        }
-        Err(_) => return None,
+        Err(lost) => lost.closed()?.to_owned(),
     };
-    let is_ours = fs::metadata(&found).ok()?.uid() == rustix::process::geteuid().as_raw();
-    let may = |access| rustix::fs::accessat(CWD, &found, access, AtFlags::EACCESS).is_ok();
-    let may_any = [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK]
-        .into_iter()
-        .any(may);
-    (is_ours || may_any).then_some(found)
-}
-
-/// The links on the ways to `hidden` paths that lie where something may be written: if one was moved, the next ruleset would
-/// hide nothing.
-fn movable_links(hidden: &[PathBuf], write: &[PathBuf]) -> Vec<PathBuf> {
-    let write: Vec<_> = write.iter().flat_map(fs::canonicalize).collect();
-    let is_writable = |link: &PathBuf| write.iter().any(|write| link.starts_with(write));
-    let links = hidden.iter().flat_map(|path| links(path));
-    links.filter(is_writable).collect()
-}
-
-/// The symbolic links on the way to where a path leads, by the paths of their directories without links.
-fn links(path: &Path) -> Vec<PathBuf> {
-    /// As many as the kernel follows.
-    const MOST: usize = 40;
-    let mut links = Vec::new();
-    let mut ways = vec![path.to_owned()];
-    while let Some(way) = ways.pop() {
-        for part in way.ancestors() {
-            let (Some(directory), Some(name)) = (part.parent(), part.file_name()) else {
-                continue;
-            };
-            let (Ok(target), Ok(directory)) = (fs::read_link(part), fs::canonicalize(directory))
-            else {
-                continue;
-            };
-            let link = directory.join(name);
-            if links.len() < MOST && !links.contains(&link) {
-                ways.push(directory.join(target));
-                links.push(link);
-            }
-        }
-    }
-    links
+    watch.is_in_reach(&found).then_some(found)
 }
 
 #[cfg(test)]

@@ -18,9 +18,8 @@ use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_RE
 use rustix::process::{getegid, geteuid};
 
 use super::image::text;
-use super::landlock::reachable;
 use super::raw::{SLOTS, Step};
-use super::watch::Watch;
+use super::watch::{Lost, Watch};
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
@@ -80,37 +79,47 @@ fn has_own_users(run_as: Option<RunAs>) -> bool {
     run_as.is_none()
 }
 
-/// The steps to what is to be seen, and what they are made of is watched. The child has to enter its working directory after
-/// them, by its path.
-///
-/// # Errors
-///
-/// What is to be written or seen is too much, what is to be written or hidden is all there is, or something can't be looked
-/// at.
-pub(crate) fn steps(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<Vec<Step>> {
-    let mounts = Mounts::of(view, proc, watch)?;
-    let mut layout = Layout::default();
-    layout.place(&mounts)?;
-    let mut steps = Vec::new();
-    if has_own_users(view.sandbox.run_as) {
-        steps.extend(users()?);
-    }
-    // Nothing is to pass between the host's mounts and these.
-    steps.push(mount("none", Path::new("/"), "", MS_REC | MS_PRIVATE, "")?);
-    // A copy that is taken now stays as it is, and one that is taken after the next step can't be written.
-    steps.append(&mut layout.writable);
-    steps.push(attributes(Path::new("/"), READ_ONLY, true)?);
-    steps.append(&mut layout.readable);
-    steps.append(&mut layout.mounts);
-    steps.append(&mut layout.closing);
-    Ok(steps)
+/// How namespaces are furnished.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// What the child does. It has to enter its working directory after that, by its path.
+    pub(crate) steps: Vec<Step>,
+    /// Paths that were to be writable and could not be found.
+    pub(crate) skipped: Vec<PathBuf>,
+    /// What the plan was made of.
+    pub(crate) watch: Watch,
 }
 
-/// Paths that were to be writable and could not be found.
-pub(crate) fn skipped(sandbox: &Sandbox) -> Vec<PathBuf> {
-    let paths = sandbox.write.iter();
-    let skipped = paths.filter(|path| matches!(existing(path), Ok(None)));
-    skipped.cloned().collect()
+impl Plan {
+    /// The way to what is to be seen.
+    ///
+    /// # Errors
+    ///
+    /// What is to be written or seen is too much, what is to be written or hidden is all there is, or something can't be looked
+    /// at.
+    pub(crate) fn new(view: &View<'_>, proc: Proc) -> io::Result<Self> {
+        let mut watch = Watch::new();
+        let (mounts, skipped) = Mounts::of(view, proc, &mut watch)?;
+        let mut layout = Layout::default();
+        layout.place(&mounts)?;
+        let mut steps = Vec::new();
+        if has_own_users(view.sandbox.run_as) {
+            steps.extend(users()?);
+        }
+        // Nothing is to pass between the host's mounts and these.
+        steps.push(mount("none", Path::new("/"), "", MS_REC | MS_PRIVATE, "")?);
+        // A copy that is taken now stays as it is, and one that is taken after the next step can't be written.
+        steps.append(&mut layout.writable);
+        steps.push(attributes(Path::new("/"), READ_ONLY, true)?);
+        steps.append(&mut layout.readable);
+        steps.append(&mut layout.mounts);
+        steps.append(&mut layout.closing);
+        Ok(Self {
+            steps,
+            skipped,
+            watch,
+        })
+    }
 }
 
 /// It is the same user inside, and nobody else exists.
@@ -158,8 +167,8 @@ impl Mount {
 struct Mounts(BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
-    /// Later ones replace earlier ones at the same path.
-    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<Self> {
+    /// What lies where, and what was to be writable and is nowhere. Later ones replace earlier ones at the same path.
+    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<PathBuf>)> {
         let mut mounts = Self(BTreeMap::new());
         let resolver = match view.sandbox.network {
             Network::Host => Some(Path::new(RESOLVER)),
@@ -170,8 +179,7 @@ impl Mounts {
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
-            watch.hidden(path);
-            if let Some(path) = secret(path)? {
+            if let Some(path) = secret(path, watch)? {
                 let mount = match path.is_dir() {
                     true => Mount::Empty,
                     false => Mount::Null,
@@ -188,27 +196,30 @@ impl Mounts {
             Proc::Empty => Mount::Empty,
         };
         mounts.put(Path::new("/proc"), processes, watch)?;
-        let devices = DEVICES.iter().map(Path::new);
-        for path in devices.chain(view.sandbox.write.iter().map(PathBuf::as_path)) {
-            mounts.tree(path, true, watch)?;
+        for path in DEVICES {
+            mounts.tree(Path::new(path), true, watch)?;
         }
-        Ok(mounts)
+        let mut skipped = Vec::new();
+        for path in &view.sandbox.write {
+            if !mounts.tree(path, true, watch)? {
+                skipped.push(path.clone());
+            }
+        }
+        Ok((mounts, skipped))
     }
 
     /// Where the path leads to, if it exists.
     fn put(&mut self, path: &Path, mount: Mount, watch: &mut Watch) -> io::Result<()> {
-        watch.itself(path);
-        if let Some(path) = existing(path)? {
+        if let Some(path) = existing(watch.follow(path), path)? {
             self.0.insert(path, mount);
         }
         Ok(())
     }
 
-    /// Where the path leads to, and a link if that is elsewhere.
-    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<()> {
-        watch.itself(path);
-        let Some(target) = existing(path)? else {
-            return Ok(());
+    /// Where the path leads to, and a link if that is elsewhere. False if there is nothing.
+    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<bool> {
+        let Some(target) = existing(watch.follow(path), path)? else {
+            return Ok(false);
         };
         let path = absolute(path)?;
         if path != target {
@@ -216,7 +227,7 @@ impl Mounts {
             self.0.insert(path, Mount::Link { target });
         }
         self.0.insert(target, Mount::Tree { writable });
-        Ok(())
+        Ok(true)
     }
 
     /// Whether an empty directory has to hold anything.
@@ -227,29 +238,22 @@ impl Mounts {
     }
 }
 
-/// The path without links. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
-fn existing(path: &Path) -> io::Result<Option<PathBuf>> {
-    unless_missing(path, found(path))
-}
-
 /// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
-/// Also what it can't get at now: that can change without a change to what is watched.
-fn secret(path: &Path) -> io::Result<Option<PathBuf>> {
-    match found(path) {
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(reachable(path)),
-        found => unless_missing(path, found),
+/// What is there is covered even if the process can't get at it now: a mode may change.
+fn secret(path: &Path, watch: &mut Watch) -> io::Result<Option<PathBuf>> {
+    let followed = watch.follow(path);
+    if let Err(lost) = &followed
+        && let Some(closed) = lost.closed()
+    {
+        let closed = closed.to_owned();
+        return Ok(watch.is_in_reach(&closed).then_some(closed));
     }
+    existing(followed, path)
 }
 
-/// The path without links.
-fn found(path: &Path) -> io::Result<PathBuf> {
-    // Most secrets are nowhere, and this sees it with one system call. The other takes one for each part of the path.
-    path.metadata()?;
-    path.canonicalize()
-}
-
-fn unless_missing(path: &Path, found: io::Result<PathBuf>) -> io::Result<Option<PathBuf>> {
-    match found {
+/// Where the path leads to. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
+fn existing(followed: Result<PathBuf, Lost>, path: &Path) -> io::Result<Option<PathBuf>> {
+    match followed.map_err(io::Error::from) {
         Ok(found) => Ok(Some(found)),
         Err(error) => match os::fault(&error) {
             Fault::Missing | Fault::NotDirectory | Fault::Denied | Fault::Loop => Ok(None),
@@ -457,11 +461,5 @@ fn mount(
 
 fn attributes(path: &Path, set: u64, below: bool) -> io::Result<Step> {
     let path = text(path)?;
-    let clear = 0;
-    Ok(Step::Attributes {
-        path,
-        set,
-        clear,
-        below,
-    })
+    Ok(Step::Attributes { path, set, below })
 }

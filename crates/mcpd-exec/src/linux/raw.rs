@@ -188,11 +188,10 @@ pub(crate) enum Step {
     Link { path: CString, target: CString },
     /// Attaches the tree of a slot.
     Attach { slot: usize, path: CString },
-    /// Changes attributes of the mount at a path, or of all below too.
+    /// Sets attributes of the mount at a path, or of all below too.
     Attributes {
         path: CString,
         set: u64,
-        clear: u64,
         below: bool,
     },
 }
@@ -706,13 +705,8 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
                 let (itself, path) = (c"".as_ptr(), path.as_ptr());
                 libc::syscall(libc::SYS_move_mount, tree, itself, here, path, flags)
             }
-            Step::Attributes {
-                path,
-                set,
-                clear,
-                below,
-            } => {
-                let attributes = [*set, *clear, 0, 0];
+            Step::Attributes { path, set, below } => {
+                let attributes = [*set, 0, 0, 0];
                 let flags = if *below { AT_RECURSIVE } else { 0 };
                 let (path, size) = (path.as_ptr(), size_of_val(&attributes));
                 let attributes = attributes.as_ptr();

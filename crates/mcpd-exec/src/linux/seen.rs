@@ -1,8 +1,8 @@
 //! What was behind a path when it was looked at, to tell whether it has changed since.
 
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustix::fs::Stat;
 
 /// Which file or directory it is, and when it or its entries changed last, which nobody can forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,21 +17,50 @@ impl Seen {
         (self.device, self.inode) == (other.device, other.inode)
     }
 
-    /// So long ago that another change would show: kernels before 6.13 tell the time in ticks.
-    pub(crate) fn is_settled(self) -> bool {
+    /// Whether it changed so long before `now` that a change from then on shows: kernels and file systems tell the time in
+    /// ticks.
+    pub(crate) fn is_settled(self, now: SystemTime) -> bool {
         const TICK: Duration = Duration::from_millis(20);
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        now.is_ok_and(|now| now > self.changed + TICK)
+        /// The longest, of file systems that know no parts of a second.
+        const SECONDS: Duration = Duration::from_secs(2);
+        let tick = match self.changed.subsec_nanos() {
+            0 => SECONDS,
+            _ => TICK,
+        };
+        let now = now.duration_since(UNIX_EPOCH);
+        now.is_ok_and(|now| now > self.changed + tick)
     }
 }
 
-impl From<Metadata> for Seen {
-    fn from(metadata: Metadata) -> Self {
-        let (seconds, nanoseconds) = (metadata.ctime(), metadata.ctime_nsec());
+impl From<Stat> for Seen {
+    fn from(stat: Stat) -> Self {
+        let nanoseconds = stat.st_ctime_nsec as u32;
         Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            changed: Duration::new(seconds.unsigned_abs(), nanoseconds as u32),
+            device: stat.st_dev,
+            inode: stat.st_ino,
+            changed: Duration::new(stat.st_ctime.unsigned_abs(), nanoseconds),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_shows_once_the_clock_of_the_file_system_has_gone_on() {
+        let is_settled = |changed: Duration, after: Duration| {
+            let (device, inode) = (1, 2);
+            let seen = Seen {
+                device,
+                inode,
+                changed,
+            };
+            seen.is_settled(UNIX_EPOCH + changed + after)
+        };
+        let (exact, whole) = (Duration::from_millis(1_500), Duration::from_secs(1));
+        let millis = Duration::from_millis;
+        assert!(!is_settled(exact, millis(10)) && is_settled(exact, millis(30)));
+        assert!(!is_settled(whole, millis(1_900)) && is_settled(whole, millis(2_100)));
     }
 }

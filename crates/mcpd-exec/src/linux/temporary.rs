@@ -2,7 +2,7 @@
 //! Landlock rulesets that allow writing there can be kept too.
 
 use std::ffi::CString;
-use std::fs::{self, DirBuilder, File, Metadata};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _, lchown};
@@ -10,10 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
+use std::time::SystemTime;
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{
-    AtFlags, CWD, Dir, Mode, OFlags, flistxattr, fremovexattr, openat, renameat, unlinkat,
+    AtFlags, CWD, Dir, Mode, OFlags, flistxattr, fremovexattr, fstat, lstat, openat, renameat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use rustix::path::Arg;
@@ -92,7 +94,7 @@ impl Directories {
             directory.empty = seen(&directory.path)?;
         }
         Ok(Lease {
-            settled: directory.empty.is_settled(),
+            settled: directory.empty.is_settled(SystemTime::now()),
             directory: Some(directory),
             home: Arc::clone(self),
         })
@@ -212,11 +214,11 @@ impl Directory {
     /// It is not there, or something stays.
     fn clear(&mut self) -> io::Result<()> {
         let held = hold(CWD, &self.path)?;
-        let found = metadata(&held)?;
-        if !Seen::from(found.clone()).is_same_file(self.empty) {
+        let found = fstat(&held)?;
+        if !Seen::from(found).is_same_file(self.empty) {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if found.permissions().mode() & 0o7777 != PRIVATE {
+        if found.st_mode & 0o7777 != PRIVATE {
             set_mode(&by_number(&held), PRIVATE)?;
         }
         let opened = open(&held)?;
@@ -224,14 +226,14 @@ impl Directory {
         for name in names(&opened)? {
             remove_at(&held, &*name)?;
         }
-        self.empty = metadata(&held)?.into();
+        self.empty = fstat(&held)?.into();
         Ok(())
     }
 }
 
 /// Links are not followed.
 fn seen(path: &Path) -> io::Result<Seen> {
-    fs::symlink_metadata(path).map(Seen::from)
+    Ok(lstat(path)?.into())
 }
 
 /// With this mode whatever the umask. Fails if there is anything of that name.
@@ -350,10 +352,6 @@ fn open(held: &OwnedFd) -> io::Result<OwnedFd> {
     Ok(openat(held, ".", flags, Mode::empty())?)
 }
 
-fn metadata(held: &OwnedFd) -> io::Result<Metadata> {
-    File::from(held.try_clone()?).metadata()
-}
-
 /// A directory that stays the same, whatever is put in its place. Not behind a link.
 fn hold(parent: impl AsFd, name: impl Arg) -> io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -414,14 +412,14 @@ impl Lease {
         directory
             .rulesets
             .retain(|(made_for, ruleset)| made_for != sandbox || ruleset.is_current());
-        let mut kept = directory.rulesets.iter();
-        if let Some((_, ruleset)) = kept.find(|(made_for, _)| made_for == sandbox) {
-            return Ok(Some(Arc::clone(ruleset)));
-        }
-        let ruleset = Arc::new(make(&directory.path)?);
-        directory.rulesets.truncate(KEPT - 1);
-        let kept = (Arc::clone(sandbox), Arc::clone(&ruleset));
-        directory.rulesets.insert(0, kept);
+        let kept = &mut directory.rulesets;
+        let last = kept.iter().position(|(made_for, _)| made_for == sandbox);
+        let ruleset = match last {
+            Some(last) => kept.remove(last).1,
+            None => Arc::new(make(&directory.path)?),
+        };
+        kept.truncate(KEPT - 1);
+        kept.insert(0, (Arc::clone(sandbox), Arc::clone(&ruleset)));
         Ok(Some(ruleset))
     }
 }

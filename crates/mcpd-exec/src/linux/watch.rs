@@ -1,212 +1,460 @@
-//! Paths that are looked at again and again, to know whether what was made of what they led to still holds.
+//! The paths that something was made of, to know whether it would still turn out the same.
+//!
+//! A path is followed name by name, and each name is watched together with the directory that it is looked for in. While a
+//! directory is unchanged, so is what its names stand for: one look at it does for all of them.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::ffi::OsStringExt as _;
+use std::path::{Component, Path, PathBuf, absolute};
 use std::sync::{Mutex, PoisonError};
+use std::time::SystemTime;
 
+use rustix::fs::{Access, AtFlags, CWD, FileType, accessat, lstat, readlink, stat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use super::mounts;
 use super::seen::Seen;
 
 /// What something was made of.
-#[derive(Debug, Default)]
-pub(crate) struct Watch(Vec<Watched>);
+#[derive(Debug)]
+pub(crate) struct Watch {
+    /// By their paths, which have no links in them: what leads to a place comes before it.
+    places: BTreeMap<PathBuf, Place>,
+    /// How often mounts had changed.
+    mounts: u64,
+}
+
+/// A file or directory.
+#[derive(Debug)]
+struct Place {
+    /// As it was when it was looked at last, and its names after it. `None` if another change might not have shown.
+    last: Mutex<Option<Seen>>,
+    /// Any change to it counts, not only one to what the names stand for.
+    is_whole: bool,
+    /// The paths that were looked for in it, and what was there.
+    names: BTreeMap<PathBuf, Entry>,
+}
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy)]
+enum Entry {
+    /// A new one may have the number of one that is gone, so its time counts too.
+    Link(Seen),
+    Other(Seen),
+    Nothing(Errno),
+}
 
 impl Watch {
-    /// Which file or directory the path leads to counts.
-    pub(crate) fn itself(&mut self, path: &Path) {
-        let is_same =
-            |watched: &Watched| matches!(watched.counts, Counts::Itself(_)) && watched.path == path;
-        if !self.0.iter().any(is_same) {
-            self.push(path, Counts::Itself(seen(path)));
+    /// Nothing is watched yet.
+    pub(crate) fn new() -> Self {
+        Self {
+            places: BTreeMap::new(),
+            mounts: mounts::changes(),
         }
     }
 
-    /// What is in the directory counts.
-    pub(crate) fn entries(&mut self, directory: &Path) {
-        self.push(directory, Counts::Entries(settled(seen(directory))));
-    }
-
-    /// Whether there is something to hide at the path counts, and which file or directory it is. The directories whose
-    /// entries count come before.
-    pub(crate) fn hidden(&mut self, path: &Path) {
-        // Nothing further down appears before the first part that is missing.
-        let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
-        let path = path
-            .ancestors()
-            .take_while(is_missing)
-            .last()
-            .unwrap_or(path);
-        // What a link leads to can appear without a change to the link.
-        let directory = path.parent().filter(|parent| parent.exists());
-        match directory.filter(|_| !path.is_symlink()) {
-            Some(directory) => self.within(directory, path),
-            None => self.itself(path),
+    /// Where a path leads, without links. That it leads there counts, or that it leads nowhere.
+    ///
+    /// # Errors
+    ///
+    /// It leads nowhere that this user gets to.
+    pub(crate) fn follow(&mut self, path: &Path) -> Result<PathBuf, Lost> {
+        let mut found = PathBuf::from("/");
+        match self.walk(path, &mut found) {
+            Ok(()) => Ok(found),
+            Err(errno) => Err(Lost { found, errno }),
         }
     }
 
-    /// Watches a path in `directory`, together with all that are watched there.
-    fn within(&mut self, directory: &Path, path: &Path) {
-        let there = self
-            .0
-            .iter_mut()
-            .filter(|watched| watched.path == directory);
-        for watched in there {
-            match &mut watched.counts {
-                Counts::Entries(_) => return,
-                Counts::Some { paths, .. } => {
-                    if !paths.iter().any(|(known, _)| known == path) {
-                        paths.push((path.to_owned(), seen(path)));
+    /// Goes along a path as far as it leads.
+    fn walk(&mut self, path: &Path, found: &mut PathBuf) -> Result<(), Errno> {
+        /// As many as the kernel follows.
+        const MOST_LINKS: usize = 40;
+        let mut links = 0;
+        let path = absolute(path).map_err(|_| Errno::NOENT)?;
+        let mut ahead = backwards(&path);
+        while let Some(name) = ahead.pop() {
+            if name == ".." {
+                found.pop();
+                continue;
+            }
+            let path = found.join(name);
+            match self.look_up(found, &path) {
+                Entry::Nothing(errno) => return Err(errno),
+                Entry::Other(_) => *found = path,
+                Entry::Link(_) if links == MOST_LINKS => return Err(Errno::LOOP),
+                Entry::Link(_) => {
+                    links += 1;
+                    let target = readlink(path, Vec::new())?.into_bytes();
+                    let target = PathBuf::from(OsString::from_vec(target));
+                    if target.is_absolute() {
+                        *found = PathBuf::from("/");
                     }
-                    return;
+                    ahead.append(&mut backwards(&target));
                 }
-                Counts::Itself(_) => {}
             }
         }
-        // The directory first: what happens there meanwhile has to show.
-        let last = Mutex::new(settled(seen(directory)));
-        let paths = vec![(path.to_owned(), seen(path))];
-        self.push(directory, Counts::Some { last, paths });
+        Ok(())
     }
 
-    fn push(&mut self, path: &Path, counts: Counts) {
-        let path = path.to_owned();
-        self.0.push(Watched { path, counts });
+    /// What is at a path in a directory, which is watched from now on.
+    fn look_up(&mut self, directory: &Path, path: &Path) -> Entry {
+        let names = &mut self.place(directory).names;
+        let known = names.get(path).copied();
+        known.unwrap_or_else(|| {
+            let entry = Entry::at(path);
+            names.insert(path.to_owned(), entry);
+            entry
+        })
+    }
+
+    fn place(&mut self, path: &Path) -> &mut Place {
+        let place = self.places.entry(path.to_owned());
+        place.or_insert_with(|| Place::at(path))
+    }
+
+    /// Any change to a file or directory counts: to what is in it, to its mode, to its owner. Its path has been
+    /// [followed](Self::follow).
+    pub(crate) fn whole(&mut self, path: &Path) {
+        self.place(path).is_whole = true;
+    }
+
+    /// Whether this user can get at what is there, or could after changing a mode. If not, any change to it counts. Its path has
+    /// been [followed](Self::follow).
+    pub(crate) fn is_in_reach(&mut self, path: &Path) -> bool {
+        is_in_reach(path) || {
+            self.whole(path);
+            is_in_reach(path)
+        }
+    }
+
+    /// The links that were followed.
+    pub(crate) fn links(&self) -> impl Iterator<Item = &PathBuf> {
+        let names = self.places.values().flat_map(|place| &place.names);
+        let links = names.filter(|(_, entry)| matches!(entry, Entry::Link(_)));
+        links.map(|(path, _)| path)
     }
 
     /// False once it would be made of something else.
     pub(crate) fn is_current(&self) -> bool {
-        self.0.iter().all(Watched::is_unchanged)
+        // Before anything is looked at.
+        let now = SystemTime::now();
+        let mut places = self.places.iter();
+        self.mounts == mounts::changes()
+            && places.all(|(path, place)| place.is_unchanged(path, now))
     }
 
     /// The same for what is watched below a directory.
     #[cfg(test)]
     pub(crate) fn is_current_below(&self, directory: &Path) -> bool {
-        let below = |watched: &&Watched| watched.path.starts_with(directory);
-        self.0.iter().filter(below).all(Watched::is_unchanged)
+        let now = SystemTime::now();
+        let mut below = self
+            .places
+            .iter()
+            .filter(|(path, _)| path.starts_with(directory));
+        below.all(|(path, place)| place.is_unchanged(path, now))
     }
 }
 
-/// A path, and what about it makes the difference.
+/// Where the way along a path has ended.
 #[derive(Debug)]
-struct Watched {
-    path: PathBuf,
-    counts: Counts,
+pub(crate) struct Lost {
+    found: PathBuf,
+    errno: Errno,
 }
 
-#[derive(Debug)]
-enum Counts {
-    /// Which file or directory it is.
-    Itself(Option<Seen>),
-    /// What is in the directory, which was so when another change would have shown.
-    Entries(Option<Seen>),
-    /// What is at some paths in the directory. They are not looked at as long as it is as it was when they were looked at
-    /// last.
-    Some {
-        last: Mutex<Option<Seen>>,
-        paths: Vec<(PathBuf, Option<Seen>)>,
-    },
+impl Lost {
+    /// The directory that let nobody through, if that is why.
+    pub(crate) fn closed(&self) -> Option<&Path> {
+        (self.errno == Errno::ACCESS).then_some(&self.found)
+    }
 }
 
-impl Watched {
-    fn is_unchanged(&self) -> bool {
-        let now = seen(&self.path);
-        match &self.counts {
-            Counts::Itself(then) => is_same_file(now, *then),
-            Counts::Entries(then) => now.is_some() && now == *then,
-            Counts::Some { last, paths } => {
-                let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
-                if now.is_some() && now == *last {
-                    return true;
-                }
-                let mut paths = paths.iter();
-                let is_same = paths.all(|(path, then)| is_same_file(seen(path), *then));
-                if is_same {
-                    *last = settled(now);
-                }
-                is_same
+impl From<Lost> for io::Error {
+    fn from(lost: Lost) -> Self {
+        lost.errno.into()
+    }
+}
+
+impl Place {
+    fn at(path: &Path) -> Self {
+        // The time before the look, and the directory before its names: what happens meanwhile has to show.
+        let now = SystemTime::now();
+        Self {
+            last: Mutex::new(seen(path).ok().filter(|seen| seen.is_settled(now))),
+            is_whole: false,
+            names: BTreeMap::new(),
+        }
+    }
+
+    /// `now` is a time before this.
+    fn is_unchanged(&self, path: &Path, now: SystemTime) -> bool {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = seen(path).ok();
+        if seen.is_some() && seen == *last {
+            return true;
+        }
+        let mut names = self.names.iter();
+        let is_same = !self.is_whole && names.all(|(path, then)| Entry::at(path).is(*then));
+        if is_same {
+            *last = seen.filter(|seen| seen.is_settled(now));
+        }
+        is_same
+    }
+}
+
+impl Entry {
+    fn at(path: &Path) -> Self {
+        match lstat(path) {
+            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => {
+                Self::Link(stat.into())
             }
+            Ok(stat) => Self::Other(stat.into()),
+            Err(errno) => Self::Nothing(errno),
+        }
+    }
+
+    fn is(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Link(link), Self::Link(other)) => link == other,
+            (Self::Other(file), Self::Other(other)) => file.is_same_file(other),
+            (Self::Nothing(errno), Self::Nothing(other)) => errno == other,
+            _ => false,
         }
     }
 }
 
-fn is_same_file(now: Option<Seen>, then: Option<Seen>) -> bool {
-    match (now, then) {
-        (Some(now), Some(then)) => now.is_same_file(then),
-        (now, then) => now == then,
-    }
+/// Links are not followed.
+fn seen(path: &Path) -> Result<Seen, Errno> {
+    lstat(path).map(Seen::from)
 }
 
-/// What is remembered of a directory: nothing if it has changed so lately that another change would not show.
-fn settled(seen: Option<Seen>) -> Option<Seen> {
-    seen.filter(|seen| seen.is_settled())
+/// The names in a path, the first of them last.
+fn backwards(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter_map(|part| match part {
+        Component::Normal(_) | Component::ParentDir => Some(part.as_os_str().to_owned()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    });
+    names.rev().collect()
 }
 
-/// Links are followed.
-fn seen(path: &Path) -> Option<Seen> {
-    fs::metadata(path).ok().map(Seen::from)
+fn is_in_reach(path: &Path) -> bool {
+    let may = |access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
+    let mut ways = [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK].into_iter();
+    stat(path).is_ok_and(|found| found.st_uid == geteuid().as_raw()) || ways.any(may)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
     use std::thread;
     use std::time::Duration;
+
+    use tempfile::TempDir;
 
     use super::*;
 
     const SETTLED: Duration = Duration::from_millis(30);
 
-    /// On older kernels what appears right after would show no later time.
+    /// A directory, by its path without links.
+    struct Ground(
+        #[expect(dead_code, reason = "removed on drop")] TempDir,
+        PathBuf,
+    );
+
+    impl Ground {
+        fn new() -> Self {
+            let directory = tempfile::tempdir().unwrap();
+            let path = directory.path().canonicalize().unwrap();
+            Self(directory, path)
+        }
+
+        fn at(&self, path: &str) -> PathBuf {
+            self.1.join(path)
+        }
+
+        fn directory(&self, path: &str) {
+            fs::create_dir_all(self.at(path)).unwrap();
+        }
+
+        fn link(&self, target: impl AsRef<Path>, path: &str) {
+            symlink(target, self.at(path)).unwrap();
+        }
+
+        fn rename(&self, from: &str, to: &str) {
+            fs::rename(self.at(from), self.at(to)).unwrap();
+        }
+    }
+
+    /// Whether a change makes a difference to who has followed `path`.
+    #[track_caller]
+    fn check(prepare: impl Fn(&Ground), path: &str, change: impl Fn(&Ground), expected: bool) {
+        let ground = Ground::new();
+        prepare(&ground);
+        let mut watch = Watch::new();
+        watch.follow(&ground.at(path)).ok();
+        let is_current = || watch.is_current_below(&ground.1);
+        assert!(is_current(), "before the change");
+        change(&ground);
+        assert_eq!(is_current(), expected, "after the change");
+        assert_eq!(is_current(), expected, "whoever asks");
+    }
+
     #[test]
-    fn what_is_made_right_after_a_change_is_made_again() {
-        let place = tempfile::tempdir().unwrap();
-        let is_current = |watch: fn(&mut Watch, &Path)| {
-            let mut watched = Watch::default();
-            watch(&mut watched, place.path());
-            watched.is_current()
-        };
-        // On a busy machine it may not be right after.
-        assert!((0..100).any(|file: u32| {
-            fs::write(place.path().join(file.to_string()), "").unwrap();
-            !is_current(Watch::entries)
-        }));
-        assert!(is_current(Watch::itself));
-        thread::sleep(SETTLED);
-        assert!(is_current(Watch::entries));
+    fn a_path_is_followed_as_the_kernel_does() {
+        let ground = Ground::new();
+        ground.directory("one/two");
+        ground.link("one/two", "relative");
+        ground.link(ground.at("one"), "absolute");
+        ground.link("../../absolute/./two/..", "one/two/up");
+        ground.link("missing", "dangling");
+        ground.link("round", "round");
+        fs::write(ground.at("file"), "").unwrap();
+        let mut watch = Watch::new();
+        for path in [
+            "",
+            "one/two",
+            "relative",
+            "absolute/two",
+            "relative/up/two",
+            "../../..",
+        ] {
+            let path = ground.at(path);
+            assert_eq!(watch.follow(&path).unwrap(), path.canonicalize().unwrap());
+        }
+        for path in ["missing", "one/missing", "dangling", "round", "file/below"] {
+            let path = ground.at(path);
+            let error = io::Error::from(watch.follow(&path).unwrap_err());
+            let expected = path.canonicalize().unwrap_err();
+            assert_eq!(error.raw_os_error(), expected.raw_os_error(), "{path:?}");
+        }
+        assert!(watch.follow(Path::new("")).is_err());
+        assert_eq!(watch.links().count(), 5);
     }
 
     #[test]
     fn what_is_beside_makes_no_difference_and_is_looked_at_once() {
-        let place = tempfile::tempdir().unwrap();
-        let at = |name: &str| place.path().join(name);
-        fs::write(at("there"), "").unwrap();
-        let mut watch = Watch::default();
-        for name in ["there", "missing", "missing/further"] {
-            watch.hidden(&at(name));
-        }
-        let last = |watch: &Watch| match &watch.0[..] {
-            [
-                Watched {
-                    counts: Counts::Some { last, paths },
-                    ..
-                },
-            ] if paths.len() == 2 => *last.lock().unwrap(),
-            other => panic!("{other:?}"),
+        let ground = Ground::new();
+        ground.directory("there");
+        let mut watch = Watch::new();
+        watch.follow(&ground.at("there")).unwrap();
+        watch.follow(&ground.at("missing/further")).unwrap_err();
+        let place = &watch.places[&ground.1];
+        assert_eq!(place.names.len(), 2);
+        let last = || *place.last.lock().unwrap();
+        thread::sleep(SETTLED);
+        assert!(watch.is_current());
+        assert_eq!(last(), seen(&ground.1).ok());
+
+        ground.directory("beside");
+        assert_ne!(last(), seen(&ground.1).ok());
+        thread::sleep(SETTLED);
+        assert!(watch.is_current());
+        assert_eq!(last(), seen(&ground.1).ok());
+    }
+
+    #[test]
+    fn what_appears_or_is_another_makes_a_difference() {
+        let there = |ground: &Ground| ground.directory("some/there");
+        check(
+            there,
+            "some/missing/further",
+            |ground| ground.directory("some/other"),
+            true,
+        );
+        check(
+            there,
+            "some/missing/further",
+            |ground| ground.directory("some/missing"),
+            false,
+        );
+        check(
+            there,
+            "some/there",
+            |ground| ground.directory("some/there/within"),
+            true,
+        );
+        let replace = |ground: &Ground| {
+            ground.rename("some/there", "some/gone");
+            ground.directory("some/there");
         };
-        thread::sleep(SETTLED);
-        assert!(watch.is_current());
-        assert_eq!(last(&watch), seen(place.path()));
+        check(there, "some/there", replace, false);
+        let remove = |ground: &Ground| fs::remove_dir(ground.at("some/there")).unwrap();
+        check(there, "some/there", remove, false);
+    }
 
-        fs::write(at("beside"), "").unwrap();
-        thread::sleep(SETTLED);
-        assert_ne!(last(&watch), seen(place.path()));
-        assert!(watch.is_current());
-        assert_eq!(last(&watch), seen(place.path()));
+    #[test]
+    fn what_is_moved_and_led_to_by_a_link_makes_a_difference() {
+        let there = |ground: &Ground| {
+            ground.directory("some/there/within");
+            ground.directory("other");
+        };
+        let moved = |ground: &Ground| {
+            ground.rename("some/there", "other/there");
+            ground.link("../other/there", "some/there");
+        };
+        check(there, "some/there", moved, false);
+        check(there, "some/there/within", moved, false);
+    }
 
-        fs::write(at("other"), "").unwrap();
-        fs::rename(at("other"), at("there")).unwrap();
+    #[test]
+    fn another_link_makes_a_difference() {
+        let linked = |ground: &Ground| {
+            ground.directory("one/there");
+            ground.directory("two/there");
+            ground.link("one", "link");
+        };
+        let relink = |ground: &Ground| {
+            // Its number may be the same.
+            fs::remove_file(ground.at("link")).unwrap();
+            ground.link("two", "link");
+        };
+        check(linked, "link/there", relink, false);
+        check(linked, "two/there", relink, true);
+        check(
+            linked,
+            "link/missing",
+            |ground| ground.directory("one/missing"),
+            false,
+        );
+    }
+
+    #[test]
+    fn a_change_of_mode_makes_a_difference_where_it_counts() {
+        let ground = Ground::new();
+        ground.directory("there");
+        let path = ground.at("there");
         thread::sleep(SETTLED);
-        // Whoever asks.
-        assert!(!watch.is_current() && !watch.is_current());
-        fs::write(at("missing"), "").unwrap();
-        assert!(!watch.is_current());
+        let mut watches = [Watch::new(), Watch::new()];
+        for watch in &mut watches {
+            watch.follow(&path).unwrap();
+        }
+        watches[1].whole(&path);
+        let current = || {
+            watches
+                .each_ref()
+                .map(|watch| watch.is_current_below(&ground.1))
+        };
+        assert_eq!(current(), [true, true]);
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o711)).unwrap();
+        assert_eq!(current(), [true, false]);
+    }
+
+    /// Where the clock goes in ticks, what happens right after a change shows no later time.
+    #[test]
+    fn what_has_just_changed_is_taken_for_another() {
+        let ground = Ground::new();
+        let is_current = |file: u32| {
+            fs::write(ground.at(&file.to_string()), "").unwrap();
+            let mut watch = Watch::new();
+            watch.whole(&ground.1);
+            watch.is_current_below(&ground.1)
+        };
+        // On a busy machine it may not be right after.
+        assert!(!(0..100).all(is_current));
     }
 }

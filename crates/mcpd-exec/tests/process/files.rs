@@ -3,13 +3,14 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Level, Outcome, Sandbox};
+use nix::mount::{MsFlags, mount, umount};
 
-use crate::host::{again_as_stranger, is_again};
-use crate::support::{World, is_root, landlock_is_older_than, levels, skip, within};
+use crate::host::{again_as_stranger, again_beside, again_with_mounts, is_again};
+use crate::support::{World, eventually, is_root, landlock_is_older_than, levels, skip, within};
 
 /// Beside the scripts: `outside`, which is not to be written, and `inside`, which is.
 fn world() -> World {
@@ -343,6 +344,106 @@ async fn what_appears_between_runs_is_hidden_from_the_next() {
         fs::write(at("other"), "other\n").unwrap();
         fs::rename(at("other"), at("outside/file")).unwrap();
         assert_eq!(read().await, seen("other\nnew\n"), "at {level}");
+    }
+}
+
+/// At `strict` the writable directory is laid over what was prepared to be hidden before it.
+#[tokio::test]
+async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
+    for level in levels().await {
+        let world = world();
+        let at = |path: &str| world.directory().join(path);
+        fs::create_dir(at("hidden")).unwrap();
+        fs::write(at("hidden/key"), "key\n").unwrap();
+        let sandbox = Sandbox::at(level).hide(at("hidden"));
+        let sandbox = Arc::new(sandbox.write(at("inside")));
+        let script = world.sh("cat hidden/key");
+        let script = script.current_dir(world.directory()).sandbox(sandbox);
+        let read = async || {
+            let outcome = within(world.executor.run(script.clone())).await.unwrap();
+            outcome.stdout.to_text_lossy()
+        };
+        let seen = match level {
+            Level::None => "key\n",
+            _ => "",
+        };
+        assert_eq!(read().await, seen, "at {level}");
+        fs::rename(at("hidden"), at("inside/moved")).unwrap();
+        symlink("inside/moved", at("hidden")).unwrap();
+        assert_eq!(read().await, seen, "at {level}, by a link");
+    }
+}
+
+/// Closed to this user when the first run is prepared, and open when the second is.
+#[tokio::test]
+async fn what_is_opened_between_runs_is_hidden_from_the_next() {
+    /// Opens the file when it is told to.
+    const ROOT: &str = "umask 022
+place=$(mktemp -d) && export place && chmod 755 $place && mkdir -m 777 $place/told || exit
+echo key >$place/key && chmod 600 $place/key || exit
+{ until [ -e $place/told/now ]; do sleep 0.05; done; chmod 644 $place/key; } &
+\"$@\"
+result=$?
+kill $! 2>/dev/null
+rm -r $place
+exit $result";
+    if !is_again() {
+        let itself = "files::what_is_opened_between_runs_is_hidden_from_the_next";
+        return match is_root() {
+            true => again_beside(ROOT, itself),
+            false => skip("a file that root opens to others"),
+        };
+    }
+    let place = PathBuf::from(std::env::var_os("place").unwrap());
+    let world = world();
+    let read = async |level| {
+        let sandbox = Sandbox::at(level).hide(place.join("key"));
+        let script = world.sh("cat \"$place/key\"").env("place", &place);
+        let outcome = within(world.executor.run(script.sandbox(sandbox)))
+            .await
+            .unwrap();
+        outcome.stdout.to_text_lossy()
+    };
+    for level in levels().await {
+        assert_eq!(read(level).await, "", "at {level}");
+    }
+    fs::write(place.join("told/now"), "").unwrap();
+    let is_open = || fs::read(place.join("key")).is_ok();
+    eventually("the file is open", is_open);
+    for level in levels().await {
+        let seen = match level {
+            Level::None => "key\n",
+            _ => "",
+        };
+        assert_eq!(read(level).await, seen, "at {level}");
+    }
+}
+
+/// Beside something hidden, where each directory is allowed by itself.
+#[tokio::test]
+async fn what_is_mounted_between_runs_is_read_by_the_next() {
+    if !is_again() {
+        let itself = "files::what_is_mounted_between_runs_is_read_by_the_next";
+        return again_with_mounts("exec \"$@\"", itself);
+    }
+    for level in levels().await {
+        let world = world();
+        let at = |path: &str| world.directory().join(path);
+        let sandbox = Arc::new(Sandbox::at(level).hide(at("outside/file")));
+        let script = world.sh("cat outside/directory/new");
+        let script = script.current_dir(world.directory()).sandbox(sandbox);
+        let read = async || {
+            let outcome = within(world.executor.run(script.clone())).await.unwrap();
+            outcome.stdout.to_text_lossy()
+        };
+        assert_eq!(read().await, "", "at {level}");
+        let place = at("outside/directory");
+        let (none, flags) = (None::<&str>, MsFlags::empty());
+        mount(none, &place, Some("tmpfs"), flags, none).unwrap();
+        fs::write(place.join("new"), "new\n").unwrap();
+        let seen = read().await;
+        umount(&place).unwrap();
+        assert_eq!(seen, "new\n", "at {level}");
     }
 }
 

@@ -228,7 +228,6 @@ async fn a_mount_that_is_busy_is_no_refusal_of_namespaces() {
     );
 }
 
-/// As in most containers.
 /// Runs a command of a shell where it may mount what it likes, and nobody else sees that.
 const WITH_MOUNTS: [&str; 6] = [
     "unshare",
@@ -239,6 +238,7 @@ const WITH_MOUNTS: [&str; 6] = [
     "-c",
 ];
 
+/// As in most containers.
 #[tokio::test]
 async fn where_proc_is_masked_a_strict_run_has_none_and_says_so() {
     if levels().await.count() < 3 {
@@ -286,6 +286,11 @@ pub(crate) fn again(wrapper: &[&str], first: &[&str], test: &str) {
 
 /// Runs one of these tests again as somebody else, if that is root.
 pub(crate) fn again_as_stranger(test: &str) {
+    again_beside("exec \"$@\"", test);
+}
+
+/// The same beside a script of root's, which executes its arguments.
+pub(crate) fn again_beside(script: &str, test: &str) {
     const STRANGER: [&str; 4] = [
         "setpriv",
         "--reuid=23456",
@@ -300,7 +305,19 @@ pub(crate) fn again_as_stranger(test: &str) {
             "`{test}`: an ordinary user can't execute the tests"
         ));
     }
-    again(&STRANGER, &[], test);
+    let root = ["sh", "-c", script, "sh"];
+    again(&[&root[..], &STRANGER].concat(), &[], test);
+}
+
+/// Runs one of these tests again where it may mount what it likes, by a script that executes its arguments.
+pub(crate) fn again_with_mounts(script: &str, test: &str) {
+    let wrapper = [&WITH_MOUNTS[..], &[script, "sh"]].concat();
+    let mut can = host(Path::new(wrapper[0]));
+    let can = can.args(&wrapper[1..]).arg("true");
+    if !can.status().is_ok_and(|status| status.success()) {
+        return skip(&format!("`{test}`: nothing can be mounted here"));
+    }
+    again(&wrapper, &[], test);
 }
 
 pub(crate) fn is_again() -> bool {
@@ -340,19 +357,8 @@ async fn without_proc_guarded_kills_groups_and_says_so() {
         return;
     }
     if !is_again() {
-        let wrapper = [&WITH_MOUNTS[..], &[COVER, "sh"]].concat();
-        let mut can = host(Path::new(wrapper[0]));
-        if !can
-            .args(&wrapper[1..])
-            .arg("true")
-            .status()
-            .unwrap()
-            .success()
-        {
-            return skip("a host without /proc");
-        }
         let itself = "host::without_proc_guarded_kills_groups_and_says_so";
-        return again(&wrapper, &[], itself);
+        return again_with_mounts(COVER, itself);
     }
     let executor = Executor::new(Config::default()).unwrap();
     for _ in 0..3 {

