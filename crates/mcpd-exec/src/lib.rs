@@ -58,7 +58,7 @@
 //!
 //! | | [`none`](Level::None) | [`guarded`](Level::Guarded) | [`strict`](Level::Strict) |
 //! |---|---|---|---|
-//! | a session of its own, no inherited descriptors, no signals held back | yes | yes | yes |
+//! | a process group of its own, no terminal, no inherited descriptors, no signals held back | yes | yes | yes |
 //! | limits of the kernel ([`Limits`]) | as given | with defaults | with defaults |
 //! | a temporary directory of its own, emptied afterwards | | yes | in memory |
 //! | no new privileges, and none of root's | | yes | yes |

@@ -26,7 +26,8 @@ pub struct Limits {
     pub grace: Duration,
     /// How long output is still read after the process has ended. 500 ms.
     ///
-    /// Only a process that left something behind, still holding its pipes, takes any of it.
+    /// What is in the pipes then is still read. Only a process that left something behind, still holding its pipes, takes all of
+    /// it.
     pub drain: Duration,
     /// Bytes kept from the start of each output stream. 64 KiB.
     pub capture_head: usize,

@@ -24,6 +24,7 @@ mod tests;
 mod tree;
 mod watch;
 mod watchdog;
+mod writable;
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -49,7 +50,7 @@ use self::furnishing::Furnishings;
 pub(crate) use self::image::entry;
 use self::image::{image, resources, text};
 use self::isolate::Isolation;
-use self::landlock::Ruleset;
+use self::landlock::{Refusal, Ruleset};
 use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
 use self::temporary::Directories;
@@ -173,12 +174,11 @@ impl System {
         filter.as_ref().map_err(String::as_str)
     }
 
-    fn strict_scopes(&self, network: Network) -> Result<Arc<Ruleset>, MissingMechanism> {
+    fn strict_scopes(&self, network: Network) -> Result<Arc<Ruleset>, Refusal> {
         let place = &self.strict_scopes[place_of(network)];
         if let Some(scopes) = place.get() {
             return Ok(Arc::clone(scopes));
         }
-        // What is missing now, such as a descriptor, may be there for the next run.
         let made = Arc::new(Ruleset::scopes(network)?);
         Ok(Arc::clone(place.get_or_init(|| made)))
     }
@@ -199,17 +199,16 @@ impl System {
             source,
         };
         let level = command.sandbox.level;
-        let mut confinement =
-            Confinement::prepare(command, program, self, lane, proc).map_err(|source| {
-                StartError::Setup {
-                    program: program.to_owned(),
-                    step: "prepare its confinement",
-                    source,
-                }
-            })?;
+        let unprepared = |source| StartError::Setup {
+            program: program.to_owned(),
+            step: "prepare its confinement",
+            source,
+        };
+        let confinement = Confinement::prepare(command, program, self, lane, proc);
+        let mut confinement = confinement.map_err(unprepared)?;
         refuse_missing(&confinement.enforced, command, program, lane)?;
         confinement.report(command, proc);
-        let pipes = pipe::Pipes::new(command.stdin.is_some()).map_err(exhausted)?;
+        let pipes = pipe::Pipes::new(command).map_err(exhausted)?;
         let image = image(command, program, confinement.temporary()).map_err(failed)?;
         let isolation = confinement.isolation.as_ref();
         let namespaces = isolation.map(Isolation::namespaces).transpose();
@@ -217,8 +216,8 @@ impl System {
             .map_err(|error| lacks_first_process(error, program))?
             .flatten();
         let filter = isolation.and_then(|_| self.strict_filter(command.sandbox.network).ok());
-        let directory = confinement.directory(command).map(text).transpose();
-        let directory = directory.map_err(failed)?;
+        let directory = confinement.directory(command);
+        let directory_text = directory.map(text).transpose().map_err(failed)?;
         let plan = Plan {
             namespaces: namespaces.as_ref(),
             stdio: pipes.ends(self.null.as_fd()),
@@ -226,14 +225,15 @@ impl System {
             cgroup: confinement.group.as_ref().map(Group::members),
             mark: confinement.mark.map(|mark| (mark.value(), self.secret)),
             run_as: command.sandbox.run_as,
-            directory: directory.as_deref(),
+            directory: directory_text.as_deref(),
             session: self.has_terminal,
             unprivileged: level >= Level::Guarded,
             ruleset: confinement.ruleset.as_deref().map(AsFd::as_fd),
             filter: filter.map(Filter::program),
             image: &image,
         };
-        let spawned = raw::spawn(&plan).map_err(|failure| Failed::at(failure, command, program))?;
+        let spawned = raw::spawn(&plan)
+            .map_err(|failure| Failed::at(failure, command, program, directory))?;
         confinement.ruleset = None;
         see_started(&mut confinement, &spawned)
             .map_err(|error| not_executed(error, command, program))?;
@@ -274,12 +274,17 @@ impl From<StartError> for Failed {
 }
 
 impl Failed {
-    fn at(failure: raw::Failure, command: &Command, program: &Path) -> Self {
+    fn at(
+        failure: raw::Failure,
+        command: &Command,
+        program: &Path,
+        directory: Option<&Path>,
+    ) -> Self {
         // For good, and not only now for want of something.
         let is_refused = failure.error.raw_os_error() == Some(libc::EPERM);
         Self {
-            is_refused_mount: is_refused && failure.step == Stage::Namespaces,
-            error: explain(failure, command, program),
+            is_refused_mount: is_refused && failure.stage == Stage::Namespaces,
+            error: explain(failure, command, program, directory),
         }
     }
 }
@@ -486,17 +491,22 @@ impl ExitWatch {
 }
 
 /// What a step that failed means for whoever wanted the process.
-fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartError {
-    let raw::Failure { step, error } = failure;
+fn explain(
+    failure: raw::Failure,
+    command: &Command,
+    program: &Path,
+    directory: Option<&Path>,
+) -> StartError {
+    let raw::Failure { stage, error } = failure;
     let program = program.to_owned();
     let unenforceable = |mechanism, reason| StartError::Unenforceable {
         program: program.clone(),
         missing: vec![MissingMechanism::new(mechanism, reason)],
     };
-    match step {
+    match stage {
         Stage::Exec => not_executed(error, command, &program),
         Stage::Directory => StartError::CwdMissing {
-            directory: command.current_dir.clone().unwrap_or_default(),
+            directory: directory.map(Path::to_owned).unwrap_or_default(),
         },
         Stage::Clone | Stage::Namespaces
             if command.sandbox.level == Level::Strict && is_refusal(&error) =>
@@ -512,9 +522,9 @@ fn explain(failure: raw::Failure, command: &Command, program: &Path) -> StartErr
             program,
             source: error,
         },
-        step => StartError::Setup {
+        stage => StartError::Setup {
             program,
-            step: step.describe(),
+            step: stage.describe(),
             source: error,
         },
     }

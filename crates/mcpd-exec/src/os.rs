@@ -13,14 +13,14 @@ mod unix;
 #[cfg(unix)]
 pub(crate) use unix::{
     Pipe, Reader, Writer, can_enter, core_dumped, fault, file_size_limit, first_write,
-    is_executable, may_execute, reader, signal, widen, writer,
+    is_executable, may_execute, read_at_once, reader, signal, widen, writer,
 };
 #[cfg(windows)]
 mod windows;
 #[cfg(windows)]
 pub(crate) use windows::{
     Pipe, Reader, Writer, can_enter, core_dumped, fault, file_size_limit, first_write,
-    is_executable, may_execute, reader, signal, widen, writer,
+    is_executable, may_execute, read_at_once, reader, signal, widen, writer,
 };
 
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

@@ -150,6 +150,22 @@ impl Drain {
         }
     }
 
+    /// Reads and takes what is in the pipe by now, without waiting for more: no more than pipes hold, as somebody may go on
+    /// writing.
+    pub(crate) fn take_rest(&mut self, on_line: Option<&mut OnLine<'_>>) {
+        while let Some(pipe) = &self.pipe
+            && self.buffer.len() < Self::LAST_BUFFER
+        {
+            self.buffer.reserve(Self::FIRST_BUFFER);
+            match os::read_at_once(pipe, &mut self.buffer) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Ok(0) | Err(_) => self.pipe = None,
+            }
+        }
+        self.take(on_line);
+    }
+
     /// Keeps nothing any more if the disk is still busy with what there is; false if it is not.
     pub(crate) fn give_up_keeping(&mut self) -> bool {
         self.keeping

@@ -116,7 +116,7 @@ pub(crate) async fn run(
     while !run.is_over() {
         tokio::select! {
             biased;
-            () = run.timer.as_mut() => if run.time_is_up() { break },
+            () = run.timer.as_mut() => if run.time_is_up(on_line.as_deref_mut()) { break },
             () = &mut cancel, if !cancel.is_terminated() => run.ask(Ending::Cancelled),
             Ok(next) = stop.wait_for(|next| *next > level) => {
                 level = *next;
@@ -168,7 +168,7 @@ impl Run<'_> {
     }
 
     /// Goes on to what follows the present stage. True if nothing does.
-    fn time_is_up(&mut self) -> bool {
+    fn time_is_up(&mut self, mut on_line: Option<&mut OnLine<'_>>) -> bool {
         match self.stage {
             Stage::Running => {
                 // On a machine that is late with everything, the end may have come before its notice.
@@ -185,6 +185,9 @@ impl Run<'_> {
                 if outputs.map(Drain::give_up_keeping).contains(&true) {
                     self.enter(self.stage, self.limits.drain);
                 } else {
+                    // Who takes lines, or the machine, may have been too slow for what was written in time.
+                    self.stdout.take_rest(on_line.as_deref_mut());
+                    self.stderr.take_rest(on_line);
                     self.enter(Stage::Ending, PATIENCE);
                 }
             }

@@ -10,7 +10,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Level {
-    /// Hygiene only: a session of its own, no inherited descriptors, limits.
+    /// Hygiene only: a process group of its own and no terminal, no inherited descriptors, limits.
     #[default]
     None,
     /// No new privileges, writing only where it is allowed, no secrets to read, no signal to other processes,
@@ -105,7 +105,13 @@ pub struct Sandbox {
     pub level: Level,
     /// Files and directories it may write, and everything below, besides its temporary directory. One that is not there when
     /// it starts is no reason not to run it; the outcome says so.
+    ///
+    /// Links are followed, but for those that lie where it may write: such a link may be a process's own, and lead anywhere. What
+    /// lies behind one is to be named by where it is.
     pub write: Vec<PathBuf>,
+    /// No links are on the way to what is in [`write`](Self::write), as far as it was there when somebody looked. One that is there
+    /// when the process starts is not followed: it was not there when the path was allowed.
+    pub resolved: bool,
     /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
     ///
     /// They are what is there when it starts: it may read a hidden path that appears meanwhile, and at `strict` what the host
@@ -132,6 +138,7 @@ impl Sandbox {
         Self {
             level: Level::None,
             write: Vec::new(),
+            resolved: false,
             hidden: Vec::new(),
             network: Network::Host,
             run_as: None,

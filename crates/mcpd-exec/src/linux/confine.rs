@@ -1,12 +1,12 @@
 //! What holds one run in: what is asked for, as far as the system has it.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use super::cgroup::Group;
 use super::isolate::Isolation;
-use super::landlock::Ruleset;
+use super::landlock::{Refusal, Ruleset};
 use super::lane::Entered;
 use super::namespaces::Proc;
 use super::temporary::Lease;
@@ -27,8 +27,8 @@ pub(crate) struct Confinement {
     pub(crate) group: Option<Group>,
     /// At level `strict`.
     pub(crate) isolation: Option<Isolation>,
-    /// Paths that were to be writable and could not be found.
-    pub(crate) skipped: Vec<PathBuf>,
+    /// What was to be writable and is not, each as a sentence.
+    pub(crate) skipped: Vec<String>,
     pub(crate) enforced: Enforced,
 }
 
@@ -69,12 +69,13 @@ impl Confinement {
                 match system.strict_scopes(sandbox.network) {
                     Ok(ruleset) => confinement.enter(ruleset),
                     // Without sockets and other processes there is nothing for it to refuse.
-                    Err(_) if sandbox.network == Network::Off => {}
-                    Err(missing) => confinement.enforced.missing.push(missing),
+                    Err(Refusal::Fault(error)) => return Err(error),
+                    Err(Refusal::Missing(_)) if sandbox.network == Network::Off => {}
+                    Err(Refusal::Missing(missing)) => confinement.enforced.missing.push(missing),
                 }
             }
         }
-        confinement.group(&command.limits.at(sandbox.level), system)?;
+        confinement.group(&held_to(command), system)?;
         Ok(confinement)
     }
 
@@ -86,11 +87,7 @@ impl Confinement {
                 "the kernel refuses one of its own here, so it is empty",
             );
         }
-        for path in std::mem::take(&mut self.skipped) {
-            let reason = format!(
-                "`{}` does not exist, so it can't be written",
-                path.display()
-            );
+        for reason in std::mem::take(&mut self.skipped) {
             self.misses("write", reason);
         }
         let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
@@ -102,7 +99,7 @@ impl Confinement {
 
     /// What each process is held to by itself.
     pub(crate) fn limits(&self, command: &Command) -> Limits {
-        let mut limits = command.limits.at(command.sandbox.level);
+        let mut limits = held_to(command);
         // The kernel would count processes of other runs, too.
         if matches!(&self.group, Some(group) if group.counts_processes) {
             limits.processes = None;
@@ -209,18 +206,15 @@ impl Confinement {
 
     fn rule(&mut self, sandbox: &Arc<Sandbox>, system: &System) -> io::Result<()> {
         let mut temporary = system.directories.lease(sandbox.run_as)?;
-        let make = |directory: &Path| {
-            let mut write = sandbox.write.clone();
-            write.push(directory.to_owned());
-            Ruleset::new(&write, &sandbox.hidden, sandbox.network)
-        };
+        let make = |directory: &Path| Ruleset::new(sandbox, Some(directory));
         match temporary.ruleset(sandbox, make) {
             Ok(Some(ruleset)) => {
                 self.skipped = ruleset.skipped().to_vec();
                 self.enter_guarded(ruleset);
             }
             Ok(None) => {}
-            Err(missing) => self.enforced.missing.push(missing),
+            Err(Refusal::Missing(missing)) => self.enforced.missing.push(missing),
+            Err(Refusal::Fault(error)) => return Err(error),
         }
         self.temporary = Some(temporary);
         Ok(())
@@ -231,4 +225,15 @@ impl Confinement {
         let is_guarded = self.enforced.level == Level::Guarded;
         self.mark.filter(|_| is_guarded).map(tree::Ending::new)
     }
+}
+
+/// What a command asks for, with the first process of its namespaces.
+fn held_to(command: &Command) -> Limits {
+    let mut limits = command.limits.at(command.sandbox.level);
+    if command.sandbox.level == Level::Strict {
+        limits.processes = limits
+            .processes
+            .map(|processes| processes.saturating_add(1));
+    }
+    limits
 }

@@ -38,8 +38,8 @@ impl Furnishing {
         &self.plan.steps
     }
 
-    /// Paths that were to be writable and could not be found.
-    pub(crate) fn skipped(&self) -> &[PathBuf] {
+    /// What was to be writable and is not, each as a sentence.
+    pub(crate) fn skipped(&self) -> &[String] {
         &self.plan.skipped
     }
 }

@@ -62,8 +62,8 @@ impl Isolation {
         &self.directory
     }
 
-    /// Paths that were to be writable and could not be found.
-    pub(crate) fn skipped(&self) -> &[PathBuf] {
+    /// What was to be writable and is not, each as a sentence.
+    pub(crate) fn skipped(&self) -> &[String] {
         self.furnishing.skipped()
     }
 

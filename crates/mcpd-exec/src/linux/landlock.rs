@@ -4,8 +4,10 @@
 //! path is left out by allowing everything beside it and beside each directory on the way to it.
 
 use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs;
 use std::io;
+use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -13,12 +15,14 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictSelf,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::io::Errno;
 
 use super::pipe;
 use super::watch::Watch;
+use super::writable::Writable;
 use crate::enforced::MissingMechanism;
-use crate::sandbox::Network;
+use crate::sandbox::{Network, Sandbox};
 
 /// The newest interface whose restrictions are asked for. Those the kernel does not know are left out.
 const NEWEST: ABI = ABI::V9;
@@ -43,32 +47,26 @@ pub(crate) struct Ruleset {
     descriptor: OwnedFd,
     abi: u32,
     watch: Watch,
-    skipped: Vec<PathBuf>,
+    skipped: Vec<String>,
 }
 
 impl Ruleset {
-    /// Everything can be read but what is at or below `hidden`, and only what is at or below `write` be written.
+    /// Everything can be read but what is hidden, and only what is writable or in `temporary` be written.
     ///
-    /// Where both lists speak of a path, the more specific entry counts, and of equals the one in `write`. In a
-    /// writable directory on the way to a hidden path nothing new can be made directly, only further down. The names
-    /// of hidden files can still be listed. Symbolic links are followed in both lists, and those on the way to a hidden
-    /// path can't be moved; a path that can't be found is passed over, see [`skipped`](Self::skipped).
+    /// Where two entries speak of a path, the more specific counts, and of equals the writable one. In a writable directory on
+    /// the way to a hidden path nothing new can be made directly, only further down. The names of hidden files can still be
+    /// listed. Symbolic links on the way to a hidden path can't be moved. What is not writable although it was to be, is in
+    /// [`skipped`](Self::skipped).
     ///
     /// As far as the kernel can, nothing outside is signalled or reached by an abstract socket, and without network
     /// no TCP port is used.
     ///
     /// # Errors
     ///
-    /// The kernel has no Landlock, or refuses it.
-    pub(crate) fn new(
-        write: &[PathBuf],
-        hidden: &[PathBuf],
-        network: Network,
-    ) -> Result<Self, MissingMechanism> {
+    /// The kernel has no Landlock, or refuses it, or something is short now.
+    pub(crate) fn new(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Self, Refusal> {
         let abi = supported()?;
-        Rules::new(write, hidden, network)
-            .map_err(refused)?
-            .finish(abi)
+        Rules::new(sandbox, temporary)?.finish(abi)
     }
 
     /// Only what is not about files: for a process that sees none but its own.
@@ -76,9 +74,9 @@ impl Ruleset {
     /// # Errors
     ///
     /// The kernel has no Landlock that can do so, or refuses it.
-    pub(crate) fn scopes(network: Network) -> Result<Self, MissingMechanism> {
+    pub(crate) fn scopes(network: Network) -> Result<Self, Refusal> {
         let abi = supported()?;
-        Rules::scopes(network).map_err(refused)?.finish(abi)
+        Rules::scopes(network)?.finish(abi)
     }
 
     /// False once the rules would turn out differently: then they have to be made again.
@@ -91,8 +89,8 @@ impl Ruleset {
         self.abi
     }
 
-    /// Paths that were to be writable and could not be found.
-    pub(crate) fn skipped(&self) -> &[PathBuf] {
+    /// What was to be writable and is not, each as a sentence.
+    pub(crate) fn skipped(&self) -> &[String] {
         &self.skipped
     }
 }
@@ -104,19 +102,51 @@ impl AsFd for Ruleset {
 }
 
 /// The version of the interface this kernel and this program have in common.
-fn supported() -> Result<u32, MissingMechanism> {
+fn supported() -> Result<u32, Refusal> {
     // Without any flag this asks for the version and restricts nothing.
     let status = RestrictSelf::default().no_new_privs(false).apply();
-    let reason = match status.map_err(refused)?.landlock {
+    let reason = match status?.landlock {
         LandlockStatus::Available { effective_abi, .. } => return Ok(effective_abi as u32),
         LandlockStatus::NotEnabled => "this kernel was booted without it",
         LandlockStatus::NotImplemented => "this kernel was built without it",
     };
-    Err(MissingMechanism::new("landlock", reason))
+    Err(Refusal::Missing(MissingMechanism::new("landlock", reason)))
 }
 
-fn refused(error: RulesetError) -> MissingMechanism {
-    MissingMechanism::new("landlock", error.to_string())
+/// Why there is no ruleset.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// The system has none.
+    Missing(MissingMechanism),
+    /// There is none now.
+    Fault(io::Error),
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Fault(error)
+    }
+}
+
+impl From<RulesetError> for Refusal {
+    fn from(error: RulesetError) -> Self {
+        let mut cause: Option<&dyn Error> = Some(&error);
+        let mut code = None;
+        while let Some(error) = cause {
+            code = error
+                .downcast_ref()
+                .and_then(io::Error::raw_os_error)
+                .or(code);
+            cause = error.source();
+        }
+        match code.map(Errno::from_raw_os_error) {
+            // A descriptor or memory, for one.
+            Some(errno) if !matches!(errno, Errno::NOSYS | Errno::OPNOTSUPP | Errno::PERM) => {
+                Self::Fault(io::Error::new(errno.kind(), error))
+            }
+            _ => Self::Missing(MissingMechanism::new("landlock", error.to_string())),
+        }
+    }
 }
 
 /// A ruleset that is being made.
@@ -126,35 +156,29 @@ struct Rules {
     /// Without symbolic links.
     hidden: Vec<PathBuf>,
     watch: Watch,
-    skipped: Vec<PathBuf>,
+    skipped: Vec<String>,
 }
 
 impl Rules {
-    fn new(write: &[PathBuf], hidden: &[PathBuf], network: Network) -> Result<Self, RulesetError> {
+    fn new(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Self, Refusal> {
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ResolveUnix;
         let all = AccessFs::from_all(NEWEST);
-        let mut watch = Watch::new();
-        let reachable = |path: &PathBuf| reachable(path, &mut watch);
-        let mut covered: Vec<_> = hidden.iter().filter_map(reachable).collect();
-        covered.push(PathBuf::from("/dev"));
-        let links: Vec<_> = watch.links().cloned().collect();
-        let (mut writable, mut skipped) = (Vec::new(), Vec::new());
-        for path in write {
-            match watch.follow(path) {
-                Ok(found) => writable.push(found),
-                Err(_) => skipped.push(path.clone()),
-            }
+        let (mut watch, mut links) = (Watch::new(), Vec::new());
+        let mut hidden = vec![PathBuf::from("/dev")];
+        for path in &sandbox.hidden {
+            hidden.extend(reachable(path, sandbox, &mut watch, &mut links)?);
         }
+        let Writable { places, skipped } = Writable::of(sandbox, temporary, &mut watch)?;
         // If one was moved, the next ruleset would hide nothing.
-        let is_movable = |link: &PathBuf| writable.iter().any(|path| link.starts_with(path));
-        covered.extend(links.into_iter().filter(is_movable));
-        let devices = DEVICES.iter().map(Path::new);
-        let devices = devices
-            .filter_map(|path| watch.follow(path).ok())
-            .collect::<Vec<_>>();
+        let is_movable = |link: &PathBuf| places.iter().any(|(_, place)| link.starts_with(place));
+        hidden.extend(links.into_iter().filter(is_movable));
+        let mut devices = Vec::new();
+        for path in DEVICES {
+            devices.extend(watch.find(Path::new(path))?);
+        }
         let mut rules = Self {
-            created: handled(network)?.handle_access(all)?.create()?,
-            hidden: covered,
+            created: handled(sandbox.network)?.handle_access(all)?.create()?,
+            hidden,
             watch,
             skipped,
         };
@@ -167,13 +191,13 @@ impl Rules {
         for device in devices {
             rules.add(&device, all)?;
         }
-        for path in writable {
-            rules.allow(&path, all)?;
+        for (_, place) in places {
+            rules.allow(&place, all)?;
         }
         Ok(rules)
     }
 
-    fn scopes(network: Network) -> Result<Self, RulesetError> {
+    fn scopes(network: Network) -> Result<Self, Refusal> {
         Ok(Self {
             created: handled(network)?.create()?,
             hidden: Vec::new(),
@@ -182,15 +206,13 @@ impl Rules {
         })
     }
 
-    fn finish(self, abi: u32) -> Result<Ruleset, MissingMechanism> {
+    fn finish(self, abi: u32) -> Result<Ruleset, Refusal> {
         let Some(descriptor) = self.created.into() else {
             let reason = format!("version {abi} of it, which this kernel has, knows no scopes");
-            return Err(MissingMechanism::new("landlock", reason));
+            return Err(Refusal::Missing(MissingMechanism::new("landlock", reason)));
         };
-        let descriptor = pipe::above_reserved(descriptor)
-            .map_err(|error| MissingMechanism::new("landlock", error.to_string()))?;
         Ok(Ruleset {
-            descriptor,
+            descriptor: pipe::above_reserved(descriptor)?,
             abi,
             watch: self.watch,
             skipped: self.skipped,
@@ -198,14 +220,14 @@ impl Rules {
     }
 
     /// Allows access to `path`, which has no symbolic links in it, and to all below but what is hidden there.
-    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), RulesetError> {
+    fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
         let below = |hidden: &&PathBuf| *hidden != path && hidden.starts_with(path);
         let hidden: Vec<_> = self.hidden.iter().filter(below).cloned().collect();
         if hidden.is_empty() {
             return self.add(path, access);
         }
         self.watch.whole(path);
-        for entry in entries(path, &hidden) {
+        for entry in entries(path, &hidden)? {
             if !hidden.contains(&entry) {
                 self.allow(&entry, access)?;
             }
@@ -214,42 +236,62 @@ impl Rules {
     }
 
     /// Adds one rule, unless the path has gone.
-    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), RulesetError> {
-        // Not followed: it could have become a link to something hidden since it was looked at.
-        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Ok(file) = rustix::fs::open(path, flags, Mode::empty()) {
-            (&mut self.created).add_rule(PathBeneath::new(file, access))?;
+    fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
+        let flags = OFlags::PATH | OFlags::CLOEXEC;
+        // A part of it could have become a link to something else since it was looked at.
+        let strictly = ResolveFlags::NO_SYMLINKS;
+        match openat2(CWD, path, flags, Mode::empty(), strictly) {
+            Ok(file) => {
+                (&mut self.created).add_rule(PathBeneath::new(file, access))?;
+                Ok(())
+            }
+            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
+            Err(errno) => Err(Refusal::Fault(errno.into())),
         }
-        Ok(())
     }
 }
 
-fn handled(network: Network) -> Result<landlock::Ruleset, RulesetError> {
+fn handled(network: Network) -> Result<landlock::Ruleset, Refusal> {
     let ruleset = landlock::Ruleset::default().scope(Scope::from_all(NEWEST))?;
     match network {
         Network::Host => Ok(ruleset),
-        Network::Off => ruleset.handle_access(AccessNet::from_all(NEWEST)),
+        Network::Off => Ok(ruleset.handle_access(AccessNet::from_all(NEWEST))?),
     }
 }
 
-/// What is in a directory but for symbolic links, or if it can't be listed, what leads on to the `hidden` paths below.
-fn entries(directory: &Path, hidden: &[PathBuf]) -> Vec<PathBuf> {
+/// What is in a directory but for symbolic links, or what leads on to the `hidden` paths below if that can't be told from it: it
+/// can't be listed, or calls them otherwise, as a file system does that takes upper and lower case for the same.
+///
+/// # Errors
+///
+/// It can't be listed now.
+fn entries(directory: &Path, hidden: &[PathBuf]) -> io::Result<BTreeSet<PathBuf>> {
     let next = directory.components().count() + 1;
-    list(directory).unwrap_or_else(|_| {
-        let ways = hidden
-            .iter()
-            .map(|path| path.components().take(next).collect());
-        let ways: BTreeSet<PathBuf> = ways.collect();
-        ways.into_iter().collect()
-    })
+    let ways = hidden
+        .iter()
+        .map(|path| path.components().take(next).collect());
+    let ways: BTreeSet<PathBuf> = ways.collect();
+    match list(directory) {
+        Ok(entries)
+            if ways
+                .iter()
+                .all(|way| entries.contains(way) || way.is_symlink()) =>
+        {
+            Ok(entries)
+        }
+        Err(error) if !matches!(error.kind(), PermissionDenied | NotFound | NotADirectory) => {
+            Err(error)
+        }
+        _ => Ok(ways),
+    }
 }
 
-fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
+fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
+    let mut paths = BTreeSet::new();
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
         if entry.file_type().is_ok_and(|kind| !kind.is_symlink()) {
-            paths.push(entry.path());
+            paths.insert(entry.path());
         }
     }
     Ok(paths)
@@ -258,12 +300,20 @@ fn list(directory: &Path) -> io::Result<Vec<PathBuf>> {
 /// Where a path leads, if this user can get at that, or could after changing a mode.
 ///
 /// There is no need to hide the rest, and it would be dear: a file in `/etc` costs a rule for each file beside it.
-fn reachable(path: &Path, watch: &mut Watch) -> Option<PathBuf> {
-    let found = match watch.follow(path) {
+fn reachable(
+    path: &Path,
+    sandbox: &Sandbox,
+    watch: &mut Watch,
+    links: &mut Vec<PathBuf>,
+) -> io::Result<Option<PathBuf>> {
+    let found = match watch.follow(path, links) {
         Ok(found) => found,
-        Err(lost) => lost.closed()?.to_owned(),
+        Err(lost) => match lost.closed() {
+            Some(closed) => closed.to_owned(),
+            None => return lost.passed_over(path).map(|()| None),
+        },
     };
-    watch.is_in_reach(&found).then_some(found)
+    Ok(watch.is_in_reach(&found, sandbox).then_some(found))
 }
 
 #[cfg(test)]

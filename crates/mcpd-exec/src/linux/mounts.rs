@@ -2,41 +2,56 @@
 //! directory.
 
 use std::fs::File;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// How often this process has found what is mounted changed. Always the same where there is no `/proc`.
 pub(crate) fn changes() -> u64 {
-    static TABLE: LazyLock<Table> = LazyLock::new(|| Table::open("/proc/self/mountinfo"));
+    static TABLE: Table = Table::new("/proc/self/mountinfo");
     TABLE.changes()
 }
 
 /// What is mounted, as one process sees it.
 #[derive(Debug)]
 struct Table {
+    path: &'static str,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Open from the first look on.
     file: Option<File>,
-    changes: Mutex<u64>,
+    changes: u64,
 }
 
 impl Table {
-    fn open(path: &str) -> Self {
+    const fn new(path: &'static str) -> Self {
+        let (file, changes) = (None, 0);
         Self {
-            file: File::open(path).ok(),
-            changes: Mutex::default(),
+            path,
+            state: Mutex::new(State { file, changes }),
         }
     }
 
     fn changes(&self) -> u64 {
         // The kernel tells of a change once.
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(file) = &self.file {
-            let mut polled = [PollFd::new(file, PollFlags::PRI)];
-            if poll(&mut polled, Some(&Timespec::default())).is_ok_and(|found| found > 0) {
-                *changes += 1;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        match &state.file {
+            Some(file) => {
+                let mut polled = [PollFd::new(file, PollFlags::PRI)];
+                if poll(&mut polled, Some(&Timespec::default())).is_ok_and(|found| found > 0) {
+                    state.changes += 1;
+                }
+            }
+            // What has changed before doesn't show.
+            None => {
+                state.file = File::open(self.path).ok();
+                state.changes += u64::from(state.file.is_some());
             }
         }
-        *changes
+        state.changes
     }
 }
 
@@ -56,7 +71,7 @@ mod tests {
         let nothing = None::<&str>;
         let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
         mount(nothing, "/", nothing, private, nothing)?;
-        let table = Table::open("/proc/thread-self/mountinfo");
+        let table = Table::new("/proc/thread-self/mountinfo");
         let before = [table.changes(), table.changes()];
         mount(nothing, "/tmp", Some("tmpfs"), MsFlags::empty(), nothing)?;
         Ok([before[0], before[1], table.changes(), table.changes()])
@@ -66,7 +81,7 @@ mod tests {
     fn a_mount_is_a_change() {
         let alone = || changes_around_a_mount();
         match thread::scope(|scope| scope.spawn(alone).join().unwrap()) {
-            Ok(changes) => assert_eq!(changes, [0, 0, 1, 1]),
+            Ok(changes) => assert_eq!(changes, [1, 1, 2, 2]),
             Err(error) => skip(&format!("nothing can be mounted here: {error}")),
         }
     }

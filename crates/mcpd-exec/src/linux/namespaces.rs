@@ -19,8 +19,8 @@ use rustix::process::{getegid, geteuid};
 
 use super::image::text;
 use super::raw::{SLOTS, Step};
-use super::watch::{Lost, Watch};
-use crate::os::{self, Fault};
+use super::watch::Watch;
+use super::writable::Writable;
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// What is to be seen.
@@ -84,8 +84,8 @@ fn has_own_users(run_as: Option<RunAs>) -> bool {
 pub(crate) struct Plan {
     /// What the child does. It has to enter its working directory after that, by its path.
     pub(crate) steps: Vec<Step>,
-    /// Paths that were to be writable and could not be found.
-    pub(crate) skipped: Vec<PathBuf>,
+    /// What was to be writable and is not, each as a sentence.
+    pub(crate) skipped: Vec<String>,
     /// What the plan was made of.
     pub(crate) watch: Watch,
 }
@@ -167,8 +167,8 @@ impl Mount {
 struct Mounts(BTreeMap<PathBuf, Mount>);
 
 impl Mounts {
-    /// What lies where, and what was to be writable and is nowhere. Later ones replace earlier ones at the same path.
-    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<PathBuf>)> {
+    /// What lies where, and what was to be writable and is not. Later ones replace earlier ones at the same path.
+    fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<String>)> {
         let mut mounts = Self(BTreeMap::new());
         let resolver = match view.sandbox.network {
             Network::Host => Some(Path::new(RESOLVER)),
@@ -179,7 +179,7 @@ impl Mounts {
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
-            if let Some(path) = secret(path, watch)? {
+            if let Some(path) = secret(path, view.sandbox, watch)? {
                 let mount = match path.is_dir() {
                     true => Mount::Empty,
                     false => Mount::Null,
@@ -199,35 +199,37 @@ impl Mounts {
         for path in DEVICES {
             mounts.tree(Path::new(path), true, watch)?;
         }
-        let mut skipped = Vec::new();
-        for path in &view.sandbox.write {
-            if !mounts.tree(path, true, watch)? {
-                skipped.push(path.clone());
-            }
+        let Writable { places, skipped } = Writable::of(view.sandbox, None, watch)?;
+        for (path, place) in places {
+            mounts.place(&path, place, true)?;
         }
         Ok((mounts, skipped))
     }
 
     /// Where the path leads to, if it exists.
     fn put(&mut self, path: &Path, mount: Mount, watch: &mut Watch) -> io::Result<()> {
-        if let Some(path) = existing(watch.follow(path), path)? {
+        if let Some(path) = watch.find(path)? {
             self.0.insert(path, mount);
         }
         Ok(())
     }
 
-    /// Where the path leads to, and a link if that is elsewhere. False if there is nothing.
-    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<bool> {
-        let Some(target) = existing(watch.follow(path), path)? else {
-            return Ok(false);
-        };
+    /// Where the path leads to, and a link if that is elsewhere.
+    fn tree(&mut self, path: &Path, writable: bool, watch: &mut Watch) -> io::Result<()> {
+        match watch.find(path)? {
+            Some(target) => self.place(path, target, writable),
+            None => Ok(()),
+        }
+    }
+
+    fn place(&mut self, path: &Path, target: PathBuf, writable: bool) -> io::Result<()> {
         let path = absolute(path)?;
         if path != target {
             let target = target.clone();
             self.0.insert(path, Mount::Link { target });
         }
         self.0.insert(target, Mount::Tree { writable });
-        Ok(true)
+        Ok(())
     }
 
     /// Whether an empty directory has to hold anything.
@@ -240,28 +242,14 @@ impl Mounts {
 
 /// What has to be covered to hide this path: a directory on the way to it, if that is closed and the process could open it.
 /// What is there is covered even if the process can't get at it now: a mode may change.
-fn secret(path: &Path, watch: &mut Watch) -> io::Result<Option<PathBuf>> {
-    let followed = watch.follow(path);
-    if let Err(lost) = &followed
-        && let Some(closed) = lost.closed()
-    {
-        let closed = closed.to_owned();
-        return Ok(watch.is_in_reach(&closed).then_some(closed));
-    }
-    existing(followed, path)
-}
-
-/// Where the path leads to. `None` if there is nothing, or nothing that we can reach: the process can reach no more.
-fn existing(followed: Result<PathBuf, Lost>, path: &Path) -> io::Result<Option<PathBuf>> {
-    match followed.map_err(io::Error::from) {
-        Ok(found) => Ok(Some(found)),
-        Err(error) => match os::fault(&error) {
-            Fault::Missing | Fault::NotDirectory | Fault::Denied | Fault::Loop => Ok(None),
-            _ => {
-                let text = format!("`{}`: {error}", path.display());
-                Err(io::Error::new(error.kind(), text))
-            }
-        },
+fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Option<PathBuf>> {
+    let lost = match watch.follow(path, &mut Vec::new()) {
+        Ok(found) => return Ok(Some(found)),
+        Err(lost) => lost,
+    };
+    match lost.closed() {
+        Some(closed) if watch.is_in_reach(closed, sandbox) => Ok(Some(closed.to_owned())),
+        _ => lost.passed_over(path).map(|()| None),
     }
 }
 

@@ -3,11 +3,14 @@
 use std::io;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 
+use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 
 use super::fault;
 use super::raw::Plan;
+use crate::command::Command;
+use crate::sandbox::RunAs;
 
 /// Both ends of the three of them.
 #[derive(Debug)]
@@ -24,14 +27,24 @@ struct Pipe {
 }
 
 impl Pipes {
+    /// Those of `command`. They are its user's, who may open them by their names in `/dev`.
+    ///
     /// # Errors
     ///
     /// No descriptor is to be had.
-    pub(crate) fn new(stdin: bool) -> io::Result<Self> {
+    pub(crate) fn new(command: &Command) -> io::Result<Self> {
+        let pipe = || {
+            let (read, write) = pipe()?;
+            if let Some(RunAs { user, group }) = command.sandbox.run_as {
+                let (user, group) = (Uid::from_raw(user), Gid::from_raw(group));
+                fchown(&read, Some(user), Some(group))?;
+            }
+            io::Result::Ok((read, write))
+        };
         let to_process = |(theirs, ours)| Pipe { ours, theirs };
         let from_process = |(ours, theirs)| Pipe { ours, theirs };
         Ok(Self {
-            stdin: stdin.then(pipe).transpose()?.map(to_process),
+            stdin: (command.stdin.is_some().then(pipe).transpose()?).map(to_process),
             stdout: from_process(pipe()?),
             stderr: from_process(pipe()?),
         })

@@ -206,10 +206,10 @@ pub(crate) struct Spawned {
     pub(crate) pidfd: OwnedFd,
 }
 
-/// Which step failed, and how.
+/// At which stage it failed, and how.
 #[derive(Debug)]
 pub(crate) struct Failure {
-    pub(crate) step: Stage,
+    pub(crate) stage: Stage,
     pub(crate) error: io::Error,
 }
 
@@ -319,13 +319,13 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
         }
     });
     let pid = cloned.map_err(|error| Failure {
-        step: Stage::Clone,
+        stage: Stage::Clone,
         error,
     })?;
     let failed = job.report.errno.load(Relaxed);
     let (Some(pid), true) = (Pid::from_raw(pid as i32), pidfd >= 0) else {
         return Err(Failure {
-            step: Stage::Clone,
+            stage: Stage::Clone,
             error: io::Error::other("the kernel gave no pidfd"),
         });
     };
@@ -337,7 +337,7 @@ pub(crate) fn spawn(plan: &Plan<'_>) -> Result<Spawned, Failure> {
     // It has ended, or is about to.
     reap(pid, true).ok();
     Err(Failure {
-        step: STAGES[job.report.stage.load(Relaxed) as usize],
+        stage: STAGES[job.report.stage.load(Relaxed) as usize],
         error: io::Error::from_raw_os_error(failed),
     })
 }
@@ -683,8 +683,20 @@ unsafe fn perform(step: &Step, taken: &mut [c_long; SLOTS]) -> c_long {
                 c_long::from(libc::mount(source, target, kind.as_ptr(), *flags, data))
             }
             Step::Take { path, slot } => {
-                let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE;
-                taken[*slot] = libc::syscall(libc::SYS_open_tree, here, path.as_ptr(), flags);
+                // A part of it could have become a link to something else since it was looked at.
+                let how = [
+                    (libc::O_PATH | libc::O_CLOEXEC) as u64,
+                    0,
+                    libc::RESOLVE_NO_SYMLINKS,
+                ];
+                let (path, size) = (path.as_ptr(), size_of_val(&how));
+                let place = libc::syscall(libc::SYS_openat2, here, path, how.as_ptr(), size);
+                if place < 0 {
+                    return place;
+                }
+                let flags = OPEN_TREE_CLONE | libc::O_CLOEXEC | AT_RECURSIVE | libc::AT_EMPTY_PATH;
+                taken[*slot] = libc::syscall(libc::SYS_open_tree, place, c"".as_ptr(), flags);
+                libc::close(place as c_int);
                 taken[*slot]
             }
             Step::Directory { path } => existing(c_long::from(libc::mkdir(path.as_ptr(), 0o755))),

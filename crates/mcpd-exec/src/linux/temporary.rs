@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, mpsc};
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{
@@ -67,6 +67,8 @@ struct Directory {
 impl Directories {
     /// Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
+        // No link on the way is followed later: somebody who runs may have put it there.
+        let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
         Self {
             root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
             shelf: Arc::default(),
@@ -86,13 +88,9 @@ impl Directories {
     /// It can't be made.
     pub(crate) fn lease(self: &Arc<Self>, owner: Option<RunAs>) -> io::Result<Lease> {
         self.make_root()?;
-        let mut directory = self.idle_directory().map_or_else(|| self.make(), Ok)?;
-        if directory.owner != owner {
-            let RunAs { user, group } = owner.unwrap_or_else(ourselves);
-            lchown(&directory.path, Some(user), Some(group))?;
-            directory.owner = owner;
-            directory.empty = seen(&directory.path)?;
-        }
+        let directory = self
+            .idle_directory(owner)
+            .map_or_else(|| self.make(owner), Ok)?;
         Ok(Lease {
             settled: directory.empty.is_settled(SystemTime::now()),
             directory: Some(directory),
@@ -100,9 +98,15 @@ impl Directories {
         })
     }
 
-    fn idle_directory(&self) -> Option<Directory> {
+    /// One that was the same user's before: whose it was may have kept a way in.
+    fn idle_directory(&self, owner: Option<RunAs>) -> Option<Directory> {
         loop {
-            let directory = self.shelf.idle().pop()?;
+            let mut idle = self.shelf.idle();
+            let place = idle
+                .iter()
+                .rposition(|directory| directory.owner == owner)?;
+            let directory = idle.remove(place);
+            drop(idle);
             if directory.is_empty() {
                 return Some(directory);
             }
@@ -110,16 +114,19 @@ impl Directories {
         }
     }
 
-    fn make(&self) -> io::Result<Directory> {
+    fn make(&self, owner: Option<RunAs>) -> io::Result<Directory> {
         // Not to be guessed, so that nobody else has made it.
         let path = self.root.join(format!("{:016x}", tree::random()));
         make_directory(&path, PRIVATE)?;
         // What a run has given to the directory above has come down to it.
         remove_attributes(&open(&hold(CWD, &path)?)?)?;
+        if let Some(RunAs { user, group }) = owner {
+            lchown(&path, Some(user), Some(group))?;
+        }
         Ok(Directory {
             empty: seen(&path)?,
             path,
-            owner: None,
+            owner,
             rulesets: Vec::new(),
         })
     }
@@ -302,8 +309,15 @@ fn remove_at(parent: &OwnedFd, name: impl Arg + Copy) -> io::Result<()> {
     if remove_file(parent, name)? {
         return Ok(());
     }
+    /// Whoever it belongs to may go on making files.
+    const MOST: Duration = Duration::from_secs(60);
     let directory = open_up(parent, name)?;
-    while remove_level(&directory)? {}
+    let start = Instant::now();
+    while remove_level(&directory)? {
+        if start.elapsed() > MOST {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+    }
     Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
 }
 
@@ -368,13 +382,6 @@ fn names(directory: &OwnedFd) -> io::Result<impl Iterator<Item = CString>> {
     let entries = Dir::read_from(directory)?.filter_map(Result::ok);
     let names = entries.map(|entry| entry.file_name().to_owned());
     Ok(names.filter(|name| !matches!(name.to_bytes(), b"." | b"..")))
-}
-
-fn ourselves() -> RunAs {
-    RunAs {
-        user: rustix::process::geteuid().as_raw(),
-        group: rustix::process::getegid().as_raw(),
-    }
 }
 
 /// A directory for one run. It is emptied and goes back when this is dropped.

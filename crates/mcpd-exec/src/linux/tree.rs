@@ -303,8 +303,13 @@ impl Ending {
             return 1;
         };
         let others = processes.filter(|pid| *pid != leader);
+        // Before it is killed: afterwards it may be dead, and have left another.
+        let counts = |pid: &Pid| !alive || is_alive(*pid);
         others
-            .filter(|pid| self.kill(*pid) && (!alive || is_alive(*pid)))
+            .filter(|pid| {
+                let counts = counts(pid);
+                self.kill(*pid) && counts
+            })
             .count()
     }
 
@@ -338,14 +343,24 @@ fn processes() -> io::Result<impl Iterator<Item = Pid>> {
     Ok(entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)))
 }
 
-/// Neither dead nor a zombie.
+/// Neither dead nor a zombie, unless that has threads which go on.
 fn is_alive(pid: Pid) -> bool {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
-    // The state follows the name, which is in parentheses and may hold anything.
-    stat.is_ok_and(|stat| {
-        let state = stat.rsplit_once(") ").map(|(_, rest)| rest.as_bytes()[0]);
-        !matches!(state, None | Some(b'Z' | b'X'))
-    })
+    let stat = fs::read(format!("/proc/{pid}/stat", pid = pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| tells_of_life(&stat))
+}
+
+/// What the kernel says of a process: its number, its name in parentheses, which may hold anything, its state, and so on.
+fn tells_of_life(stat: &[u8]) -> bool {
+    /// Counted from the state on.
+    const THREADS: usize = 17;
+    let Some(end) = memchr::memrchr(b')', stat) else {
+        return false;
+    };
+    let mut fields = stat[end + 1..].trim_ascii().split(|byte| *byte == b' ');
+    match fields.next() {
+        Some(b"Z") => !matches!(fields.nth(THREADS - 1), None | Some(b"0" | b"1")),
+        state => !matches!(state, None | Some(b"" | b"X")),
+    }
 }
 
 /// Ends every process whose mark begins with `nonce`, in whatever run of whatever process.
@@ -363,8 +378,30 @@ pub(crate) fn end_all(nonce: u32) {
         let found = processes.filter(|pid| {
             let mark = Mark::of(*pid).ok().flatten();
             let mark = mark.filter(|mark| mark.is_of(nonce));
-            mark.is_some_and(|mark| Ending::new(mark).kill(*pid) && is_alive(*pid))
+            mark.is_some_and(|mark| {
+                let was_alive = is_alive(*pid);
+                Ending::new(mark).kill(*pid) && was_alive
+            })
         });
         quiet = if found.count() == 0 { quiet + 1 } else { 0 };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn life_is_told_from_what_the_kernel_says_of_a_process() {
+        let threads = |state: &str, threads: u32| {
+            let zeros = "0 ".repeat(16);
+            format!("7 (a) name) {state} {zeros}{threads} 0 0\n").into_bytes()
+        };
+        assert!(tells_of_life(&threads("S", 1)));
+        assert!(!tells_of_life(&threads("Z", 1)) && !tells_of_life(&threads("X", 1)));
+        // Its main thread has ended.
+        assert!(tells_of_life(&threads("Z", 2)));
+        assert!(tells_of_life(b"7 (\xd0\xbf\xd1) R 1 7 7 0 -1"));
+        assert!(!tells_of_life(b"") && !tells_of_life(b"7 (name)"));
     }
 }

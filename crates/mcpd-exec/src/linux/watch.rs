@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::io;
 use std::os::unix::ffi::OsStringExt as _;
 use std::path::{Component, Path, PathBuf, absolute};
@@ -17,6 +18,7 @@ use rustix::process::geteuid;
 
 use super::mounts;
 use super::seen::Seen;
+use crate::sandbox::Sandbox;
 
 /// What something was made of.
 #[derive(Debug)]
@@ -43,7 +45,7 @@ struct Place {
 enum Entry {
     /// A new one may have the number of one that is gone, so its time counts too.
     Link(Seen),
-    Other(Seen),
+    Other(FileType, Seen),
     Nothing(Errno),
 }
 
@@ -56,24 +58,47 @@ impl Watch {
         }
     }
 
-    /// Where a path leads, without links. That it leads there counts, or that it leads nowhere.
+    /// Where a path leads, without links. That it leads there counts, or that it leads nowhere: `None`.
+    ///
+    /// # Errors
+    ///
+    /// It can't be told now.
+    pub(crate) fn find(&mut self, path: &Path) -> io::Result<Option<PathBuf>> {
+        match self.follow(path, &mut Vec::new()) {
+            Ok(found) => Ok(Some(found)),
+            Err(lost) => lost.passed_over(path).map(|()| None),
+        }
+    }
+
+    /// The same, and by which links.
     ///
     /// # Errors
     ///
     /// It leads nowhere that this user gets to.
-    pub(crate) fn follow(&mut self, path: &Path) -> Result<PathBuf, Lost> {
+    pub(crate) fn follow(
+        &mut self,
+        path: &Path,
+        links: &mut Vec<PathBuf>,
+    ) -> Result<PathBuf, Lost> {
         let mut found = PathBuf::from("/");
-        match self.walk(path, &mut found) {
+        let mut followed = Vec::new();
+        let end = self.walk(path, &mut found, &mut followed);
+        links.append(&mut followed);
+        match end {
             Ok(()) => Ok(found),
             Err(errno) => Err(Lost { found, errno }),
         }
     }
 
     /// Goes along a path as far as it leads.
-    fn walk(&mut self, path: &Path, found: &mut PathBuf) -> Result<(), Errno> {
+    fn walk(
+        &mut self,
+        path: &Path,
+        found: &mut PathBuf,
+        links: &mut Vec<PathBuf>,
+    ) -> Result<(), Errno> {
         /// As many as the kernel follows.
         const MOST_LINKS: usize = 40;
-        let mut links = 0;
         let path = absolute(path).map_err(|_| Errno::NOENT)?;
         let mut ahead = backwards(&path);
         while let Some(name) = ahead.pop() {
@@ -84,12 +109,12 @@ impl Watch {
             let path = found.join(name);
             match self.look_up(found, &path) {
                 Entry::Nothing(errno) => return Err(errno),
-                Entry::Other(_) => *found = path,
-                Entry::Link(_) if links == MOST_LINKS => return Err(Errno::LOOP),
+                Entry::Other(..) => *found = path,
+                Entry::Link(_) if links.len() == MOST_LINKS => return Err(Errno::LOOP),
                 Entry::Link(_) => {
-                    links += 1;
-                    let target = readlink(path, Vec::new())?.into_bytes();
+                    let target = readlink(&path, Vec::new())?.into_bytes();
                     let target = PathBuf::from(OsString::from_vec(target));
+                    links.push(path);
                     if target.is_absolute() {
                         *found = PathBuf::from("/");
                     }
@@ -117,25 +142,19 @@ impl Watch {
     }
 
     /// Any change to a file or directory counts: to what is in it, to its mode, to its owner. Its path has been
-    /// [followed](Self::follow).
+    /// [found](Self::find).
     pub(crate) fn whole(&mut self, path: &Path) {
         self.place(path).is_whole = true;
     }
 
-    /// Whether this user can get at what is there, or could after changing a mode. If not, any change to it counts. Its path has
-    /// been [followed](Self::follow).
-    pub(crate) fn is_in_reach(&mut self, path: &Path) -> bool {
-        is_in_reach(path) || {
+    /// Whether a process can get at what is there, or could after changing a mode. If not, any change to it counts. Its path has
+    /// been [found](Self::find).
+    pub(crate) fn is_in_reach(&mut self, path: &Path, sandbox: &Sandbox) -> bool {
+        // What somebody else can get at is not known.
+        sandbox.run_as.is_some() || is_in_reach(path) || {
             self.whole(path);
             is_in_reach(path)
         }
-    }
-
-    /// The links that were followed.
-    pub(crate) fn links(&self) -> impl Iterator<Item = &PathBuf> {
-        let names = self.places.values().flat_map(|place| &place.names);
-        let links = names.filter(|(_, entry)| matches!(entry, Entry::Link(_)));
-        links.map(|(path, _)| path)
     }
 
     /// False once it would be made of something else.
@@ -171,11 +190,29 @@ impl Lost {
     pub(crate) fn closed(&self) -> Option<&Path> {
         (self.errno == Errno::ACCESS).then_some(&self.found)
     }
+
+    /// Nothing, if there is nothing at `path`, or nothing that this user gets to.
+    ///
+    /// # Errors
+    ///
+    /// It can't be told now.
+    pub(crate) fn passed_over(&self, path: &Path) -> io::Result<()> {
+        match self.errno {
+            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS => Ok(()),
+            errno => {
+                let text = format!("`{}`: {errno}", path.display());
+                Err(io::Error::new(errno.kind(), text))
+            }
+        }
+    }
 }
 
-impl From<Lost> for io::Error {
-    fn from(lost: Lost) -> Self {
-        lost.errno.into()
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.errno {
+            Errno::NOENT | Errno::NOTDIR => f.write_str("does not exist"),
+            errno => write!(f, "can't be found ({errno})"),
+        }
     }
 }
 
@@ -208,19 +245,22 @@ impl Place {
 
 impl Entry {
     fn at(path: &Path) -> Self {
-        match lstat(path) {
-            Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_symlink() => {
-                Self::Link(stat.into())
-            }
-            Ok(stat) => Self::Other(stat.into()),
-            Err(errno) => Self::Nothing(errno),
+        let stat = match lstat(path) {
+            Ok(stat) => stat,
+            Err(errno) => return Self::Nothing(errno),
+        };
+        match FileType::from_raw_mode(stat.st_mode) {
+            FileType::Symlink => Self::Link(stat.into()),
+            kind => Self::Other(kind, stat.into()),
         }
     }
 
     fn is(self, other: Self) -> bool {
         match (self, other) {
             (Self::Link(link), Self::Link(other)) => link == other,
-            (Self::Other(file), Self::Other(other)) => file.is_same_file(other),
+            (Self::Other(kind, file), Self::Other(other_kind, other)) => {
+                kind == other_kind && file.is_same_file(other)
+            }
             (Self::Nothing(errno), Self::Nothing(other)) => errno == other,
             _ => false,
         }
@@ -241,6 +281,7 @@ fn backwards(path: &Path) -> Vec<OsString> {
     names.rev().collect()
 }
 
+/// The same for this user.
 fn is_in_reach(path: &Path) -> bool {
     let may = |access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
     let mut ways = [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK].into_iter();
@@ -296,7 +337,7 @@ mod tests {
         let ground = Ground::new();
         prepare(&ground);
         let mut watch = Watch::new();
-        watch.follow(&ground.at(path)).ok();
+        watch.find(&ground.at(path)).unwrap();
         let is_current = || watch.is_current_below(&ground.1);
         assert!(is_current(), "before the change");
         change(&ground);
@@ -315,6 +356,7 @@ mod tests {
         ground.link("round", "round");
         fs::write(ground.at("file"), "").unwrap();
         let mut watch = Watch::new();
+        let mut links = Vec::new();
         for path in [
             "",
             "one/two",
@@ -324,16 +366,20 @@ mod tests {
             "../../..",
         ] {
             let path = ground.at(path);
-            assert_eq!(watch.follow(&path).unwrap(), path.canonicalize().unwrap());
+            let found = watch.follow(&path, &mut links).unwrap();
+            assert_eq!(found, path.canonicalize().unwrap());
         }
+        let expected = ["relative", "absolute", "relative", "one/two/up", "absolute"];
+        assert_eq!(links, expected.map(|link| ground.at(link)));
         for path in ["missing", "one/missing", "dangling", "round", "file/below"] {
             let path = ground.at(path);
-            let error = io::Error::from(watch.follow(&path).unwrap_err());
-            let expected = path.canonicalize().unwrap_err();
-            assert_eq!(error.raw_os_error(), expected.raw_os_error(), "{path:?}");
+            let lost = watch.follow(&path, &mut Vec::new()).unwrap_err();
+            let expected = path.canonicalize().unwrap_err().raw_os_error();
+            assert_eq!(Some(lost.errno.raw_os_error()), expected, "{path:?}");
+            assert_eq!(watch.find(&path).unwrap(), None);
         }
-        assert!(watch.follow(Path::new("")).is_err());
-        assert_eq!(watch.links().count(), 5);
+        assert_eq!(watch.find(Path::new("")).unwrap(), None);
+        assert!(watch.find(&ground.at(&"x".repeat(256))).is_err());
     }
 
     #[test]
@@ -341,8 +387,8 @@ mod tests {
         let ground = Ground::new();
         ground.directory("there");
         let mut watch = Watch::new();
-        watch.follow(&ground.at("there")).unwrap();
-        watch.follow(&ground.at("missing/further")).unwrap_err();
+        watch.find(&ground.at("there")).unwrap();
+        watch.find(&ground.at("missing/further")).unwrap();
         let place = &watch.places[&ground.1];
         assert_eq!(place.names.len(), 2);
         let last = || *place.last.lock().unwrap();
@@ -431,7 +477,7 @@ mod tests {
         thread::sleep(SETTLED);
         let mut watches = [Watch::new(), Watch::new()];
         for watch in &mut watches {
-            watch.follow(&path).unwrap();
+            watch.find(&path).unwrap();
         }
         watches[1].whole(&path);
         let current = || {

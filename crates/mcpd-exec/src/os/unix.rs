@@ -37,6 +37,18 @@ pub(crate) fn widen(pipe: &Reader, bytes: usize) {
     let _ = (pipe, bytes);
 }
 
+/// Reads what is there, whatever the runtime knows of it.
+///
+/// # Errors
+///
+/// Nothing is there.
+pub(crate) fn read_at_once(pipe: &Reader, buffer: &mut Vec<u8>) -> io::Result<usize> {
+    Ok(rustix::io::read(
+        pipe,
+        rustix::buffer::spare_capacity(buffer),
+    )?)
+}
+
 /// Our end only: the process's end is another open file.
 fn non_blocking(end: OwnedFd) -> io::Result<OwnedFd> {
     rustix::io::ioctl_fionbio(&end, true)?;

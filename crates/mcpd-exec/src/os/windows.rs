@@ -26,6 +26,11 @@ pub(crate) fn writer(end: Pipe) -> io::Result<Writer> {
 /// How large a pipe is was settled when it was made.
 pub(crate) fn widen(_pipe: &Reader, _bytes: usize) {}
 
+/// Anonymous pipes can't be told not to block, so the runtime reads everything.
+pub(crate) fn read_at_once(_pipe: &Reader, _buffer: &mut Vec<u8>) -> io::Result<usize> {
+    Err(io::ErrorKind::WouldBlock.into())
+}
+
 /// Anonymous pipes can't be told not to block, so the runtime writes everything.
 pub(crate) fn first_write(_stdin: &Pipe, _bytes: &[u8]) -> io::Result<usize> {
     Err(io::ErrorKind::WouldBlock.into())

@@ -419,6 +419,54 @@ exit $result";
     }
 }
 
+/// A process puts a link where the next one would be let in.
+#[tokio::test]
+async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
+    for level in levels().await {
+        let world = world();
+        let at = |path: &str| world.directory().join(path);
+        let sandbox = Sandbox::at(level).write(at("inside"));
+        let sandbox = Arc::new(sandbox.write(at("inside/later")));
+        let run = async |body: &str| {
+            let script = world.sh(body).current_dir(world.directory());
+            within(world.executor.run(script.sandbox(Arc::clone(&sandbox))))
+                .await
+                .unwrap()
+        };
+        assert!(run("ln -s ../outside inside/later").await.success());
+        let outcome = run("echo x >inside/later/new").await;
+        assert_eq!(fs::exists(at("outside/new")).unwrap(), level == Level::None);
+        if level != Level::None {
+            let mut missing = outcome.enforced.missing.iter();
+            let is_told = missing.any(|missing| missing.reason.contains("name what it leads to"));
+            assert!(is_told, "at {level}: {:?}", outcome.enforced);
+            assert!(run("echo x >inside/new").await.success(), "at {level}");
+        }
+    }
+}
+
+/// By whomever: where it was resolved there was none.
+#[tokio::test]
+async fn a_later_link_is_not_followed_where_links_were_resolved() {
+    for level in levels().await {
+        let world = world();
+        let at = |path: &str| world.directory().join(path);
+        fs::create_dir(at("place")).unwrap();
+        let mut sandbox = Sandbox::at(level).write(at("place").canonicalize().unwrap());
+        sandbox.resolved = true;
+        let sandbox = Arc::new(sandbox);
+        let write = async || {
+            let script = world.sh("echo x >place/new").current_dir(world.directory());
+            let run = world.executor.run(script.sandbox(Arc::clone(&sandbox)));
+            within(run).await.unwrap().success()
+        };
+        assert!(write().await, "at {level}");
+        fs::rename(at("place"), at("moved")).unwrap();
+        symlink(at("outside"), at("place")).unwrap();
+        assert_eq!(write().await, level == Level::None, "at {level}");
+    }
+}
+
 /// Beside something hidden, where each directory is allowed by itself.
 #[tokio::test]
 async fn what_is_mounted_between_runs_is_read_by_the_next() {

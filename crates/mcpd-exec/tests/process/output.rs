@@ -1,5 +1,8 @@
 //! Output is counted exactly and kept in bounded memory, whatever is written; the lines arrive as they are written.
 
+use std::thread;
+use std::time::Duration;
+
 use mcpd_exec::{Ending, Line, Stream};
 use tokio::sync::{Notify, mpsc};
 
@@ -107,6 +110,24 @@ async fn a_line_without_end_comes_in_pieces() {
         .await
         .unwrap();
     assert_eq!((pieces, bytes), (101, 100_500));
+}
+
+/// Lines are taken more slowly than output is waited for.
+#[tokio::test]
+async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
+    let world = World::new();
+    let mut lines = 0;
+    let on_line = |_: Line<'_>| {
+        thread::sleep(Duration::from_micros(100));
+        lines += 1;
+    };
+    let limits = limits(|limits| limits.drain = Duration::from_millis(1));
+    let script = world.sh("seq -w 10001 20000").limits(limits);
+    let outcome = within(world.executor.run_with(script, on_line))
+        .await
+        .unwrap();
+    assert_eq!((outcome.stdout.total_bytes, lines), (60_000, 10_000));
+    assert!(outcome.success() && !outcome.pipes_held, "{outcome:?}");
 }
 
 #[tokio::test]

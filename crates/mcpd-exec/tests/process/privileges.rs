@@ -103,6 +103,14 @@ async fn a_setuid_program_gives_no_rights() {
     check(program, |level| owner(level).to_string()).await;
 }
 
+/// The pipes were made by root.
+#[tokio::test]
+async fn somebody_else_opens_the_streams_by_their_names() {
+    let body = "echo out >/dev/stdout; cat /dev/stdin; echo err >/dev/stderr || echo refused";
+    let command = |world: &World| world.sh(body).stdin("in");
+    check(command, |_| "out\nin".to_owned()).await;
+}
+
 #[tokio::test]
 async fn somebody_else_is_nobody_but_that() {
     let body = "id -u; id -G; cat /etc/shadow; echo x > new

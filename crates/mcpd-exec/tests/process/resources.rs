@@ -142,11 +142,31 @@ async fn a_run_makes_no_more_processes_than_allowed() {
     }
 }
 
+/// At `strict` there is a first process besides.
+#[tokio::test]
+async fn a_script_that_may_not_fork_runs() {
+    if !is_root() {
+        return skip("limits of processes, which count those of an ordinary user elsewhere too");
+    }
+    for level in levels().await {
+        let world = World::new();
+        let limits = limits(|limits| limits.processes = Some(1));
+        let body = "echo alone; (echo together)";
+        let command = world.sh(body).limits(limits).sandbox(counted(level));
+        let outcome = within(world.executor.run(command)).await.unwrap();
+        assert_eq!(
+            outcome.stdout.to_text_lossy(),
+            "alone\n",
+            "at {level}: {outcome:?}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_strict_run_makes_few_processes_without_being_told() {
     if levels().await.any(|level| level == Level::Strict) {
         let held = processes(Level::Strict, None, 300).await;
-        assert!((200..256).contains(&held), "{held}");
+        assert!((200..=256).contains(&held), "{held}");
     }
 }
 
