@@ -114,6 +114,7 @@ fn a_secret_that_is_not_there_is_told_with_its_place() {
 fn no_mistake_repeats_a_secret() {
     for value in [
         "12345678",
+        "12345678123456785678",
         "[\"12345678\"]",
         "{ pass = 12345678 }",
         "1234.5678",
@@ -147,6 +148,50 @@ fn a_secret_reaches_the_script_and_nobody_else() {
     [redacted SECRET]|
     ----- stderr -----
     INFO it is [redacted SECRET]
+    ");
+}
+
+#[test]
+fn a_variable_that_is_passed_to_some_is_inherited_by_no_other() {
+    let passed = secret("{ pass = true }").replace("\"*\"", "\"other\"");
+    assert_snapshot!(printed(&passed, &[]), @"
+    exit code: 0
+    ----- stdout -----
+    |
+    ----- stderr -----
+    INFO it is
+    ");
+    let named = passed.replace(
+        "SECRET = { pass = true }",
+        "KEY = { variable = \"SECRET\" }",
+    );
+    assert_snapshot!(printed(&named, &[]), @"
+    exit code: 0
+    ----- stdout -----
+    |
+    ----- stderr -----
+    INFO it is
+    ");
+    let by_all = passed.replace("[[tool]]", "[env]\npass = [\"SECRET\"]\n[[tool]]");
+    assert_snapshot!(printed(&by_all, &[]), @"
+    exit code: 0
+    ----- stdout -----
+    inherited-secret|
+    ----- stderr -----
+    INFO it is inherited-secret
+    ");
+}
+
+#[test]
+fn a_secret_that_no_program_can_be_given_is_told_with_its_place() {
+    let sandbox = sandbox();
+    fs::write(sandbox.path().join("bundle"), "x".repeat(200_000)).unwrap();
+    let configuration = secret("{ file = \"bundle\" }");
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    assert_snapshot!(sandbox.run(&["config", "check"]), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:5:10: in [tool.env]: `SECRET`: the value has 200000 bytes, and no program is started with a variable of 128 KiB or more: pass the path of a file
     ");
 }
 

@@ -45,6 +45,9 @@ const OURS: &[&str] = &[
     "CREDENTIALS_DIRECTORY",
 ];
 
+/// The server's own settings and secrets, which no pattern passes.
+const SERVER: &[&str] = &["MCPD_*"];
+
 /// How the environment of scripts differs from that of this process.
 ///
 /// A script that is not confined inherits all of it but what is for mcpd alone, such as `MCPD_*` and `MCP_*`: clients put
@@ -54,6 +57,7 @@ const OURS: &[&str] = &[
 pub struct Environment {
     passed: Vec<String>,
     dropped: Vec<String>,
+    reserved: Vec<String>,
     set: BTreeMap<String, String>,
     /// What is inherited without confinement and with, once somebody has asked.
     inherited: [OnceLock<Variables>; 2],
@@ -89,6 +93,15 @@ impl Environment {
         self
     }
 
+    /// Lets no script inherit a variable unless it is [passed](Self::pass): it is meant for some of them, which are
+    /// [given](crate::Rule::variable) it.
+    #[must_use]
+    pub fn reserve(mut self, name: impl Into<String>) -> Self {
+        self.reserved.push(name.into());
+        self.inherited = Default::default();
+        self
+    }
+
     /// Sets a variable for every script, inherited or not.
     #[must_use]
     pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
@@ -110,10 +123,12 @@ impl Environment {
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
         let by_default = match level {
-            Level::None => !matches_any(OURS, name),
+            Level::None => !matches_any(OURS, name) && !matches_any(&self.reserved, name),
             _ => matches_any(ORDINARY, name),
         };
-        (by_default || matches_any(&self.passed, name)) && !matches_any(&self.dropped, name)
+        (by_default || matches_any(&self.passed, name))
+            && !matches_any(&self.dropped, name)
+            && !matches_any(SERVER, name)
     }
 
     fn inherited(&self, level: Level) -> &Variables {
@@ -201,5 +216,25 @@ mod tests {
             .drop("PATH");
         check(&environment, Level::Guarded, &["LC_ALL", "AWS_A"]);
         check(&environment, Level::None, &["LC_ALL", "API_KEY", "AWS_A"]);
+    }
+    #[test]
+    fn what_is_meant_for_some_is_inherited_by_all_only_where_it_is_passed() {
+        let environment = Environment::default().reserve("API_KEY");
+        check(
+            &environment,
+            Level::None,
+            &["PATH", "LC_ALL", "AWS_A", "AWS_B"],
+        );
+        check(
+            &environment.pass("API_*"),
+            Level::Guarded,
+            &["PATH", "LC_ALL", "API_KEY"],
+        );
+    }
+
+    #[test]
+    fn no_pattern_passes_what_is_the_servers() {
+        let environment = Environment::default().pass("M*");
+        check(&environment, Level::Strict, &["PATH", "LC_ALL", "MCP_Y"]);
     }
 }

@@ -59,7 +59,7 @@ struct Report {
 struct Memory {
     /// Below which control group.
     control_group: Option<PathBuf>,
-    /// Why below none.
+    /// Why below none, or what of it is missing there.
     missing: Option<String>,
 }
 
@@ -109,7 +109,7 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
     }
 }
 
-/// Runs this very program with a limit of memory, below the control group that was `delegated`.
+/// Runs this very program with limits of memory and processes, below the control group that was `delegated`.
 async fn memory(
     executor: &Executor,
     program: &Path,
@@ -117,11 +117,13 @@ async fn memory(
 ) -> anyhow::Result<Memory> {
     let mut limits = Limits::default();
     limits.memory = Some(1 << 30);
+    // Where they are counted for each user, there are fewer.
+    limits.processes = Some(1 << 20);
     let command = Command::new(program).arg("--version").limits(limits);
     let outcome = executor
         .run(command)
         .await
-        .context("limit the memory of a run")?;
+        .context("limit what a run may use")?;
     let Enforced {
         cgroup, missing, ..
     } = outcome.enforced;
@@ -199,10 +201,11 @@ impl Report {
         }
         if let Some(group) = &self.memory.control_group {
             let group = group.display();
-            writeln!(
-                text,
-                "\nwhole runs are held to limits of memory and processes below {group}"
-            )?;
+            let limits = match &self.memory.missing {
+                None => "limits of memory and processes",
+                Some(_) => "limits, not all of them,",
+            };
+            writeln!(text, "\nwhole runs are held to {limits} below {group}")?;
         }
         if let Some(reason) = &self.memory.missing {
             writeln!(text, "\nlimits of whole runs: {reason}")?;

@@ -204,6 +204,14 @@ pub(super) fn environment(file: &File) -> anyhow::Result<Environment> {
         check_name(file, name, false)?;
         environment = environment.set(name.get_ref(), value);
     }
+    // They are for some tools alone.
+    for (name, source) in file.tables.tool.iter().flat_map(|tool| &tool.env) {
+        match source.get_ref() {
+            Source::Pass => environment = environment.reserve(name.get_ref()),
+            Source::Variable(name) => environment = environment.reserve(name),
+            _ => {}
+        }
+    }
     Ok(environment)
 }
 
@@ -284,6 +292,9 @@ pub(super) async fn variables<'a>(
     Ok(variables)
 }
 
+/// What Linux takes as a variable with its name, in bytes; other systems take less for all of them together.
+const LONGEST: usize = 128 * 1024 - 2;
+
 /// The value of a variable. Errors say where it should have come from, never what came.
 pub(super) async fn value(
     file: &File,
@@ -313,6 +324,13 @@ pub(super) async fn value(
     }
     if value.contains('\0') {
         return Err(wrong("the value has a NUL character".to_owned()));
+    }
+    if name.len() + value.len() > LONGEST {
+        let what = format!(
+            "the value has {} bytes, and no program is started with a variable of 128 KiB or more: pass the path of a file",
+            value.len()
+        );
+        return Err(wrong(what));
     }
     Ok(value)
 }

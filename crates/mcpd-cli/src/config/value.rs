@@ -244,6 +244,18 @@ impl<'de> Deserialize<'de> for Source {
                 Err(E::custom(SOURCES))
             }
 
+            fn visit_i128<E: Error>(self, _: i128) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
+            fn visit_u64<E: Error>(self, _: u64) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
+            fn visit_u128<E: Error>(self, _: u128) -> Result<Source, E> {
+                Err(E::custom(SOURCES))
+            }
+
             fn visit_f64<E: Error>(self, _: f64) -> Result<Source, E> {
                 Err(E::custom(SOURCES))
             }

@@ -65,7 +65,7 @@ pub(crate) struct Profile {
 impl Profile {
     /// The rules of a sandbox whose process has its temporary files in `temporary`.
     pub(crate) fn new(sandbox: &Sandbox, temporary: &Path) -> Self {
-        let write = sandbox.write.iter().map(PathBuf::as_path);
+        let write = writable(sandbox).map(PathBuf::as_path);
         let write = resolved(write.chain([temporary]));
         let hidden = resolved(sandbox.hidden.iter().map(PathBuf::as_path));
         let mut profile = Self {
@@ -117,6 +117,25 @@ impl Profile {
         }
         arguments
     }
+}
+
+/// What is followed of what may be written: a link that was put there since the path was resolved is not, nor one that a process
+/// may have made. What lies in another entry, and in nothing hidden there, is allowed with that.
+fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
+    let is_in = |path: &Path, other: &Path| path != other && path.starts_with(other);
+    let is_allowed_with = move |path: &PathBuf, other: &PathBuf| {
+        let is_between = |hidden: &PathBuf| path.starts_with(hidden) && hidden.starts_with(other);
+        is_in(path, other) && !sandbox.hidden.iter().any(is_between)
+    };
+    let entries = sandbox.write.iter();
+    entries.filter(move |path| {
+        let is_as_it_was = !sandbox.resolved || resolve(path) == **path;
+        is_as_it_was
+            && !sandbox
+                .write
+                .iter()
+                .any(|other| is_allowed_with(path, other))
+    })
 }
 
 /// Each once, as the kernel knows it: absolute and without links, as far as it leads to anything.
@@ -252,6 +271,20 @@ mod tests {
                 "(deny file-write-unlink (literal /h/alice))",
             ],
         );
+    }
+
+    #[test]
+    fn no_link_is_followed_that_a_process_may_have_made() {
+        let place = tempfile::tempdir().unwrap();
+        let path = place.path().canonicalize().unwrap();
+        symlink("/etc", path.join("link")).unwrap();
+        let entries = |sandbox: &Sandbox| writable(sandbox).cloned().collect::<Vec<_>>();
+        let link = Sandbox::none().write(path.join("link"));
+        assert_eq!(entries(&link), link.write);
+        assert_eq!(entries(&link.clone().write(&path)), [path]);
+        let mut resolved = link;
+        resolved.resolved = true;
+        assert!(entries(&resolved).is_empty());
     }
 
     #[test]

@@ -161,12 +161,43 @@ impl Redactor {
 fn spellings(secret: &str) -> Vec<String> {
     let mut spellings = vec![secret.to_owned()];
     let quoted = Value::String(secret.to_owned()).to_string();
-    spellings.push(quoted[1..quoted.len() - 1].to_owned());
+    let quoted = &quoted[1..quoted.len() - 1];
+    let foreign = |char: char| !char.is_ascii();
+    let html = |char: char| matches!(char, '<' | '>' | '&');
+    for escaped in [
+        quoted.to_owned(),
+        // As many libraries do by default: Python's, PHP's, C#'s, Go's.
+        escaped(quoted, foreign, false),
+        escaped(quoted, foreign, true),
+        escaped(quoted, html, false),
+    ] {
+        spellings.push(escaped.replace('/', "\\/"));
+        spellings.push(escaped);
+    }
     spellings.extend(secret.lines().map(|line| line.trim().to_owned()));
     spellings.retain(|spelling| spelling.len() >= MIN_LENGTH);
     spellings.sort();
     spellings.dedup();
     spellings
+}
+
+/// With some characters by their numbers, as in JSON.
+fn escaped(text: &str, is_meant: impl Fn(char) -> bool, is_upper_case: bool) -> String {
+    let mut escaped = String::new();
+    for char in text.chars() {
+        if !is_meant(char) {
+            escaped.push(char);
+            continue;
+        }
+        for unit in char.encode_utf16(&mut [0; 2]) {
+            let number = match is_upper_case {
+                true => format!("\\u{unit:04X}"),
+                false => format!("\\u{unit:04x}"),
+            };
+            escaped.push_str(&number);
+        }
+    }
+    escaped
 }
 
 fn token_length(first: u8, text: &[u8]) -> usize {
@@ -246,6 +277,22 @@ mod tests {
             r#"{"k":"[redacted KEY]"}|"#,
         );
         check("> abcdefgh", "", 0, "> [redacted PEM]|");
+    }
+
+    #[test]
+    fn it_is_found_as_libraries_escape_it() {
+        let secrets = [("PATH", "key/ä&𝄞/end")];
+        let redactor = Redactor::new(secrets.into_iter()).unwrap();
+        for text in [
+            r"key\/ä&𝄞\/end",
+            r"key/\u00e4&\ud834\udd1e/end",
+            r"key\/\u00e4&\ud834\udd1e\/end",
+            r"key/\u00E4&\uD834\uDD1E/end",
+            r"key/ä\u0026𝄞/end",
+        ] {
+            let redacted = redactor.text(&captured(text, "", 0));
+            assert_eq!(redacted.head, "[redacted PATH]", "{text}");
+        }
     }
 
     #[test]

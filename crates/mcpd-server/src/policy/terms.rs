@@ -48,6 +48,7 @@ impl Terms {
         if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
             // Where links lead now: a wish that leaves by one what is allowed allows nothing.
             sandbox.write = sandbox.write.iter().map(|path| real(path)).collect();
+            sandbox.resolved = true;
             let hidden: Vec<_> = sandbox.hidden.iter().map(|path| real(path)).collect();
             sandbox.hidden.extend(hidden);
             sandbox.hidden.sort();
