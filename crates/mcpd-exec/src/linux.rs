@@ -82,6 +82,8 @@ pub(crate) struct System {
     sees_processes: bool,
     /// The word with which our own threads may set marks under a filter.
     secret: u64,
+    /// No descriptor of this process gets to a child.
+    marks_descriptors: bool,
     null: OwnedFd,
     /// This process has a terminal, which is none of its children's business.
     ///
@@ -123,6 +125,7 @@ impl System {
             marks,
             sees_processes: tree::sees_processes(),
             secret: tree::random(),
+            marks_descriptors: raw::marks_descriptors(),
             null: pipe::above_reserved(null.into())?,
             has_terminal: File::open("/dev/tty").is_ok(),
             groups: groups.map(Arc::new),

@@ -51,6 +51,10 @@ impl Confinement {
             ..Self::default()
         };
         confinement.enforced.level = sandbox.level;
+        if !system.marks_descriptors {
+            let reason = "before Linux 5.11 descriptors that the host has not marked are inherited";
+            confinement.misses("close_range", reason);
+        }
         match sandbox.level {
             Level::None => {}
             Level::Guarded => {

@@ -81,6 +81,19 @@ pub(crate) fn loses_children() -> bool {
     action.sa_sigaction == libc::SIG_IGN || action.sa_flags & libc::SA_NOCLDWAIT != 0
 }
 
+/// Whether a child can be kept from descriptors that this process has not marked: since Linux 5.11.
+pub(crate) fn marks_descriptors() -> bool {
+    // SAFETY: there is no such descriptor.
+    unsafe {
+        libc::syscall(
+            libc::SYS_close_range,
+            u32::MAX,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        ) == 0
+    }
+}
+
 /// What this process does at a signal.
 fn action(signal: c_int) -> libc::sigaction {
     // SAFETY: an all-zero action is valid; nothing is set.
@@ -554,7 +567,6 @@ unsafe fn execute(plan: &Plan<'_>) -> Result<Infallible, Stopped> {
 
 /// Pipes to 0, 1 and 2, the report of the first process to 3, and nothing else.
 unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
-    const CLOEXEC: c_int = 4;
     for (target, source) in plan.stdio.iter().enumerate() {
         // SAFETY: the descriptors are the caller's.
         must(Stage::Stdio, || unsafe {
@@ -571,10 +583,15 @@ unsafe fn connect(plan: &Plan<'_>) -> Result<(), Stopped> {
     }
     // SAFETY: only marks descriptors of the child's own table.
     let marked = must(Stage::Descriptors, || unsafe {
-        libc::syscall(libc::SYS_close_range, first, u32::MAX, CLOEXEC)
+        libc::syscall(
+            libc::SYS_close_range,
+            first,
+            u32::MAX,
+            libc::CLOSE_RANGE_CLOEXEC,
+        )
     });
     match marked {
-        // Before Linux 5.11: what was not made for us to keep may pass.
+        // Before Linux 5.11, see `marks_descriptors`.
         Err((_, libc::ENOSYS | libc::EINVAL)) => Ok(()),
         other => other.map(drop),
     }
