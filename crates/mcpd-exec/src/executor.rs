@@ -82,7 +82,7 @@ const PER_CORE: usize = 4;
 
 /// So many processes for two cores in their first milliseconds, when most want nothing but a core. Everybody else waits
 /// for one behind them, this process and its clients too: with one more, a client who wants no process waits up to twice as
-/// long, and the rate of short processes rises by two in a hundred at most.
+/// long, and the rate of short processes rises by five in a hundred at most.
 const FRESH_PER_TWO_CORES: usize = 3;
 
 fn per_core(count: usize) -> usize {

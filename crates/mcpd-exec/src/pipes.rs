@@ -108,7 +108,12 @@ impl Drain {
 
     /// Somebody may still write, or what was read is still being kept.
     pub(crate) fn is_open(&self) -> bool {
-        self.pipe.is_some() || self.keeping.as_ref().is_some_and(Keeping::is_writing)
+        self.pipe.is_some() || self.is_keeping()
+    }
+
+    /// What was read is still being kept.
+    pub(crate) fn is_keeping(&self) -> bool {
+        self.keeping.as_ref().is_some_and(Keeping::is_writing)
     }
 
     pub(crate) fn total_bytes(&self) -> u64 {
@@ -117,8 +122,11 @@ impl Drain {
 
     /// Reads some into the buffer, for [`take`](Self::take). Cancel safe.
     pub(crate) async fn read(&mut self) {
-        if let Some(keeping) = &mut self.keeping {
-            keeping.written().await;
+        if let Some(keeping) = &mut self.keeping
+            && keeping.is_writing()
+        {
+            // That is news, too, whether or not there is more to read.
+            return keeping.written().await;
         }
         let Some(pipe) = &mut self.pipe else { return };
         if mem::take(&mut self.flooded) {

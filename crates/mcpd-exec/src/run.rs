@@ -158,9 +158,10 @@ impl Run<'_> {
         self.remains.is_some() && self.is_silent()
     }
 
-    /// Both pipes are closed, or nobody listens any more.
+    /// Both pipes are closed, or nobody listens any more; and what was read is kept.
     fn is_silent(&self) -> bool {
-        self.stage == Stage::Ending || !self.holds_pipes()
+        let is_keeping = self.stdout.is_keeping() || self.stderr.is_keeping();
+        self.stage == Stage::Ending && !is_keeping || !self.holds_pipes()
     }
 
     fn holds_pipes(&self) -> bool {

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
@@ -59,7 +60,9 @@ struct Report {
 struct Memory {
     /// Below which control group.
     control_group: Option<PathBuf>,
-    /// Why below none, or what of it is missing there.
+    /// Whether processes of a run are counted there, and not those of a user.
+    counts_processes: bool,
+    /// Why below none.
     missing: Option<String>,
 }
 
@@ -109,7 +112,7 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
     }
 }
 
-/// Runs this very program with limits of memory and processes, below the control group that was `delegated`.
+/// Runs this very program with a limit of memory, below the control group that was `delegated`.
 async fn memory(
     executor: &Executor,
     program: &Path,
@@ -117,20 +120,25 @@ async fn memory(
 ) -> anyhow::Result<Memory> {
     let mut limits = Limits::default();
     limits.memory = Some(1 << 30);
-    // Where they are counted for each user, there are fewer.
-    limits.processes = Some(1 << 20);
     let command = Command::new(program).arg("--version").limits(limits);
     let outcome = executor
         .run(command)
         .await
-        .context("limit what a run may use")?;
+        .context("limit the memory of a run")?;
     let Enforced {
         cgroup, missing, ..
     } = outcome.enforced;
     let mut missing = missing.into_iter();
+    let control_group = delegated.filter(|_| cgroup);
+    let controllers = control_group
+        .as_ref()
+        .map(|group| fs::read_to_string(group.join("cgroup.subtree_control")));
     Ok(Memory {
-        control_group: delegated.filter(|_| cgroup),
-        missing: missing.next().map(|missing| missing.reason),
+        counts_processes: matches!(controllers, Some(Ok(names)) if names.split_whitespace().any(|name| name == "pids")),
+        control_group,
+        missing: missing
+            .find(|missing| missing.mechanism == "cgroup")
+            .map(|missing| missing.reason),
     })
 }
 
@@ -201,9 +209,9 @@ impl Report {
         }
         if let Some(group) = &self.memory.control_group {
             let group = group.display();
-            let limits = match &self.memory.missing {
-                None => "limits of memory and processes",
-                Some(_) => "limits, not all of them,",
+            let limits = match self.memory.counts_processes {
+                true => "limits of memory and processes",
+                false => "a limit of memory, but not of processes,",
             };
             writeln!(text, "\nwhole runs are held to {limits} below {group}")?;
         }
@@ -255,7 +263,7 @@ impl Finding {
 }
 
 fn system() -> String {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
     let release = release.trim();
     let space = if release.is_empty() { "" } else { " " };
     let (version, system) = (env!("CARGO_PKG_VERSION"), env::consts::OS);

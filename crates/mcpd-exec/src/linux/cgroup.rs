@@ -73,16 +73,12 @@ impl Groups {
 
     /// What `limits` ask of a group, and it can't do.
     pub(crate) fn lack(&self, limits: &Limits) -> Option<String> {
-        match (&self.memory, self.processes) {
-            (Err(reason), _) if limits.memory.is_some() => {
-                Some(format!("{reason}: memory is not limited"))
-            }
-            (_, false) if limits.processes.is_some() => {
-                let reason = "the controller `pids` is not delegated: processes are counted for each user, not for each run";
-                Some(reason.to_owned())
-            }
-            _ => None,
-        }
+        let reason = self
+            .memory
+            .as_ref()
+            .err()
+            .filter(|_| limits.memory.is_some());
+        reason.map(|reason| format!("{reason}: memory is not limited"))
     }
 
     /// A group for one run, if its limits ask for one.

@@ -15,7 +15,7 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictSelf,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
+use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
 use rustix::io::Errno;
 
 use super::pipe;
@@ -168,14 +168,18 @@ impl Rules {
         for path in &sandbox.hidden {
             hidden.extend(reachable(path, sandbox, &mut watch, &mut links)?);
         }
-        let Writable { places, skipped } = Writable::of(sandbox, temporary, &mut watch)?;
-        // If one was moved, the next ruleset would hide nothing.
-        let is_movable = |link: &PathBuf| places.iter().any(|(_, place)| link.starts_with(place));
-        hidden.extend(links.into_iter().filter(is_movable));
         let mut devices = Vec::new();
         for path in DEVICES {
             devices.extend(watch.find(Path::new(path))?);
         }
+        let Writable { places, skipped } = Writable::of(sandbox, temporary, &devices, &mut watch)?;
+        // If one was moved, the next ruleset would hide nothing.
+        let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
+        let is_movable = |link: &PathBuf| {
+            let mut writable = places.iter().chain(&devices);
+            writable.any(|place| link.starts_with(place))
+        };
+        hidden.extend(links.into_iter().filter(is_movable));
         let mut rules = Self {
             created: handled(sandbox.network)?.handle_access(all)?.create()?,
             hidden,
@@ -191,7 +195,7 @@ impl Rules {
         for device in devices {
             rules.add(&device, all)?;
         }
-        for (_, place) in places {
+        for place in places {
             rules.allow(&place, all)?;
         }
         Ok(rules)
@@ -235,19 +239,23 @@ impl Rules {
         Ok(())
     }
 
-    /// Adds one rule, unless the path has gone.
+    /// Adds one rule, unless the path can't be had: what has no rule is not allowed.
     fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // A part of it could have become a link to something else since it was looked at.
         let strictly = ResolveFlags::NO_SYMLINKS;
-        match openat2(CWD, path, flags, Mode::empty(), strictly) {
-            Ok(file) => {
-                (&mut self.created).add_rule(PathBeneath::new(file, access))?;
-                Ok(())
+        let file = match openat2(CWD, path, flags, Mode::empty(), strictly) {
+            Ok(file) => file,
+            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
+                return Err(Refusal::Fault(errno.into()));
             }
-            Err(Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::ACCESS) => Ok(()),
-            Err(errno) => Err(Refusal::Fault(errno.into())),
+            Err(_) => return Ok(()),
+        };
+        // Whoever serves a file system may have gone.
+        if fstat(&file).is_ok() {
+            (&mut self.created).add_rule(PathBeneath::new(file, access))?;
         }
+        Ok(())
     }
 }
 
@@ -308,9 +316,9 @@ fn reachable(
 ) -> io::Result<Option<PathBuf>> {
     let found = match watch.follow(path, links) {
         Ok(found) => found,
-        Err(lost) => match lost.closed() {
-            Some(closed) => closed.to_owned(),
-            None => return lost.passed_over(path).map(|()| None),
+        Err(lost) => match lost.obstacle()? {
+            Some(obstacle) => obstacle.to_owned(),
+            None => return Ok(None),
         },
     };
     Ok(watch.is_in_reach(&found, sandbox).then_some(found))

@@ -199,7 +199,7 @@ impl Mounts {
         for path in DEVICES {
             mounts.tree(Path::new(path), true, watch)?;
         }
-        let Writable { places, skipped } = Writable::of(view.sandbox, None, watch)?;
+        let Writable { places, skipped } = Writable::of(view.sandbox, None, &[], watch)?;
         for (path, place) in places {
             mounts.place(&path, place, true)?;
         }
@@ -247,8 +247,10 @@ fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Optio
         Ok(found) => return Ok(Some(found)),
         Err(lost) => lost,
     };
-    match lost.closed() {
-        Some(closed) if watch.is_in_reach(closed, sandbox) => Ok(Some(closed.to_owned())),
+    match lost.obstacle()? {
+        Some(closed) if closed.is_dir() && watch.is_in_reach(closed, sandbox) => {
+            Ok(Some(closed.to_owned()))
+        }
         _ => lost.passed_over(path).map(|()| None),
     }
 }

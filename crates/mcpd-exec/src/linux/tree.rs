@@ -305,7 +305,9 @@ impl Ending {
         let others = processes.filter(|pid| *pid != leader);
         // Before it is killed: afterwards it may be dead, and have left another.
         let counts = |pid: &Pid| !alive || is_alive(*pid);
+        let mark = self.mark;
         others
+            .filter(|pid| mark.is_on(*pid))
             .filter(|pid| {
                 let counts = counts(pid);
                 self.kill(*pid) && counts

@@ -1,5 +1,6 @@
 //! Where the paths lead that a process may write.
 
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -16,17 +17,19 @@ pub(crate) struct Writable {
 }
 
 impl Writable {
-    /// What `sandbox` allows, and the directory for temporary files, which has no links on its way.
+    /// What `sandbox` allows, and the directory for temporary files, which has no links on its way. It may be that `others` can be
+    /// written as well.
     ///
     /// Whoever may write a directory may put a link into it. If such a link was followed, the next process could write wherever
     /// this one wanted it to.
     ///
     /// # Errors
     ///
-    /// Where a path leads can't be told now.
+    /// Something is short.
     pub(crate) fn of(
         sandbox: &Sandbox,
         temporary: Option<&Path>,
+        others: &[PathBuf],
         watch: &mut Watch,
     ) -> io::Result<Self> {
         let write = sandbox.write.iter().map(|path| (&**path, sandbox.resolved));
@@ -35,15 +38,20 @@ impl Writable {
         for (path, is_resolved) in write.chain(temporary) {
             let mut links = Vec::new();
             match watch.follow(path, &mut links) {
-                Ok(place) => found.push((path, is_resolved, place, links)),
+                Ok(place) => {
+                    // It may be mounted as soon as somebody looks into it.
+                    fs::metadata(&place).ok();
+                    found.push((path, is_resolved, place, links));
+                }
                 Err(lost) => {
-                    lost.passed_over(path)?;
+                    lost.obstacle()?;
                     let path = path.display();
                     skipped.push(format!("`{path}` {lost}, so it can't be written"));
                 }
             }
         }
-        let places: Vec<_> = found.iter().map(|(_, _, place, _)| place.clone()).collect();
+        let places = found.iter().map(|(_, _, place, _)| place.clone());
+        let places: Vec<_> = places.chain(others.iter().cloned()).collect();
         let is_written = |link: &PathBuf| places.iter().any(|place| link.starts_with(place));
         found.retain(|(path, is_resolved, _, links)| {
             let planted = links.iter().find(|link| *is_resolved || is_written(link));

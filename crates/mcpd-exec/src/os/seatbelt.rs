@@ -120,7 +120,7 @@ impl Profile {
 }
 
 /// What is followed of what may be written: a link that was put there since the path was resolved is not, nor one that a process
-/// may have made. What lies in another entry, and in nothing hidden there, is allowed with that.
+/// may have made, as far as names tell. What lies in another entry, and in nothing hidden there, is allowed with that.
 fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
     let is_in = |path: &Path, other: &Path| path != other && path.starts_with(other);
     let is_allowed_with = move |path: &PathBuf, other: &PathBuf| {

@@ -445,6 +445,26 @@ async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
     }
 }
 
+/// There everybody may write.
+#[tokio::test]
+async fn a_link_planted_in_shared_memory_is_not_followed() {
+    for level in levels().await.filter(|level| *level != Level::Strict) {
+        let world = world();
+        let outside = world.directory().join("outside");
+        let place = tempfile::tempdir_in("/dev/shm").unwrap();
+        let link = place.path().join("link");
+        symlink(&outside, &link).unwrap();
+        let sandbox = Sandbox::at(level).write(&link);
+        let script = world.sh(&format!("echo x >{}/new", link.display()));
+        let outcome = world.run_in(sandbox, script).await;
+        assert_eq!(outcome.success(), level == Level::None, "at {level}");
+        assert_eq!(
+            fs::exists(outside.join("new")).unwrap(),
+            level == Level::None
+        );
+    }
+}
+
 /// By whomever: where it was resolved there was none.
 #[tokio::test]
 async fn a_later_link_is_not_followed_where_links_were_resolved() {

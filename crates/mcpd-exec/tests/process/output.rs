@@ -121,13 +121,18 @@ async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
         thread::sleep(Duration::from_micros(100));
         lines += 1;
     };
-    let limits = limits(|limits| limits.drain = Duration::from_millis(1));
+    let limits = limits(|limits| {
+        limits.drain = Duration::from_millis(1);
+        (limits.capture_head, limits.capture_tail) = (1000, 1000);
+        limits.keep = 100_000;
+    });
     let script = world.sh("seq -w 10001 20000").limits(limits);
     let outcome = within(world.executor.run_with(script, on_line))
         .await
         .unwrap();
     assert_eq!((outcome.stdout.total_bytes, lines), (60_000, 10_000));
     assert!(outcome.success() && !outcome.pipes_held, "{outcome:?}");
+    assert_eq!(outcome.stdout.file.unwrap().size(), 60_000);
 }
 
 #[tokio::test]
