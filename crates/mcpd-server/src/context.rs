@@ -238,8 +238,15 @@ impl SideStream {
 
     /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
     /// notification" -- 2026-07-28/basic/patterns/progress
-    pub(crate) fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
-        self.progress_with(progress, total, message, None);
+    ///
+    /// False if it was not sent.
+    pub(crate) fn progress(
+        &self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+    ) -> bool {
+        self.progress_to(|_| progress, total, message, None)
     }
 
     /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
@@ -269,22 +276,22 @@ impl SideStream {
         self.progress_to(|_| progress, total, message, meta);
     }
 
-    /// Sends the progress that comes `next` after the last.
+    /// Sends the progress that comes `next` after the last, if it is higher.
     fn progress_to(
         &self,
         next: impl FnOnce(f64) -> f64,
         total: Option<f64>,
         message: Option<&str>,
         meta: Option<&Meta>,
-    ) {
+    ) -> bool {
         let Some(Progress { token, last }) = &self.progress else {
-            return;
+            return false;
         };
         // Held until it is sent, as another may be on its way.
         let mut last = lock(last);
         let progress = next(*last);
         if !progress.is_finite() || progress <= *last {
-            return;
+            return false;
         }
         *last = progress;
         let mut params = ProgressNotificationParams::new(token.clone(), progress);
@@ -294,5 +301,6 @@ impl SideStream {
             .map(str::to_owned);
         params.meta = meta.cloned();
         notify::<ProgressNotification>(&self.outbox, &params);
+        true
     }
 }

@@ -93,8 +93,8 @@ impl Environment {
         self
     }
 
-    /// Lets no script inherit a variable unless it is [passed](Self::pass): it is meant for some of them, which are
-    /// [given](crate::Rule::variable) it.
+    /// Lets no script inherit a variable unless it is [passed](Self::pass) or one that every program needs: it is meant for some
+    /// of them, which are [given](crate::Rule::variable) it.
     #[must_use]
     pub fn reserve(mut self, name: impl Into<String>) -> Self {
         self.reserved.push(name.into());
@@ -112,7 +112,7 @@ impl Environment {
     /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let inherited = self.inherited(Level::None);
+        let inherited = Variables::of_this_process(|name| self.may_inherit(name, Level::None));
         let inherited = inherited.iter();
         let set = self.set.iter();
         inherited
@@ -122,8 +122,15 @@ impl Environment {
     }
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
+        let is_reserved = matches_any(&self.reserved, name)
+            && !matches_any(&self.passed, name)
+            && !matches_any(ORDINARY, name);
+        self.may_inherit(name, level) && !is_reserved
+    }
+
+    fn may_inherit(&self, name: &OsStr, level: Level) -> bool {
         let by_default = match level {
-            Level::None => !matches_any(OURS, name) && !matches_any(&self.reserved, name),
+            Level::None => !matches_any(OURS, name),
             _ => matches_any(ORDINARY, name),
         };
         (by_default || matches_any(&self.passed, name))
@@ -219,7 +226,7 @@ mod tests {
     }
     #[test]
     fn what_is_meant_for_some_is_inherited_by_all_only_where_it_is_passed() {
-        let environment = Environment::default().reserve("API_KEY");
+        let environment = Environment::default().reserve("API_KEY").reserve("PATH");
         check(
             &environment,
             Level::None,

@@ -142,7 +142,16 @@ impl<'a> Relay<'a> {
                     Some(redactor) => redactor.piece(bytes, continued, continues),
                     None => Cow::Borrowed(bytes),
                 };
-                self.said(&mut state, &String::from_utf8_lossy(&bytes));
+                let mut text = String::from_utf8_lossy(&bytes).into_owned();
+                if continues {
+                    // A character may be cut.
+                    text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
+                    text.push('…');
+                }
+                // The beginning of a line stands for all of it.
+                if !continued {
+                    self.said(&mut state, &text);
+                }
             }
             (Speaker::Script, Stream::Stdout) => {}
             (Speaker::TextScript | Speaker::Command, _) => {
@@ -157,8 +166,10 @@ impl<'a> Relay<'a> {
     /// A line by which a script says how it is doing.
     fn said(&self, state: &mut State, text: &str) {
         if let Some(line) = progress_line(text) {
-            state.side.progress(line.progress, line.total, line.text);
-            state.heard = Instant::now();
+            // A number that is no higher than the last is not sent, and breaks no silence.
+            if state.side.progress(line.progress, line.total, line.text) {
+                state.heard = Instant::now();
+            }
             state.own = Some(Own {
                 total: line.total,
                 text: line.text.map(str::to_owned),

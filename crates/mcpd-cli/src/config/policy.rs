@@ -287,12 +287,21 @@ pub(super) async fn variables<'a>(
     for (name, source) in table {
         check_name(file, name, false)?;
         let name = name.get_ref().as_str();
-        variables.push((name, value(file, name, source, executor).await?));
+        let value = value(file, name, source, executor).await?;
+        if name.len() + value.len() > LONGEST {
+            let what = format!(
+                "the value has {} bytes, and no program is started with a variable of 128 KiB or more: pass the path of a \
+                 file",
+                value.len()
+            );
+            return Err(at(file, source.span(), name, &what));
+        }
+        variables.push((name, value));
     }
     Ok(variables)
 }
 
-/// What Linux takes as a variable with its name, in bytes; other systems take less for all of them together.
+/// What Linux takes as a variable with its name, in bytes, where a page has 4 KiB.
 const LONGEST: usize = 128 * 1024 - 2;
 
 /// The value of a variable. Errors say where it should have come from, never what came.
@@ -324,13 +333,6 @@ pub(super) async fn value(
     }
     if value.contains('\0') {
         return Err(wrong("the value has a NUL character".to_owned()));
-    }
-    if name.len() + value.len() > LONGEST {
-        let what = format!(
-            "the value has {} bytes, and no program is started with a variable of 128 KiB or more: pass the path of a file",
-            value.len()
-        );
-        return Err(wrong(what));
     }
     Ok(value)
 }

@@ -136,8 +136,11 @@ pub(super) fn check_variables<'m, 'a: 'm>(
 fn check_headers(fields: &[Member<'_>], report: &mut Report<'_>) {
     let mut taken = BTreeSet::new();
     for header in fields.iter().filter(|field| field.key == "header") {
-        let name = header.value.string().unwrap_or_default().to_lowercase();
-        if !taken.insert(name) {
+        // What is no text is another mistake.
+        let Some(name) = header.value.string() else {
+            continue;
+        };
+        if !taken.insert(name.to_lowercase()) {
             report.fault(
                 Code::InvalidHeader,
                 header.value.span(),

@@ -159,7 +159,7 @@ impl Scanner {
         let mut passed_over = Vec::new();
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
-            if walked.is_incomplete {
+            if !walked.unseen.is_empty() {
                 // What could not be seen this time has not gone.
                 looked.extend(self.unseen(root, &walked));
                 scan.is_passing = true;
@@ -210,11 +210,15 @@ impl Scanner {
         }
     }
 
-    /// The files of a root that were there at the last look and are not in `walked`.
+    /// The scripts of a root that were there at the last look, where nothing could be seen this time.
     fn unseen(&self, root: usize, walked: &Walked) -> impl Iterator<Item = (usize, Arc<Looked>)> {
         let known = self.known.get(root).into_iter().flatten();
         known
-            .filter(|(path, _)| !walked.scripts.contains_key(*path))
+            .filter(|(path, looked)| {
+                let file = &looked.candidate.file;
+                let is_hidden = walked.unseen.iter().any(|place| file.starts_with(place));
+                is_hidden && !walked.scripts.contains_key(*path)
+            })
             .map(move |(_, looked)| (root, Arc::clone(looked)))
     }
 

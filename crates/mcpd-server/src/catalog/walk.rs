@@ -34,8 +34,8 @@ pub(crate) struct Walked {
     pub(crate) rejected: Vec<Rejected>,
     /// Other files, and links to nothing.
     pub(crate) passed_over: BTreeSet<PathBuf>,
-    /// The system could not show everything this time.
-    pub(crate) is_incomplete: bool,
+    /// Where something could not be seen that may be there: it and what is below.
+    pub(crate) unseen: Vec<PathBuf>,
     /// Each with the file it is about.
     sidecars: Vec<(PathBuf, Sidecar)>,
 }
@@ -145,9 +145,11 @@ pub(crate) fn walk(root: &Path) -> Walked {
                 walked.passed_over.extend(links.map(Path::to_owned));
             }
             Err(error) => {
-                walked.is_incomplete |= is_passing(&error);
-                let reason = Reason::Unreadable(error.to_string());
-                walked.reject(error.path().unwrap_or(root), reason);
+                let path = error.path().unwrap_or(root);
+                if is_passing(&error) {
+                    walked.unseen.push(path.to_owned());
+                }
+                walked.reject(path, Reason::Unreadable(error.to_string()));
             }
         }
     }
@@ -158,10 +160,20 @@ pub(crate) fn walk(root: &Path) -> Walked {
     walked
 }
 
-/// Whether another look may succeed: the machine lacks something, the permission is not what is missing.
+/// Whether another look may succeed: the machine lacks something, the permission is not what is missing, and no link leads
+/// round in a circle.
 fn is_passing(error: &walkdir::Error) -> bool {
-    let kind = error.io_error().map(std::io::Error::kind);
-    kind.is_some_and(|kind| !matches!(kind, ErrorKind::PermissionDenied | ErrorKind::NotADirectory))
+    #[cfg(unix)]
+    const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
+    #[cfg(not(unix))]
+    const LOOP: i32 = i32::MAX;
+    error.io_error().is_some_and(|error| {
+        let is_final = matches!(
+            error.kind(),
+            ErrorKind::PermissionDenied | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+        );
+        !is_final && error.raw_os_error() != Some(LOOP)
+    })
 }
 
 impl Walked {
@@ -504,6 +516,17 @@ mod tests {
         assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.rejected.len(), 1, "{walked:?}");
         assert_eq!(names(&root.join("a.mcpd.toml")), ["a"]);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn a_link_to_itself_leaves_nothing_unseen() {
+        let root = tempfile::tempdir().unwrap();
+        executable(&root.path().join("a"));
+        symlink("loop", root.path().join("loop")).unwrap();
+        let walked = walk(&root.path().canonicalize().unwrap());
+        assert_eq!((walked.scripts.len(), walked.rejected.len()), (1, 1));
+        assert!(walked.unseen.is_empty());
     }
 
     #[test]

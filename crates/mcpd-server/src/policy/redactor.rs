@@ -164,12 +164,14 @@ fn spellings(secret: &str) -> Vec<String> {
     let quoted = &quoted[1..quoted.len() - 1];
     let foreign = |char: char| !char.is_ascii();
     let html = |char: char| matches!(char, '<' | '>' | '&');
+    let most = |char: char| !char.is_ascii() || matches!(char, '<' | '>' | '&' | '\'' | '+');
     for escaped in [
         quoted.to_owned(),
         // As many libraries do by default: Python's, PHP's, C#'s, Go's.
         escaped(quoted, foreign, false),
         escaped(quoted, foreign, true),
         escaped(quoted, html, false),
+        escaped(quoted, most, true),
     ] {
         spellings.push(escaped.replace('/', "\\/"));
         spellings.push(escaped);
@@ -289,6 +291,7 @@ mod tests {
             r"key\/\u00e4&\ud834\udd1e\/end",
             r"key/\u00E4&\uD834\uDD1E/end",
             r"key/ä\u0026𝄞/end",
+            r"key/\u00E4\u0026\uD834\uDD1E/end",
         ] {
             let redacted = redactor.text(&captured(text, "", 0));
             assert_eq!(redacted.head, "[redacted PATH]", "{text}");

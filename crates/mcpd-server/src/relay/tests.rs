@@ -164,6 +164,35 @@ async fn silence_is_broken_before_a_caller_gives_up() {
     assert_eq!(heard(&mut messages), ["4/10 "]);
 }
 
+/// It has started anew, or says the same again.
+#[tokio::test(start_paused = true)]
+async fn progress_that_does_not_rise_breaks_no_silence() {
+    let (relay, mut messages) = relay(Speaker::Script);
+    let run = async {
+        err(&relay, "PROGRESS 3/10 waiting");
+        for _ in 0..4 {
+            sleep(Duration::from_secs(4)).await;
+            err(&relay, "PROGRESS 1/5 again");
+        }
+        assert_eq!(heard(&mut messages), ["3/10 waiting", "3.000001/5 again"]);
+    };
+    relay.during(pin!(run)).await;
+}
+
+#[test]
+fn a_long_line_of_a_script_is_one_message() {
+    let (relay, mut messages) = relay(Speaker::Script);
+    relay.hear(
+        Stream::Stderr,
+        "WARN begin ä".as_bytes().split_last().unwrap().1,
+        true,
+    );
+    relay.hear(Stream::Stderr, b"PROGRESS 5", true);
+    err(&relay, "ERROR end");
+    err(&relay, "next");
+    assert_eq!(heard(&mut messages), ["warning begin …", "info next"]);
+}
+
 #[tokio::test(start_paused = true)]
 async fn a_long_line_is_cut() {
     let (relay, mut messages) = relay(Speaker::Command);

@@ -103,12 +103,11 @@ impl Store {
         self.blocking(move |inner| {
             let read = || inner.database.tasks(&owner, now()).map_err(StoreError::new);
             let tasks = read()?;
+            let mut any_is_lost = false;
             for task in &tasks {
-                if inner.is_lost(task)? {
-                    return read();
-                }
+                any_is_lost |= inner.is_lost(task)?;
             }
-            Ok(tasks)
+            if any_is_lost { read() } else { Ok(tasks) }
         })
         .await
     }
