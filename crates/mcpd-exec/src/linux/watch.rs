@@ -300,11 +300,12 @@ fn backwards(path: &Path) -> Vec<OsString> {
     names.rev().collect()
 }
 
-/// The same for this user.
+/// The same for this user. What can't be looked at may be.
 fn is_in_reach(path: &Path) -> bool {
     let may = |access| accessat(CWD, path, access, AtFlags::EACCESS).is_ok();
     let mut ways = [Access::READ_OK, Access::WRITE_OK, Access::EXEC_OK].into_iter();
-    stat(path).is_ok_and(|found| found.st_uid == geteuid().as_raw()) || ways.any(may)
+    let is_anothers = stat(path).is_ok_and(|found| found.st_uid != geteuid().as_raw());
+    !is_anothers || ways.any(may)
 }
 
 #[cfg(test)]

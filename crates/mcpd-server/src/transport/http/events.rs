@@ -84,6 +84,20 @@ impl Events {
     }
 }
 
+impl Events {
+    /// The next notification that is there.
+    fn queued(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
+        match self.answer {
+            State::Pending(_) => match self.notifications.poll_recv(cx) {
+                Poll::Ready(notification) => notification,
+                Poll::Pending => None,
+            },
+            // All of them are there. `poll_recv` would say nothing of some, once this task has had its share.
+            State::Known(_) => self.notifications.try_recv().ok(),
+        }
+    }
+}
+
 impl Body for Events {
     type Data = Bytes;
     type Error = Infallible;
@@ -102,7 +116,7 @@ impl Body for Events {
         {
             this.answer = State::Known(known);
         }
-        while let Poll::Ready(Some(notification)) = this.notifications.poll_recv(cx) {
+        while let Some(notification) = this.queued(cx) {
             if let Some(written) = (this.write)(&notification) {
                 return Poll::Ready(Some(Ok(Frame::data(written))));
             }
@@ -134,6 +148,23 @@ mod tests {
     use tokio::time::Instant;
 
     use super::*;
+
+    #[tokio::test]
+    async fn an_answer_overtakes_no_notification() {
+        const MANY: usize = 200;
+        let (outbox, notifications) = mpsc::channel(MANY);
+        for _ in 0..MANY {
+            outbox.try_send(Bytes::from_static(b"{}")).unwrap();
+        }
+        let answer = std::future::ready(Some(Bytes::from_static(b"answer")));
+        let mut events = Events::new(None, notifications, Box::pin(answer));
+        let mut seen = Vec::new();
+        while let Some(Ok(frame)) = events.frame().await {
+            seen.push(frame.into_data().unwrap());
+        }
+        assert_eq!(seen.len(), MANY + 1);
+        assert!(seen[MANY].windows(6).any(|part| part == b"answer"));
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_quiet_stream_shows_that_it_is_alive() {
