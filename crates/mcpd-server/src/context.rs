@@ -246,7 +246,7 @@ impl SideStream {
         total: Option<f64>,
         message: Option<&str>,
     ) -> bool {
-        self.progress_to(|_| progress, total, message, None)
+        self.progress_with(progress, total, message, None)
     }
 
     /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
@@ -265,15 +265,15 @@ impl SideStream {
         self.progress_to(next, total, message, Some(meta));
     }
 
-    /// Sends progress, with something beside it.
+    /// The same, with something beside it.
     pub(crate) fn progress_with(
         &self,
         progress: f64,
         total: Option<f64>,
         message: Option<&str>,
         meta: Option<&Meta>,
-    ) {
-        self.progress_to(|_| progress, total, message, meta);
+    ) -> bool {
+        self.progress_to(|_| progress, total, message, meta)
     }
 
     /// Sends the progress that comes `next` after the last, if it is higher.

@@ -35,7 +35,6 @@ const ORDINARY: &[&str] = &[
 
 /// mcpd's own, what a script would take for its own call's, and what a service manager tells the service alone.
 const OURS: &[&str] = &[
-    "MCPD_*",
     "MCP_*",
     "TOOL_QUERY",
     "TOOL_ARGS",

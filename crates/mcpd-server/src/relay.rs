@@ -142,14 +142,13 @@ impl<'a> Relay<'a> {
                     Some(redactor) => redactor.piece(bytes, continued, continues),
                     None => Cow::Borrowed(bytes),
                 };
-                let mut text = String::from_utf8_lossy(&bytes).into_owned();
-                if continues {
-                    // A character may be cut.
-                    text.truncate(text.trim_end_matches(char::REPLACEMENT_CHARACTER).len());
-                    text.push('…');
-                }
+                let text = String::from_utf8_lossy(&bytes);
                 // The beginning of a line stands for all of it.
-                if !continued {
+                if continues && !continued {
+                    // A character may be cut.
+                    let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
+                    self.said(&mut state, &format!("{whole}…"));
+                } else if !continued {
                     self.said(&mut state, &text);
                 }
             }

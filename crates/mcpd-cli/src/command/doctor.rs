@@ -130,16 +130,18 @@ async fn memory(
     } = outcome.enforced;
     let mut missing = missing.into_iter();
     let control_group = delegated.filter(|_| cgroup);
-    let controllers = control_group
-        .as_ref()
-        .map(|group| fs::read_to_string(group.join("cgroup.subtree_control")));
     Ok(Memory {
-        counts_processes: matches!(controllers, Some(Ok(names)) if names.split_whitespace().any(|name| name == "pids")),
+        counts_processes: control_group.as_deref().is_some_and(counts_processes),
         control_group,
         missing: missing
             .find(|missing| missing.mechanism == "cgroup")
             .map(|missing| missing.reason),
     })
+}
+
+fn counts_processes(group: &Path) -> bool {
+    let controllers = fs::read_to_string(group.join("cgroup.subtree_control"));
+    controllers.is_ok_and(|names| names.split_whitespace().any(|name| name == "pids"))
 }
 
 /// Looks for what runs the scripts that are no programs.

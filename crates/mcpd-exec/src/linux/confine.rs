@@ -72,8 +72,8 @@ impl Confinement {
                 confinement.filter(filter.err());
                 match system.strict_scopes(sandbox.network) {
                     Ok(ruleset) => confinement.enter(ruleset),
-                    // Without sockets and other processes there is nothing for it to refuse.
                     Err(Refusal::Fault(error)) => return Err(error),
+                    // Without sockets and other processes there is nothing for it to refuse.
                     Err(Refusal::Missing(_)) if sandbox.network == Network::Off => {}
                     Err(Refusal::Missing(missing)) => confinement.enforced.missing.push(missing),
                 }

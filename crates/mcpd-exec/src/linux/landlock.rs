@@ -22,6 +22,7 @@ use super::pipe;
 use super::watch::Watch;
 use super::writable::Writable;
 use crate::enforced::MissingMechanism;
+use crate::os::{self, Fault};
 use crate::sandbox::{Network, Sandbox};
 
 /// The newest interface whose restrictions are asked for. Those the kernel does not know are left out.
@@ -244,11 +245,10 @@ impl Rules {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // A part of it could have become a link to something else since it was looked at.
         let strictly = ResolveFlags::NO_SYMLINKS;
-        let file = match openat2(CWD, path, flags, Mode::empty(), strictly) {
+        let opened = openat2(CWD, path, flags, Mode::empty(), strictly).map_err(io::Error::from);
+        let file = match opened {
             Ok(file) => file,
-            Err(errno @ (Errno::MFILE | Errno::NFILE | Errno::NOMEM)) => {
-                return Err(Refusal::Fault(errno.into()));
-            }
+            Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error.into()),
             Err(_) => return Ok(()),
         };
         // Whoever serves a file system may have gone.

@@ -247,10 +247,8 @@ fn secret(path: &Path, sandbox: &Sandbox, watch: &mut Watch) -> io::Result<Optio
         Ok(found) => return Ok(Some(found)),
         Err(lost) => lost,
     };
-    match lost.obstacle()? {
-        Some(closed) if closed.is_dir() && watch.is_in_reach(closed, sandbox) => {
-            Ok(Some(closed.to_owned()))
-        }
+    match lost.closed() {
+        Some(closed) if watch.is_in_reach(closed, sandbox) => Ok(Some(closed.to_owned())),
         _ => lost.passed_over(path).map(|()| None),
     }
 }

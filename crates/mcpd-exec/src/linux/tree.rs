@@ -21,6 +21,7 @@ use rustix::process::{
 };
 
 use super::raw;
+use crate::os::{self, Fault};
 use crate::process::Progress;
 
 /// What all processes of one run carry.
@@ -60,7 +61,7 @@ impl Mark {
     fn in_proc(pid: Pid) -> io::Result<Option<Self>> {
         let limits = format!("/proc/{pid}/limits", pid = pid.as_raw_nonzero());
         let limits = match fs::read_to_string(limits) {
-            Err(error) if is_exhaustion(&error) => return Err(error),
+            Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error),
             limits => limits.unwrap_or_default(),
         };
         let locks = limits
@@ -78,14 +79,6 @@ impl Mark {
     fn may_be_on(self, pid: Pid) -> io::Result<bool> {
         Ok(Self::of(pid)? == Some(self))
     }
-}
-
-/// Whether this process or the system has too much open, rather than that there is nothing to see.
-fn is_exhaustion(error: &io::Error) -> bool {
-    matches!(
-        error.raw_os_error(),
-        Some(libc::EMFILE | libc::ENFILE | libc::ENOMEM)
-    )
 }
 
 /// What all marks of this process begin with.
@@ -303,16 +296,17 @@ impl Ending {
             return 1;
         };
         let others = processes.filter(|pid| *pid != leader);
-        // Before it is killed: afterwards it may be dead, and have left another.
-        let counts = |pid: &Pid| !alive || is_alive(*pid);
-        let mark = self.mark;
         others
-            .filter(|pid| mark.is_on(*pid))
-            .filter(|pid| {
-                let counts = counts(pid);
-                self.kill(*pid) && counts
+            .filter(|pid| match alive {
+                true => self.kill_alive(*pid),
+                false => self.kill(*pid),
             })
             .count()
+    }
+
+    /// The same, and true only if it was alive before: afterwards it may be dead, and have left another.
+    fn kill_alive(&mut self, pid: Pid) -> bool {
+        self.mark.is_on(pid) && is_alive(pid) & self.kill(pid)
     }
 
     /// Kills `pid` if it is the very process that has the mark. True if it was there to be killed.
@@ -339,7 +333,7 @@ pub(crate) fn sees_processes() -> bool {
 /// All processes that can be seen.
 fn processes() -> io::Result<impl Iterator<Item = Pid>> {
     let entries = match fs::read_dir("/proc") {
-        Err(error) if is_exhaustion(&error) => return Err(error),
+        Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error),
         entries => entries.into_iter().flatten().flatten(),
     };
     Ok(entries.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?)))
@@ -380,10 +374,7 @@ pub(crate) fn end_all(nonce: u32) {
         let found = processes.filter(|pid| {
             let mark = Mark::of(*pid).ok().flatten();
             let mark = mark.filter(|mark| mark.is_of(nonce));
-            mark.is_some_and(|mark| {
-                let was_alive = is_alive(*pid);
-                Ending::new(mark).kill(*pid) && was_alive
-            })
+            mark.is_some_and(|mark| Ending::new(mark).kill_alive(*pid))
         });
         quiet = if found.count() == 0 { quiet + 1 } else { 0 };
     }

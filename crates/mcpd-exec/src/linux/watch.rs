@@ -18,6 +18,7 @@ use rustix::process::geteuid;
 
 use super::mounts;
 use super::seen::Seen;
+use crate::os::{self, Fault};
 use crate::sandbox::Sandbox;
 
 /// What something was made of.
@@ -80,52 +81,38 @@ impl Watch {
         path: &Path,
         links: &mut Vec<PathBuf>,
     ) -> Result<PathBuf, Lost> {
-        let mut found = PathBuf::from("/");
-        let mut followed = Vec::new();
-        let end = self.walk(path, &mut found, &mut followed);
-        links.append(&mut followed);
-        end.map(|()| found.clone()).map_err(|(at, errno)| Lost {
-            directory: found,
-            at,
-            errno,
-        })
-    }
-
-    /// Goes along a path as far as it leads.
-    fn walk(
-        &mut self,
-        path: &Path,
-        found: &mut PathBuf,
-        links: &mut Vec<PathBuf>,
-    ) -> Result<(), (PathBuf, Errno)> {
         /// As many as the kernel follows.
         const MOST_LINKS: usize = 40;
-        let nowhere = |_| (path.to_owned(), Errno::NOENT);
-        let mut ahead = backwards(&absolute(path).map_err(nowhere)?);
+        let most = links.len() + MOST_LINKS;
+        let lost = |at: &Path, errno| Lost {
+            at: at.to_owned(),
+            errno,
+        };
+        let mut found = PathBuf::from("/");
+        let absolute = absolute(path).map_err(|_| lost(path, Errno::NOENT))?;
+        let mut ahead = backwards(&absolute);
         while let Some(name) = ahead.pop() {
             if name == ".." {
                 found.pop();
                 continue;
             }
             let path = found.join(name);
-            match self.look_up(found, &path) {
-                Entry::Nothing(errno) => return Err((path, errno)),
-                Entry::Other(..) => *found = path,
-                Entry::Link(_) if links.len() == MOST_LINKS => return Err((path, Errno::LOOP)),
+            match self.look_up(&found, &path) {
+                Entry::Nothing(errno) => return Err(lost(&path, errno)),
+                Entry::Other(..) => found = path,
+                Entry::Link(_) if links.len() == most => return Err(lost(&path, Errno::LOOP)),
                 Entry::Link(_) => {
-                    let target = match readlink(&path, Vec::new()) {
-                        Ok(target) => PathBuf::from(OsString::from_vec(target.into_bytes())),
-                        Err(errno) => return Err((path, errno)),
-                    };
+                    let target = readlink(&path, Vec::new()).map_err(|errno| lost(&path, errno))?;
+                    let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     links.push(path);
                     if target.is_absolute() {
-                        *found = PathBuf::from("/");
+                        found = PathBuf::from("/");
                     }
                     ahead.append(&mut backwards(&target));
                 }
             }
         }
-        Ok(())
+        Ok(found)
     }
 
     /// What is at a path in a directory, which is watched from now on.
@@ -184,25 +171,33 @@ impl Watch {
 /// Where the way along a path has ended.
 #[derive(Debug)]
 pub(crate) struct Lost {
-    directory: PathBuf,
-    /// What was looked for in the directory.
+    /// What was looked for, in a directory that is there.
     at: PathBuf,
     errno: Errno,
 }
 
 impl Lost {
-    /// What keeps this user from going on, but perhaps not a process that could change a mode: the directory, if it lets nobody
-    /// through, or else what is in it. `None` if nothing is there.
+    /// The directory that lets nobody through, if that is why.
+    pub(crate) fn closed(&self) -> Option<&Path> {
+        let directory = self.at.parent()?;
+        let passable = || accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS);
+        (self.errno == Errno::ACCESS && passable().is_err()).then_some(directory)
+    }
+
+    /// What keeps this user from going on, but perhaps not a process: a closed directory, or else what was looked for. `None` if
+    /// that is not there.
     ///
     /// # Errors
     ///
     /// Something is short.
     pub(crate) fn obstacle(&self) -> io::Result<Option<&Path>> {
-        match self.errno {
-            Errno::NOENT | Errno::NOTDIR | Errno::LOOP | Errno::NAMETOOLONG => Ok(None),
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM => Err(self.errno.into()),
-            Errno::ACCESS if !is_passable(&self.directory) => Ok(Some(&self.directory)),
-            _ => Ok(Some(&self.at)),
+        let error = io::Error::from(self.errno);
+        match (self.errno, os::fault(&error)) {
+            (Errno::NAMETOOLONG, _) | (_, Fault::Missing | Fault::NotDirectory | Fault::Loop) => {
+                Ok(None)
+            }
+            (_, Fault::Exhausted) => Err(error),
+            _ => Ok(Some(self.closed().unwrap_or(&self.at))),
         }
     }
 
@@ -220,10 +215,6 @@ impl Lost {
             }
         }
     }
-}
-
-fn is_passable(directory: &Path) -> bool {
-    accessat(CWD, directory, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 impl fmt::Display for Lost {

@@ -8,7 +8,7 @@ use super::watch::Watch;
 use crate::sandbox::Sandbox;
 
 /// What a process may write.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Writable {
     /// Each path, and where it leads, without links.
     pub(crate) places: Vec<(PathBuf, PathBuf)>,

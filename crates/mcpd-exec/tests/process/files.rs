@@ -5,8 +5,10 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
-use mcpd_exec::{Level, Outcome, Sandbox};
+use mcpd_exec::{Command, Level, Outcome, Sandbox};
 use nix::mount::{MsFlags, mount, umount};
 
 use crate::host::{again_as_stranger, again_beside, again_with_mounts, is_again};
@@ -27,6 +29,11 @@ fn world() -> World {
 async fn run(world: &World, level: Level, body: &str) -> Outcome {
     let sandbox = Sandbox::at(level).write(world.directory().join("inside"));
     world.run_in(sandbox, world.sh(body)).await
+}
+
+/// Runs one script once more, which finds what was prepared for the run before it.
+async fn run_again(world: &World, script: &Command) -> Outcome {
+    within(world.executor.run(script.clone())).await.unwrap()
 }
 
 /// All there is at a path and below, but for what is in the files.
@@ -330,10 +337,7 @@ async fn what_appears_between_runs_is_hidden_from_the_next() {
         let sandbox = Arc::new(sandbox.hide(at("outside/new")));
         let script = world.sh("cat outside/file outside/new");
         let script = script.current_dir(world.directory()).sandbox(sandbox);
-        let read = async || {
-            let outcome = within(world.executor.run(script.clone())).await.unwrap();
-            outcome.stdout.to_text_lossy()
-        };
+        let read = async || run_again(&world, &script).await.stdout.to_text_lossy();
         let seen = |text: &str| match level {
             Level::None => text.to_owned(),
             _ => String::new(),
@@ -359,10 +363,7 @@ async fn what_is_moved_between_runs_and_linked_to_is_hidden_from_the_next() {
         let sandbox = Arc::new(sandbox.write(at("inside")));
         let script = world.sh("cat hidden/key");
         let script = script.current_dir(world.directory()).sandbox(sandbox);
-        let read = async || {
-            let outcome = within(world.executor.run(script.clone())).await.unwrap();
-            outcome.stdout.to_text_lossy()
-        };
+        let read = async || run_again(&world, &script).await.stdout.to_text_lossy();
         let seen = match level {
             Level::None => "key\n",
             _ => "",
@@ -429,9 +430,7 @@ async fn a_planted_link_is_not_followed_to_where_something_may_be_written() {
         let sandbox = Arc::new(sandbox.write(at("inside/later")));
         let run = async |body: &str| {
             let script = world.sh(body).current_dir(world.directory());
-            within(world.executor.run(script.sandbox(Arc::clone(&sandbox))))
-                .await
-                .unwrap()
+            run_again(&world, &script.sandbox(Arc::clone(&sandbox))).await
         };
         assert!(run("ln -s ../outside inside/later").await.success());
         let outcome = run("echo x >inside/later/new").await;
@@ -474,12 +473,9 @@ async fn a_later_link_is_not_followed_where_links_were_resolved() {
         fs::create_dir(at("place")).unwrap();
         let mut sandbox = Sandbox::at(level).write(at("place").canonicalize().unwrap());
         sandbox.resolved = true;
-        let sandbox = Arc::new(sandbox);
-        let write = async || {
-            let script = world.sh("echo x >place/new").current_dir(world.directory());
-            let run = world.executor.run(script.sandbox(Arc::clone(&sandbox)));
-            within(run).await.unwrap().success()
-        };
+        let script = world.sh("echo x >place/new");
+        let script = script.current_dir(world.directory()).sandbox(sandbox);
+        let write = async || run_again(&world, &script).await.success();
         assert!(write().await, "at {level}");
         fs::rename(at("place"), at("moved")).unwrap();
         symlink(at("outside"), at("place")).unwrap();
@@ -500,11 +496,12 @@ async fn what_is_mounted_between_runs_is_read_by_the_next() {
         let sandbox = Arc::new(Sandbox::at(level).hide(at("outside/file")));
         let script = world.sh("cat outside/directory/new");
         let script = script.current_dir(world.directory()).sandbox(sandbox);
-        let read = async || {
-            let outcome = within(world.executor.run(script.clone())).await.unwrap();
-            outcome.stdout.to_text_lossy()
-        };
-        assert_eq!(read().await, "", "at {level}");
+        let read = async || run_again(&world, &script).await.stdout.to_text_lossy();
+        // What has just changed, as by the first run, is looked at anew anyway.
+        for _ in 0..2 {
+            assert_eq!(read().await, "", "at {level}");
+            thread::sleep(Duration::from_millis(30));
+        }
         let place = at("outside/directory");
         let (none, flags) = (None::<&str>, MsFlags::empty());
         mount(none, &place, Some("tmpfs"), flags, none).unwrap();
