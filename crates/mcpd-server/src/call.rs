@@ -19,7 +19,7 @@ use crate::interaction::{self, Binding, Brought, Failure, Produced};
 use crate::output;
 use crate::quota;
 use crate::run::{self, Input, Purpose, RunError};
-use crate::tool::{Run, Script};
+use crate::tool::{Called, Script};
 use crate::turns::Busy;
 
 /// How a caller is told that its arguments are wrong.
@@ -177,13 +177,12 @@ pub(crate) fn start(
     arguments: Option<&RawValue>,
     brought: Brought,
     context: &Context,
-) -> Run {
-    let now = |result| Box::pin(std::future::ready(result)) as Run;
+) -> Called {
     let named = ("tools/call", script.path.as_str());
     match Call::new(server, script, named, arguments, context) {
-        Ok(call) => Box::pin(tool_result(call, brought)),
-        Err(Refusal::Arguments(faults)) => now(Ok(invalid_arguments(&faults).into())),
-        Err(Refusal::Capability(error)) => now(match context.version.wire() {
+        Ok(call) => Called::Started(Box::pin(tool_result(call, brought))),
+        Err(Refusal::Arguments(faults)) => Called::Refused(Ok(invalid_arguments(&faults).into())),
+        Err(Refusal::Capability(error)) => Called::Refused(match context.version.wire() {
             Wire::Stateless => Err(error),
             // That wire has no such error; the model can at least tell its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),

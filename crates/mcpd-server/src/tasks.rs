@@ -3,6 +3,7 @@
 //! done by the server that runs it, whichever was asked.
 
 use std::collections::BTreeMap;
+use std::future::ready;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use bytes::Bytes;
 use futures_util::FutureExt as _;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{
-    CallToolResult, ClientCapabilities, CreateTaskResult, DetailedTask, InputResponses,
-    Interactive, ProtocolVersion, TASKS_EXTENSION, Task, TaskStatus, Wire,
+    ClientCapabilities, CreateTaskResult, DetailedTask, InputResponses, Interactive,
+    ProtocolVersion, TASKS_EXTENSION, Task, TaskStatus, Wire,
 };
 use mcpd_scriptspec::TaskSupport;
 use serde::Deserialize;
@@ -24,7 +25,7 @@ use crate::context::{Context, SideStream};
 use crate::interaction::{self, Brought};
 use crate::principal::Principal;
 use crate::sync::lock;
-use crate::tool::{Run, Tool};
+use crate::tool::{Called, Ended, Run, Tool};
 
 mod heard;
 mod life;
@@ -118,16 +119,32 @@ impl Tasks {
         call: Call,
         brought: Brought,
         support: TaskSupport,
-    ) -> Result<Interactive<CallToolResult>, ErrorObject> {
-        let mut started = Started::new(server, call, brought);
-        let ended = match support {
-            // A call that is refused has ended at once, and is no task.
-            TaskSupport::Required => (&mut started.run).now_or_never(),
-            _ => tokio::time::timeout(PATIENCE, &mut started.run).await.ok(),
+    ) -> Ended {
+        let (side, messages) = heard::side();
+        let run = match call.run(&server, brought, &side) {
+            Called::Refused(ended) => return ended,
+            Called::Started(run) => run,
         };
-        if let Some(ended) = ended {
-            started.tell();
-            return ended;
+        let mut started = Started {
+            server,
+            call,
+            side,
+            messages,
+            run,
+        };
+        match support {
+            // One for which there is no room is no task either.
+            TaskSupport::Required => {
+                if let Some(ended) = (&mut started.run).now_or_never() {
+                    started.run = Box::pin(ready(Ok(ended?)));
+                }
+            }
+            _ => {
+                if let Ok(ended) = tokio::time::timeout(PATIENCE, &mut started.run).await {
+                    started.tell();
+                    return ended;
+                }
+            }
         }
         match self.begin(started).await? {
             Ok(task) => Ok(Interactive::Task(task)),
@@ -145,8 +162,18 @@ impl Tasks {
         server: Server,
         call: Call,
     ) -> Result<Task, ErrorObject> {
-        let started = Started::new(server, call, Brought::default());
-        match self.begin(started).await? {
+        let (side, messages) = heard::side();
+        let run = call.run(&server, Brought::default(), &side).into_run();
+        match self
+            .begin(Started {
+                server,
+                call,
+                side,
+                messages,
+                run,
+            })
+            .await?
+        {
             Ok(created) => Ok(created.task),
             Err(_) => Err(ErrorObject::internal_error(
                 "there are too many runs in the background, or they can't be written down",
@@ -327,7 +354,7 @@ async fn attend(tasks: Arc<Tasks>) {
 
 impl Call {
     /// Starts the run.
-    fn run(&self, server: &Server, brought: Brought, side: &SideStream) -> Run {
+    fn run(&self, server: &Server, brought: Brought, side: &SideStream) -> Called {
         let context = Context {
             // What it comes to is told in the words of whoever asks.
             version: ProtocolVersion::LATEST,
@@ -348,25 +375,13 @@ impl Call {
 }
 
 impl Started {
-    fn new(server: Server, call: Call, brought: Brought) -> Self {
-        let (side, messages) = heard::side();
-        let run = call.run(&server, brought, &side);
-        Self {
-            server,
-            call,
-            side,
-            messages,
-            run,
-        }
-    }
-
     /// Starts the run again, with answers.
     fn again(&mut self, brought: Brought) {
-        self.run = self.call.run(&self.server, brought, &self.side);
+        self.run = self.call.run(&self.server, brought, &self.side).into_run();
     }
 
     /// Waits for the end, and tells the caller meanwhile what there is to tell.
-    async fn wait(mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
+    async fn wait(mut self) -> Ended {
         loop {
             tokio::select! {
                 biased;

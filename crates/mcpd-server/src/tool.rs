@@ -32,9 +32,28 @@ use crate::turns::Lane;
 
 pub(crate) mod definition;
 
-/// The future of one call; dropping it ends the run.
-pub(crate) type Run =
-    Pin<Box<dyn Future<Output = Result<Interactive<CallToolResult>, ErrorObject>> + Send>>;
+/// What one call comes to.
+pub(crate) type Ended = Result<Interactive<CallToolResult>, ErrorObject>;
+
+/// The future of that; dropping it ends the run.
+pub(crate) type Run = Pin<Box<dyn Future<Output = Ended> + Send>>;
+
+/// What becomes of a call at once.
+pub(crate) enum Called {
+    /// Nothing runs, and nothing will.
+    Refused(Ended),
+    Started(Run),
+}
+
+impl Called {
+    /// For whom a refusal is an end like any other.
+    pub(crate) fn into_run(self) -> Run {
+        match self {
+            Self::Refused(ended) => Box::pin(ready(ended)),
+            Self::Started(run) => run,
+        }
+    }
+}
 
 /// A tool of the catalog.
 #[derive(Debug, Clone)]
@@ -275,10 +294,10 @@ impl Tool {
         arguments: Option<&RawValue>,
         brought: Brought,
         context: &Context,
-    ) -> Run {
+    ) -> Called {
         let spec = self.script().map(|script| &script.spec);
         if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
-            return Box::pin(ready(Ok(CallToolResult::error(reason).into())));
+            return Called::Refused(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, brought, context),
@@ -297,10 +316,11 @@ impl Tool {
         server: &Server,
         context: &Context,
         call: impl FnOnce(CallContext) -> Run,
-    ) -> Run {
+    ) -> Called {
         let run = call(CallContext::new(server, context, &self.path));
         let name = ("tool", self.path.clone());
-        Box::pin(admission::in_turn(server, context, &self.lane, name, run))
+        let run = admission::in_turn(server, context, &self.lane, name, run);
+        Called::Started(Box::pin(run))
     }
 
     fn defaults(&self) -> &Defaults {

@@ -252,6 +252,9 @@ async fn a_call_that_is_refused_is_no_task() {
     let client = place.serve().await;
     let params = json!({"name": "gated", "arguments": place.gate(), "requestState": "forged"});
     assert_eq!(client.refused("tools/call", params).await, -32602);
+    let result = client.call("gated", json!({"gate": 1})).await;
+    assert_eq!(result["resultType"], "complete", "{result}");
+    assert_eq!(result["isError"], true, "{result}");
 }
 
 #[tokio::test]

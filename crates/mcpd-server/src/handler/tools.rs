@@ -66,7 +66,10 @@ pub(crate) fn call(
             let tasks = Arc::clone(tasks);
             Box::pin(tasks.call(server.clone(), call, brought, support))
         }
-        _ => tool.call(server, params.arguments.as_deref(), brought, &context),
+        _ => {
+            let arguments = params.arguments.as_deref();
+            tool.call(server, arguments, brought, &context).into_run()
+        }
     };
     Ok(Handled::later(async move {
         let result = run.await?;

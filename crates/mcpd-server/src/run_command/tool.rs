@@ -26,7 +26,7 @@ use crate::policy::{Policy, Terms};
 use crate::private::Lasting;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job, RunError};
-use crate::tool::{Run, raw};
+use crate::tool::{Called, raw};
 use crate::{Server, id, output};
 
 /// Shells whose commands the rules can read.
@@ -134,13 +134,13 @@ impl CommandTool {
         server: &Server,
         arguments: Option<&RawValue>,
         context: &Context,
-    ) -> Run {
+    ) -> Called {
         let (tool, server, context) = (Arc::clone(self), server.clone(), context.clone());
         match self.read(arguments, &context.trail) {
-            Ok(arguments) => {
-                Box::pin(async move { Ok(tool.run(&server, arguments, &context).await?.into()) })
-            }
-            Err(refusal) => Box::pin(std::future::ready(Ok((*refusal).into()))),
+            Ok(arguments) => Called::Started(Box::pin(async move {
+                Ok(tool.run(&server, arguments, &context).await?.into())
+            })),
+            Err(refusal) => Called::Refused(Ok((*refusal).into())),
         }
     }
 
