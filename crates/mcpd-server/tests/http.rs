@@ -655,6 +655,27 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
     read_until(&mut reader, "resources/updated").await;
 }
 
+/// There a client has to give room for each answer, and one that gives none answers pings all the same.
+#[tokio::test]
+async fn over_http_2_a_client_that_takes_no_answer_is_given_up() {
+    let server = Server::builder().start().expect("starts");
+    let mut options = options();
+    options.write_timeout = Duration::from_millis(100);
+    let port = listen_with(server, options).await;
+    let stream = TcpStream::connect(("127.0.0.1", port)).await;
+    let stream = TokioIo::new(stream.expect("the server listens"));
+    let mut client = hyper::client::conn::http2::Builder::new(TokioExecutor::new());
+    let client = client.initial_stream_window_size(0).handshake(stream).await;
+    let (mut client, connection) = client.expect("HTTP/2 is spoken");
+    let ended = tokio::spawn(connection);
+    let request = hyper::Request::get(format!("http://localhost:{port}/health"));
+    let request = request.body(Full::new(Bytes::new())).expect("a request");
+    let response = client.send_request(request).await.expect("a head");
+    let ended = tokio::time::timeout(PATIENCE, ended).await;
+    assert!(ended.is_ok(), "the connection stays open");
+    drop(response);
+}
+
 #[tokio::test]
 async fn no_more_than_so_much_is_kept_of_what_a_client_says() {
     let (_server, port) = serve().await;

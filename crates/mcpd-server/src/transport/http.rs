@@ -6,9 +6,10 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use hyper::Request;
+use http_body_util::Either;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
+use hyper::{Request, Version};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -47,7 +48,7 @@ mod tide;
 #[cfg(feature = "tls")]
 mod tls;
 
-use activity::{Activity, Answering};
+use activity::{Activity, Answering, Taken};
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 #[cfg(fuzzing)]
@@ -202,7 +203,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
 /// One client's connection, from its first byte to its end.
 async fn connection(client: Accepted, router: Arc<Router>) {
     let begin = Instant::now();
-    let activity = Activity::new(begin, FIRST);
+    let activity = Activity::new(begin, FIRST, router.write_timeout);
     let peer = client.peer;
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
@@ -255,10 +256,17 @@ async fn requests(
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, peer, open) = (Arc::clone(&router), peer.clone(), seen.begin(IDLE));
+        let streams = (request.version() == Version::HTTP_2).then(|| seen.clone());
         // Room for it on its own is there as long as the request only, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
-            Ok::<_, Infallible>(response.map(|body| Answering::new(body, open)))
+            Ok::<_, Infallible>(response.map(|body| {
+                let body = match &streams {
+                    Some(activity) => Either::Left(Taken::new(body, activity)),
+                    None => Either::Right(body),
+                };
+                Answering::new(body, open)
+            }))
         })
     });
     let mut connection = pin!(protocols.serve_connection(TokioIo::new(stream), service));
