@@ -258,6 +258,7 @@ mod tests {
         let introduction = Introduction::none(ProtocolVersion::LATEST_STATEFUL);
         Arc::new(Session::new(
             introduction,
+            &Principal::new("ada"),
             &Arc::new(Subscribers::default()),
         ))
     }

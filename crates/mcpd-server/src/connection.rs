@@ -268,7 +268,7 @@ impl Connection {
 
     /// The conversation of this channel; a second `initialize` replaces it.
     fn begin(&self, introduction: Introduction, face: &Face) -> Conversation {
-        let session = Session::new(introduction, self.server.subscribers());
+        let session = Session::new(introduction, &face.principal, self.server.subscribers());
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
         let forward = subscriptions::forward(
             Arc::clone(self.server.live_catalog()),

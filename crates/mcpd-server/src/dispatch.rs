@@ -166,7 +166,12 @@ pub(crate) fn answer(
         Handled::Later(result) => result,
     };
     let open = inflight.begin(&request.id)?;
-    Ok(match begin(&mut result) {
+    let over = if open.is_cancelled() {
+        None
+    } else {
+        begin(&mut result)
+    };
+    Ok(match over {
         Some(result) => Answer::Now(result),
         None => Answer::Later(Box::pin(open.unless_cancelled(result))),
     })

@@ -9,6 +9,7 @@ use mcpd_protocol::{CancelledNotification, CancelledNotificationParams, Notifica
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::quota;
 use crate::sync::lock;
 
 /// How many requests of one client may be open at once.
@@ -17,21 +18,33 @@ pub(crate) const MAX_OPEN: usize = 512;
 /// The open requests of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Inflight {
-    open: Mutex<BTreeMap<RequestId, CancellationToken>>,
+    state: Mutex<State>,
     closed: Notify,
 }
 
+#[derive(Debug, Default)]
+struct State {
+    open: BTreeMap<RequestId, CancellationToken>,
+    /// The client is gone.
+    is_over: bool,
+}
+
 impl Inflight {
-    /// Notes that `id` is being answered, until the guard is dropped.
+    /// Notes that `id` is being answered, until the guard is dropped. It is cancelled at once if the client has gone
+    /// while its request was being read.
     ///
     /// # Errors
     ///
     /// When the id is already in use, or too many are.
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
-        let mut open = lock(&self.open);
-        check(&open, id)?;
+        let mut state = lock(&self.state);
+        check(&state.open, id)?;
         let cancelled = CancellationToken::new();
-        open.insert(id.clone(), cancelled.clone());
+        if state.is_over {
+            cancelled.cancel();
+        } else {
+            state.open.insert(id.clone(), cancelled.clone());
+        }
         Ok(Open {
             id: id.clone(),
             cancelled,
@@ -45,14 +58,13 @@ impl Inflight {
     ///
     /// Those of [`begin`](Self::begin).
     pub(crate) fn check(&self, id: &RequestId) -> Result<(), ErrorObject> {
-        check(&lock(&self.open), id)
+        check(&lock(&self.state).open, id)
     }
 
     /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
     /// Its id is free from here on: the client knows that no answer will come.
     fn cancel(&self, id: &RequestId) {
-        let mut open = lock(&self.open);
-        if let Some(cancelled) = open.remove(id) {
+        if let Some(cancelled) = lock(&self.state).open.remove(id) {
             cancelled.cancel();
         }
     }
@@ -66,17 +78,18 @@ impl Inflight {
         }
     }
 
-    /// Cancels everything: the client is gone.
+    /// Cancels everything, whatever may still come: the client is gone.
     pub(crate) fn cancel_all(&self) {
-        let mut open = lock(&self.open);
-        for cancelled in std::mem::take(&mut *open).values() {
+        let mut state = lock(&self.state);
+        state.is_over = true;
+        for cancelled in std::mem::take(&mut state.open).values() {
             cancelled.cancel();
         }
     }
 
     /// Whether nothing is open.
     pub(crate) fn is_empty(&self) -> bool {
-        lock(&self.open).is_empty()
+        lock(&self.state).open.is_empty()
     }
 
     /// Waits until nothing is open.
@@ -98,9 +111,8 @@ fn check(open: &BTreeMap<RequestId, CancellationToken>, id: &RequestId) -> Resul
         )));
     }
     if open.len() >= MAX_OPEN {
-        return Err(ErrorObject::internal_error(format!(
-            "{MAX_OPEN} requests are already open; wait for an answer to one of them"
-        )));
+        let reason = format!("{MAX_OPEN} requests are already open");
+        return Err(quota::crowded(&reason));
     }
     Ok(())
 }
@@ -114,6 +126,11 @@ pub(crate) struct Open {
 }
 
 impl Open {
+    /// Whether there shall be no answer.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.is_cancelled()
+    }
+
     /// Runs `answer` unless the request is cancelled first: then there is no answer.
     pub(crate) async fn unless_cancelled<T>(self, answer: impl Future<Output = T>) -> Option<T> {
         self.cancelled.run_until_cancelled(answer).await
@@ -122,12 +139,34 @@ impl Open {
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let mut open = lock(&self.inflight.open);
+        let mut state = lock(&self.inflight.state);
         // One that was cancelled has left already, and another may have its id.
         if !self.cancelled.is_cancelled() {
-            open.remove(&self.id);
+            state.open.remove(&self.id);
         }
-        drop(open);
+        drop(state);
         self.inflight.closed.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[test]
+    fn what_comes_when_its_client_is_gone_is_not_answered() {
+        let inflight = Arc::new(Inflight::default());
+        let id = RequestId::from(1);
+        let before = inflight.begin(&id).unwrap();
+        inflight.cancel_all();
+        let after = inflight.begin(&id).unwrap();
+        for open in [before, after] {
+            assert!(open.is_cancelled());
+            let answer = open.unless_cancelled(std::future::ready(()));
+            assert_eq!(answer.now_or_never(), Some(None));
+        }
+        assert!(inflight.is_empty());
     }
 }

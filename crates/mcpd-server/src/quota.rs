@@ -18,6 +18,9 @@ const MAX_CALLERS: usize = 4096;
 /// The error of calls that are too many now, named as in HTTP: codes of JSON-RPC and MCP lie elsewhere.
 const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
 
+/// When somebody may try again who has too much open.
+const CROWDED: Duration = Duration::from_secs(1);
+
 /// How much a caller may ask for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
@@ -105,6 +108,11 @@ pub(crate) fn try_again(reason: &str, wait: Duration) -> ErrorObject {
     let message = format!("{reason}; try again in {milliseconds} ms");
     ErrorObject::new(TOO_MANY_CALLS, message)
         .with_data(&json!({ "retryAfterMs": milliseconds as u64 }))
+}
+
+/// The error of a request for which there is no room until its sender has ended another.
+pub(crate) fn crowded(reason: &str) -> ErrorObject {
+    try_again(reason, CROWDED)
 }
 
 /// How long whoever got this error is asked to wait.

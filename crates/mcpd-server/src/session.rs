@@ -7,6 +7,7 @@ use mcpd_protocol::{ClientCapabilities, Implementation, LoggingLevel, ProtocolVe
 
 use tokio_util::sync::CancellationToken;
 
+use crate::principal::Principal;
 use crate::questions::Questions;
 use crate::subscribers::{Filter, Subscribers, Subscription};
 use crate::sync::lock;
@@ -61,7 +62,11 @@ impl Introduction {
 
 impl Session {
     /// A session that hears of every list change, if that was promised.
-    pub(crate) fn new(introduction: Introduction, subscribers: &Arc<Subscribers>) -> Self {
+    pub(crate) fn new(
+        introduction: Introduction,
+        owner: &Principal,
+        subscribers: &Arc<Subscribers>,
+    ) -> Self {
         let lists = Filter {
             tools: introduction.hears_of_lists,
             prompts: introduction.hears_of_lists,
@@ -76,7 +81,7 @@ impl Session {
             #[cfg(feature = "http")]
             id: None,
             questions: Questions::default(),
-            subscription: Arc::new(subscribers.subscribe(lists)),
+            subscription: Arc::new(subscribers.subscribe(owner.shared_name(), lists)),
             log_level: Mutex::new(None),
             ended: CancellationToken::new(),
         }

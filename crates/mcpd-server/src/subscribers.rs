@@ -60,10 +60,20 @@ struct Members {
 }
 
 /// What listeners take.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Load {
     listeners: usize,
     bytes: usize,
+}
+
+impl Load {
+    /// That of wanting to hear of this resource.
+    fn of(uri: &str) -> Self {
+        Self {
+            listeners: 0,
+            bytes: uri.len(),
+        }
+    }
 }
 
 /// How many listeners one caller may have, and how many bytes what they want to hear of may come to.
@@ -97,39 +107,62 @@ impl MailboxState {
     }
 }
 
+impl Members {
+    /// Counts more of what is this caller's; says whether it may have that much.
+    fn charge(&mut self, caller: &Arc<str>, more: Load) -> bool {
+        let load = self.counted.get(caller).copied().unwrap_or_default();
+        let load = Load {
+            listeners: load.listeners + more.listeners,
+            bytes: load.bytes + more.bytes,
+        };
+        let is_admitted = load.listeners <= MOST.listeners && load.bytes <= MOST.bytes;
+        if is_admitted {
+            self.counted.insert(Arc::clone(caller), load);
+        }
+        is_admitted
+    }
+
+    fn release(&mut self, caller: &Arc<str>, less: Load) {
+        if let Some(load) = self.counted.get_mut(caller) {
+            load.listeners -= less.listeners;
+            load.bytes -= less.bytes;
+            if *load == Load::default() {
+                self.counted.remove(caller);
+            }
+        }
+    }
+}
+
 impl Subscribers {
-    /// Registers a listener; from here on no event of its filter is lost to it.
-    pub(crate) fn subscribe(self: &Arc<Self>, filter: Filter) -> Subscription {
-        self.add(&mut lock(&self.members), filter, None)
+    /// Registers the listener of a session; from here on no event of its filter is lost to it. What it wants to hear of
+    /// later is counted as this caller's.
+    pub(crate) fn subscribe(self: &Arc<Self>, caller: &Arc<str>, filter: Filter) -> Subscription {
+        let mut members = lock(&self.members);
+        self.add(&mut members, caller, filter, Load::default())
     }
 
     /// The same for a caller that may come any number of times; `None` if it has as many listeners as it may.
     pub(crate) fn subscribe_for(
         self: &Arc<Self>,
-        caller: &str,
+        caller: &Arc<str>,
         filter: Filter,
     ) -> Option<Subscription> {
         let wanted = filter.uris.iter().chain(&filter.tasks);
-        let bytes = wanted.map(String::len).sum();
-        let mut members = lock(&self.members);
-        let load = members.counted.get(caller).copied().unwrap_or_default();
         let load = Load {
-            listeners: load.listeners + 1,
-            bytes: load.bytes + bytes,
+            listeners: 1,
+            bytes: wanted.map(String::len).sum(),
         };
-        if load.listeners > MOST.listeners || load.bytes > MOST.bytes {
-            return None;
-        }
-        let caller: Arc<str> = caller.into();
-        members.counted.insert(Arc::clone(&caller), load);
-        Some(self.add(&mut members, filter, Some((caller, bytes))))
+        let mut members = lock(&self.members);
+        let is_admitted = members.charge(caller, load);
+        is_admitted.then(|| self.add(&mut members, caller, filter, load))
     }
 
     fn add(
         self: &Arc<Self>,
         members: &mut Members,
+        caller: &Arc<str>,
         filter: Filter,
-        counted: Option<(Arc<str>, usize)>,
+        load: Load,
     ) -> Subscription {
         let mailbox = Arc::new(Mailbox::default());
         lock(&mailbox.state).filter = filter;
@@ -140,7 +173,8 @@ impl Subscribers {
             number,
             mailbox,
             subscribers: Arc::clone(self),
-            counted,
+            caller: Arc::clone(caller),
+            load: Mutex::new(load),
         }
     }
 
@@ -168,8 +202,9 @@ pub(crate) struct Subscription {
     number: u64,
     mailbox: Arc<Mailbox>,
     subscribers: Arc<Subscribers>,
-    /// Whose it is, and how many bytes it was counted with.
-    counted: Option<(Arc<str>, usize)>,
+    caller: Arc<str>,
+    /// What it is counted with.
+    load: Mutex<Load>,
 }
 
 impl Subscription {
@@ -187,9 +222,31 @@ impl Subscription {
         }
     }
 
-    /// Changes what this listener wants from now on.
-    pub(crate) fn update<T>(&self, change: impl FnOnce(&mut Filter) -> T) -> T {
-        change(&mut lock(&self.mailbox.state).filter)
+    /// How many resources it wants to hear of.
+    pub(crate) fn resources(&self) -> usize {
+        lock(&self.mailbox.state).filter.uris.len()
+    }
+
+    /// Wants to hear of this resource as well; says whether its caller may want that much.
+    pub(crate) fn want(&self, uri: String) -> bool {
+        let mut members = lock(&self.subscribers.members);
+        let uris = &mut lock(&self.mailbox.state).filter.uris;
+        let more = Load::of(&uri);
+        uris.contains(&uri)
+            || members.charge(&self.caller, more) && {
+                lock(&self.load).bytes += more.bytes;
+                uris.insert(uri)
+            }
+    }
+
+    /// Wants to hear of this resource no longer.
+    pub(crate) fn want_no_longer(&self, uri: &str) {
+        let mut members = lock(&self.subscribers.members);
+        if lock(&self.mailbox.state).filter.uris.remove(uri) {
+            let less = Load::of(uri);
+            lock(&self.load).bytes -= less.bytes;
+            members.release(&self.caller, less);
+        }
     }
 }
 
@@ -197,15 +254,7 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut members = lock(&self.subscribers.members);
         members.by_number.remove(&self.number);
-        if let Some((caller, bytes)) = &self.counted
-            && let Some(load) = members.counted.get_mut(caller)
-        {
-            load.listeners -= 1;
-            load.bytes -= bytes;
-            if load.listeners == 0 {
-                members.counted.remove(caller);
-            }
-        }
+        members.release(&self.caller, *lock(&self.load));
     }
 }
 
@@ -225,7 +274,7 @@ mod tests {
     #[tokio::test]
     async fn repeated_events_are_told_once() {
         let subscribers = Arc::new(Subscribers::default());
-        let listener = subscribers.subscribe(lists());
+        let listener = subscribers.subscribe(&"ada".into(), lists());
         subscribers.publish(&Event::ToolsChanged);
         subscribers.publish(&Event::ToolsChanged);
         assert_eq!(listener.next().await, Event::ToolsChanged);
@@ -238,18 +287,19 @@ mod tests {
     #[test]
     fn a_caller_has_so_many_listeners_at_most() {
         let subscribers = Arc::new(Subscribers::default());
+        let (ada, bob) = ("ada".into(), "bob".into());
         let uri = "x".repeat(MOST.bytes / 2);
         let wanting = |uri: &str| Filter {
             uris: BTreeSet::from([uri.to_owned()]),
             ..Filter::default()
         };
-        let first = subscribers.subscribe_for("ada", wanting(&uri)).unwrap();
-        let second = subscribers.subscribe_for("ada", wanting(&uri));
+        let first = subscribers.subscribe_for(&ada, wanting(&uri)).unwrap();
+        let second = subscribers.subscribe_for(&ada, wanting(&uri));
         assert!(second.is_some());
-        assert!(subscribers.subscribe_for("ada", wanting("a")).is_none());
-        assert!(subscribers.subscribe_for("bob", wanting("a")).is_some());
+        assert!(subscribers.subscribe_for(&ada, wanting("a")).is_none());
+        assert!(subscribers.subscribe_for(&bob, wanting("a")).is_some());
         drop((first, second));
-        let lists = || subscribers.subscribe_for("ada", lists());
+        let lists = || subscribers.subscribe_for(&ada, lists());
         let all: Vec<_> = (0..MOST.listeners).map(|_| lists().unwrap()).collect();
         assert!(lists().is_none());
         drop(all);
@@ -257,20 +307,43 @@ mod tests {
         assert!(lock(&subscribers.members).counted.is_empty());
     }
 
+    #[test]
+    fn what_all_sessions_of_a_caller_want_is_counted_together() {
+        let subscribers = Arc::new(Subscribers::default());
+        let (ada, bob) = ("ada".into(), "bob".into());
+        let session = |caller| subscribers.subscribe(caller, Filter::default());
+        let uri = "x".repeat(MOST.bytes);
+        let (first, second, other) = (session(&ada), session(&ada), session(&bob));
+        assert!(first.want(uri.clone()) && first.want(uri.clone()));
+        assert!(!second.want("a".to_owned()) && other.want("a".to_owned()));
+        first.want_no_longer(&uri);
+        assert!(second.want(uri.clone()));
+        drop(second);
+        assert!(first.want(uri));
+        drop((first, other));
+        assert!(lock(&subscribers.members).counted.is_empty());
+    }
+
     #[tokio::test]
     async fn what_is_no_longer_wanted_is_not_told() {
         let subscribers = Arc::new(Subscribers::default());
-        let listener = subscribers.subscribe(lists());
+        let listener = subscribers.subscribe(&"ada".into(), lists());
         subscribers.publish(&Event::ToolsChanged);
-        listener.update(|filter| (filter.tools, filter.prompts) = (false, true));
-        subscribers.publish(&Event::PromptsChanged);
-        assert_eq!(listener.next().await, Event::PromptsChanged);
+        listener.want("mcpd://a".to_owned());
+        for uri in ["mcpd://a", "mcpd://b"] {
+            listener.want(uri.to_owned());
+            subscribers.publish(&Event::ResourceUpdated(uri.to_owned()));
+        }
+        listener.want_no_longer("mcpd://a");
+        assert_eq!(listener.next().await, Event::ToolsChanged);
+        let next = listener.next().await;
+        assert_eq!(next, Event::ResourceUpdated("mcpd://b".to_owned()));
     }
 
     #[tokio::test]
     async fn of_several_who_wait_the_last_is_told() {
         let subscribers = Arc::new(Subscribers::default());
-        let listener = subscribers.subscribe(lists());
+        let listener = subscribers.subscribe(&"ada".into(), lists());
         let mut first = Box::pin(listener.next());
         let mut last = Box::pin(listener.next());
         assert!((&mut first).now_or_never().is_none());
@@ -283,10 +356,8 @@ mod tests {
     #[tokio::test]
     async fn a_filter_can_grow_and_a_dropped_listener_is_forgotten() {
         let subscribers = Arc::new(Subscribers::default());
-        let listener = subscribers.subscribe(Filter::default());
-        listener.update(|filter| {
-            filter.uris.insert("mcpd://a/state".to_owned());
-        });
+        let listener = subscribers.subscribe(&"ada".into(), Filter::default());
+        assert!(listener.want("mcpd://a/state".to_owned()));
         subscribers.publish(&Event::ResourceUpdated("mcpd://b/state".to_owned()));
         subscribers.publish(&Event::ResourceUpdated("mcpd://a/state".to_owned()));
         assert_eq!(

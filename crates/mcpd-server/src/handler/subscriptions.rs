@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use mcpd_protocol::jsonrpc::{ErrorObject, RequestId};
@@ -38,8 +37,8 @@ const MAX_URIS: usize = 256;
 /// How long each URI and each id of these may be, in bytes: they are kept.
 const MAX_URI: usize = 8 * 1024;
 
-/// When somebody may try again who has too many subscriptions.
-const CROWDED: Duration = Duration::from_secs(1);
+/// What somebody is told who listens to more than is kept for one caller.
+const CROWDED: &str = "too many subscriptions";
 
 /// Tells the client of changes until it hangs up or cancels, or the server stops.
 pub(crate) fn listen(
@@ -62,10 +61,9 @@ pub(crate) fn listen(
         let acknowledgement = acknowledgement(&filter, &meta);
         let tasks = filter.tasks.clone();
         // Registered before it is acknowledged, so that no change falls between the two.
-        let caller = context.principal.name();
+        let caller = context.principal.shared_name();
         let subscription = server.subscribers().subscribe_for(caller, filter);
-        let subscription =
-            subscription.ok_or_else(|| quota::try_again("too many subscriptions", CROWDED))?;
+        let subscription = subscription.ok_or_else(|| quota::crowded(CROWDED))?;
         let outbox = &context.side.outbox;
         send(outbox, acknowledgement).await;
         let forward = async {
@@ -131,26 +129,20 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
     let Some(session) = &context.session else {
         return Ok(lifecycle::empty());
     };
-    let added = session.subscription.update(|filter| {
-        filter.uris.len() < MAX_URIS && {
-            filter.uris.insert(params.uri);
-            true
-        }
-    });
-    if added {
-        Ok(lifecycle::empty())
-    } else {
-        Err(too_many())
+    if session.subscription.resources() >= MAX_URIS {
+        return Err(too_many());
     }
+    if !session.subscription.want(params.uri) {
+        return Err(quota::crowded(CROWDED));
+    }
+    Ok(lifecycle::empty())
 }
 
 /// Takes it away again.
 pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
-        session
-            .subscription
-            .update(|filter| filter.uris.remove(&params.uri));
+        session.subscription.want_no_longer(&params.uri);
     }
     Ok(lifecycle::empty())
 }

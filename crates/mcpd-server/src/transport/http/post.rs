@@ -37,6 +37,7 @@ use crate::dispatch::{self, Answer, Handled, MethodResult};
 use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
 use crate::principal::Principal;
+use crate::quota;
 use crate::session::{Introduction, Session};
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
@@ -200,14 +201,13 @@ impl Router {
             Ok(initialized) => initialized,
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
-        let session = Session::new(introduction, self.server.subscribers());
         let owner = head.client.principal.clone();
+        let session = Session::new(introduction, &owner, self.server.subscribers());
         let inserted = self.sessions.insert(session, owner, self.server.metrics());
         let Some(session) = inserted else {
-            let error = ErrorObject::internal_error(format!(
-                "{MAX_SESSIONS} sessions are in use; end one of them first"
-            ));
-            return reply::error(StatusCode::SERVICE_UNAVAILABLE, Some(id), &error);
+            let reason = format!("{MAX_SESSIONS} sessions are in use");
+            let error = quota::crowded(&reason);
+            return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
         let mut response = Response::from(Whole::result(id, result));
         if let Ok(session) = HeaderValue::try_from(session) {
@@ -330,7 +330,11 @@ impl Router {
         }
         let version = announced(head.headers)
             .map_err(|error| Box::new(reply::error(StatusCode::BAD_REQUEST, None, &error)))?;
-        let session = Session::new(Introduction::none(version), self.server.subscribers());
+        let session = Session::new(
+            Introduction::none(version),
+            &head.client.principal,
+            self.server.subscribers(),
+        );
         Ok(Visit::alone(session))
     }
 

@@ -208,7 +208,7 @@ mod tests {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
         let open = || {
-            let session = Session::new(introduction(), &subscribers);
+            let session = Session::new(introduction(), &owner, &subscribers);
             let id = sessions.insert(session, owner.clone(), &Metrics::new());
             id.expect("not all are in use")
         };
@@ -230,7 +230,7 @@ mod tests {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
-            let session = Session::new(introduction(), &subscribers);
+            let session = Session::new(introduction(), owner, &subscribers);
             sessions.insert(session, owner.clone(), &metrics)
         };
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
@@ -254,7 +254,7 @@ mod tests {
     fn one_is_over_when_it_was_not_in_use_for_long() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let owner = Principal::new("owner");
-        let session = Session::new(introduction(), &subscribers);
+        let session = Session::new(introduction(), &owner, &subscribers);
         let id = sessions.insert(session, owner.clone(), &Metrics::new());
         let id = id.expect("a place");
         let is_over = || {
@@ -277,7 +277,7 @@ mod tests {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let metrics = Metrics::new();
         let open = |owner: &Principal| {
-            let session = Session::new(introduction(), &subscribers);
+            let session = Session::new(introduction(), owner, &subscribers);
             let id = sessions.insert(session, owner.clone(), &metrics);
             id.expect("not all are in use")
         };
@@ -294,7 +294,7 @@ mod tests {
     fn nobody_gets_at_the_session_of_another() {
         let (sessions, subscribers) = (Sessions::default(), Arc::new(Subscribers::default()));
         let (alice, bob) = (Principal::new("alice"), Principal::new("bob"));
-        let session = Session::new(introduction(), &subscribers);
+        let session = Session::new(introduction(), &alice, &subscribers);
         let id = sessions.insert(session, alice.clone(), &Metrics::new());
         let id = id.expect("a place");
         assert!(sessions.get(&id, &bob).is_none() && !sessions.remove(&id, &bob));
