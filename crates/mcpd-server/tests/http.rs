@@ -220,8 +220,7 @@ async fn send(port: u16, request: &str) -> TcpStream {
 async fn exchange(port: u16, request: &str) -> String {
     let mut stream = send(port, request).await;
     let mut response = Vec::new();
-    // A server that refuses a body it has not read may reset the connection after its answer.
-    stream.read_to_end(&mut response).await.ok();
+    stream.read_to_end(&mut response).await.expect("readable");
     String::from_utf8(response).expect("the server sends text")
 }
 
@@ -653,6 +652,21 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
     read_until(&mut reader, "text/event-stream").await;
     server.resource_updated(&uris[0]);
     read_until(&mut reader, "resources/updated").await;
+}
+
+/// Most clients send all of a request before they look for an answer.
+#[tokio::test]
+async fn who_sends_too_much_is_told_so() {
+    let (_server, port) = serve().await;
+    let body = "x".repeat(32 * 1024 * 1024);
+    for (token, status) in [("secret", "413"), ("wrong", "401")] {
+        let post = format!(
+            "POST /mcp HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        let mut stream = send(port, &post).await;
+        read_until(&mut stream, status).await;
+    }
 }
 
 /// There a client has to give room for each answer, and one that gives none answers pings all the same.

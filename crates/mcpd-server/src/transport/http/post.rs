@@ -455,12 +455,11 @@ pub(super) async fn body(
 }
 
 async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
-    let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
+    let refused = |status, reason: &'static str| Err(Box::new(reply::text(status, reason)));
     let too_large = || {
-        refused(
-            StatusCode::PAYLOAD_TOO_LARGE,
-            "the body is larger than this server reads",
-        )
+        let reason = format!("the body is larger than {limit} bytes, the most that is read here");
+        let status = StatusCode::PAYLOAD_TOO_LARGE;
+        Err(Box::new(reply::text(status, reason)))
     };
     if body.size_hint().lower() > limit as u64 {
         return too_large();

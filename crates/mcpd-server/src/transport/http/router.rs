@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONNECTION, HeaderValue, ORIGIN, TRANSFER_ENCODING};
+use hyper::header::{CONNECTION, EXPECT, HeaderValue, ORIGIN, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode, Version};
+use hyper::{Method, Request, Response, StatusCode};
 use serde_json::json;
 
 use super::Options;
@@ -85,7 +85,8 @@ impl Router {
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
         let (parts, mut body) = request.into_parts();
         let response = self.answer(&parts, &mut body, peer).await;
-        if parts.version == Version::HTTP_2 {
+        // Who asks before sending is answered without.
+        if !parts.headers.contains_key(EXPECT) {
             take_in(body).await;
         }
         response
@@ -250,14 +251,15 @@ impl Router {
     }
 }
 
-/// Reads what has not been read of a request that is answered already. Over HTTP/2 an answer that overtakes its request
-/// has the stream reset, and there are clients that lose the answer then.
+/// Reads what has not been read of a request that is answered already. An answer that overtakes its request has the
+/// connection reset, or its stream over HTTP/2, and most clients read no answer before they have sent everything.
 async fn take_in(body: Incoming) {
-    const MOST: usize = 64 * 1024;
-    const PATIENCE: Duration = Duration::from_secs(1);
+    const MOST: usize = 64 * 1024 * 1024;
+    const PATIENCE: Duration = Duration::from_secs(2);
     if !body.is_end_stream() {
-        let rest = Limited::new(body, MOST).collect();
+        let mut rest = Limited::new(body, MOST);
         // Whatever comes of it, the answer is the same.
-        tokio::time::timeout(PATIENCE, rest).await.ok();
+        let taken_in = async { while let Some(Ok(_)) = rest.frame().await {} };
+        tokio::time::timeout(PATIENCE, taken_in).await.ok();
     }
 }
