@@ -114,7 +114,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         while self.tokens.peek().kind != Kind::End {
             self.clause(&mut option, &mut clauses)?;
         }
-        clauses.finish(&mut option, value_type, &name.span);
+        clauses.finish(&mut option, value_type, &name.span, self.draft)?;
         self.draft.options.add(word, name.span, option);
         Ok(())
     }
@@ -306,22 +306,50 @@ struct Clauses {
 }
 
 impl Clauses {
-    fn finish(self, option: &mut Node, value_type: Node, name: &Span) {
+    fn finish(
+        self,
+        option: &mut Node,
+        mut value_type: Node,
+        name: &Span,
+        draft: &mut Draft,
+    ) -> Result<(), Reported> {
         let required = Node::boolean(name.clone(), !self.optional);
         option.add("required", name.clone(), required);
-        let Literal::Object(fields) = value_type.value else {
-            return;
-        };
-        for mut field in fields {
-            if let Some(values) = self.values.as_ref().filter(|_| field.key == "value_type") {
-                let mut choice = Node::object(values.span.clone());
-                choice.add("enum", values.span.clone(), values.clone());
-                field.value = choice;
+        if let Some(values) = self.values {
+            choose(&mut value_type, values, draft)?;
+        }
+        if let Literal::Object(fields) = value_type.value {
+            for field in fields {
+                option.add(field.key, field.key_span, field.value);
             }
-            option.add(field.key, field.key_span, field.value);
         }
         if let Some(size) = self.size {
             option.add("size", size.span.clone(), size);
         }
+        Ok(())
     }
+}
+
+/// Makes one of these values of a text, and of each element of a list of texts.
+fn choose(value_type: &mut Node, values: Node, draft: &mut Draft) -> Result<(), Reported> {
+    let Literal::Object(fields) = &mut value_type.value else {
+        return Ok(());
+    };
+    if let Some(items) = fields.iter_mut().find(|field| field.key == "items") {
+        return choose(&mut items.value, values, draft);
+    }
+    fields.retain(|field| field.key != "format");
+    let Some(name) = fields.iter_mut().find(|field| field.key == "value_type") else {
+        return Ok(());
+    };
+    if !matches!(&name.value.value, Literal::String(name) if name == "string") {
+        let message = "`ENUM` lists texts, and the type is another";
+        let fault = draft.fault(Code::ConflictingFields, name.key_span.clone(), message);
+        fault.help = Some("make it `string`, or `ARRAY OF string`".to_owned());
+        return Err(Reported);
+    }
+    let mut choice = Node::object(values.span.clone());
+    choice.add("enum", values.span.clone(), values);
+    name.value = choice;
+    Ok(())
 }

@@ -140,7 +140,7 @@ fn mind_unused(fields: &TypeFields<'_>, name: &str, report: &mut Report<'_>) {
     for (field, refined) in refinements {
         if let Some(field) = field
             && name != refined
-            && TYPES.contains(&name)
+            && (TYPES.contains(&name) || name == "enum")
         {
             let message = format!("`{}` says nothing about the type `{name}`", field.key);
             report
