@@ -93,6 +93,11 @@ fn read(help: HelpOutput<'_>, diagnostics: &mut Vec<Diagnostic>) -> ScriptSpec {
         &mut spec,
         &mut Report::new(Stream::Stderr, diagnostics),
     );
+    role::check_options(
+        &stderr,
+        &spec,
+        &mut Report::new(Stream::Stderr, diagnostics),
+    );
     if let Some(root) = stdout.root()
         && matches!(
             spec.role,

@@ -374,6 +374,18 @@ echo '{"shape": {"required": true}}' >&2"#
     good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
 echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
 
+    UnfillableOption "unfillable-option" Error
+    "Prompts and resources are given texts at most, and a resource only what is in its URI: if a required option can't be among that, every call fails."
+    bad r#"echo '{"description": "Notes of a day", "kind": "resource", "uri": "notes://today"}'
+echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
+    good r#"echo '{"description": "Notes of a day", "kind": "resource", "uri_template": "notes://{day}"}'
+echo '{"day": {"required": true, "value_type": "string"}}' >&2"#
+
+    UnknownCapability "unknown-capability" Error
+    "A client is asked for the capabilities that a script requires; one that does not exist has no client, and would keep nobody from calling."
+    bad r#"echo '{"description": "Summarizes", "requires": ["sampeling"]}'"#
+    good r#"echo '{"description": "Summarizes", "requires": ["sampling"]}'"#
+
     SourceNotUtf8 "source-not-utf8" Error
     "Descriptions reach clients as UTF-8; bytes in another encoding would be other characters than the author wrote."
     bad r#"printf 'DESCRIPTION "Gr\374\337e"' > greet.bas"#

@@ -337,19 +337,20 @@ fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
     }
 }
 
-/// The capabilities that `requires` names, if it names any; `elicitation.url` is one inside another.
+/// The capabilities that `requires` names, if it names any; what comes after a dot is one inside another, such as
+/// `elicitation.url`, or the id of an extension, which has dots of its own.
 pub(crate) fn required_capabilities(names: &[String]) -> Option<Box<ClientCapabilities>> {
     if names.is_empty() {
         return None;
     }
     let mut required = json!({});
     for name in names {
-        let mut place = &mut required;
-        for part in name.split('.') {
-            place = &mut place[part];
-            if place.is_null() {
-                *place = json!({});
-            }
+        let (name, part) = name.split_once('.').unwrap_or((name, ""));
+        if required[name].is_null() {
+            required[name] = json!({});
+        }
+        if !part.is_empty() {
+            required[name][part] = json!({});
         }
     }
     Some(Box::new(
@@ -375,5 +376,27 @@ impl fmt::Display for Tool {
 impl fmt::Display for Script {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "`{}` ({})", self.path, self.file.display())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_required_is_what_has_been_named() {
+        let names = [
+            "sampling.tools",
+            "sampling",
+            "elicitation.url",
+            "extensions.io.modelcontextprotocol/tasks",
+        ];
+        let required = required_capabilities(&names.map(str::to_owned));
+        let expected = json!({
+            "sampling": {"tools": {}},
+            "elicitation": {"url": {}},
+            "extensions": {"io.modelcontextprotocol/tasks": {}},
+        });
+        assert_eq!(serde_json::to_value(required).unwrap(), expected);
     }
 }

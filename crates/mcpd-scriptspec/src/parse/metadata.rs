@@ -7,6 +7,8 @@ use crate::{
     json::{Document, Kind, Member, Value},
     rules::Code,
     spec::{Annotations, Icon, OutputFormat, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport},
+    suggest::suggest,
+    text,
 };
 
 pub(super) const FIELDS: &[&str] = &[
@@ -144,7 +146,7 @@ fn field(member: &Member<'_>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
         "timeout" => spec.timeout = timeout(member, report),
         "concurrency" => spec.concurrency = concurrency(member, report),
         "sandbox" => spec.sandbox = sandbox(member, report),
-        "requires" => spec.requires = report.strings(member),
+        "requires" => spec.requires = requires(member, report),
         "context" => spec.context = report.boolean(member).unwrap_or_default(),
         "task" => spec.task = report.choice(member, TASKS).unwrap_or_default(),
         "safety" => spec.safety = report.text(member, MAX_DESCRIPTION),
@@ -213,6 +215,40 @@ fn subcommand(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
 pub(crate) fn is_subcommand(word: &str) -> bool {
     let is_part = |char: char| char != '/' && !char.is_control();
     !word.starts_with('-') && !matches!(word, "" | "." | "..") && word.chars().all(is_part)
+}
+
+/// The capabilities of clients that there are: an extension, or an experiment, is named by its id after a dot.
+fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
+    const CAPABILITIES: [&str; 7] = [
+        "elicitation",
+        "elicitation.form",
+        "elicitation.url",
+        "roots",
+        "sampling",
+        "sampling.context",
+        "sampling.tools",
+    ];
+    const NAMED: [&str; 2] = ["experimental.", "extensions."];
+    let is_known = |name: &str| {
+        let is_named = |kind: &&str| name.strip_prefix(*kind).is_some_and(|id| !id.is_empty());
+        CAPABILITIES.contains(&name) || NAMED.iter().any(|kind| is_named(&kind))
+    };
+    for element in member.value.elements() {
+        let Some(name) = element.string().filter(|name| !is_known(name)) else {
+            continue;
+        };
+        let message = format!("clients have no capability {}", text::name(&name));
+        report
+            .fault(Code::UnknownCapability, element.span(), message)
+            .help(match suggest(&name, CAPABILITIES) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "known ones: {}, `extensions.` or `experimental.` and an id",
+                    CAPABILITIES.join(", ")
+                ),
+            });
+    }
+    report.strings(member)
 }
 
 fn annotations(member: &Member<'_>, report: &mut Report<'_>) -> Annotations {

@@ -1,10 +1,10 @@
 //! Whether a script is a tool, a prompt or a resource, and the URI that a resource needs.
 
-use super::{Report, metadata::MAX_NAME};
+use super::{Output, Report, metadata::MAX_NAME};
 use crate::{
     json::Member,
     rules::Code,
-    spec::{Role, ScriptSpec},
+    spec::{Role, ScriptSpec, ValueType},
     suggest::suggest,
     text,
     uri_template::{self, TemplateError, UriTemplate},
@@ -113,6 +113,61 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
         if let Some(name) = suggest(variable, &mut names) {
             reported.help(format!("did you mean `{name}`?"));
         }
+    }
+}
+
+/// Holds the options against what can be given to a script of this role.
+pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+    // Of a template that can't be read, or has variables that are no options, that has been said.
+    let is_declared = |variable: &String| {
+        let mut options = spec.options.iter();
+        options.any(|option| option.name == *variable)
+    };
+    let template = match &spec.role {
+        Role::Tool => return,
+        Role::Prompt => None,
+        Role::Resource {
+            is_template: false, ..
+        } => Some(None),
+        Role::Resource { uri, .. } => match uri.parse::<UriTemplate>() {
+            Ok(template) if template.variables().iter().all(is_declared) => Some(Some(template)),
+            _ => return,
+        },
+    };
+    let Some(root) = options.root() else {
+        return;
+    };
+    for name in root.members() {
+        let mut required = spec.options.iter().filter(|option| option.required);
+        let Some(option) = required.find(|option| option.name == name.key) else {
+            continue;
+        };
+        let is_text = !matches!(
+            option.value_type,
+            ValueType::Array { .. } | ValueType::Object { .. }
+        );
+        let (reason, help) = match &template {
+            Some(None) => (
+                "a resource of one URI is given no options",
+                "give it a default, or the resource a `uri_template`",
+            ),
+            Some(Some(template)) if !template.variables().contains(&option.name) => (
+                "it is no variable of the template",
+                "give it a default, or the template a variable of its name",
+            ),
+            _ if !is_text => (
+                "it can only be given as text, and no text is an array or an object",
+                "make it a string, or give it a default",
+            ),
+            _ => continue,
+        };
+        let message = format!(
+            "nobody can give the required option {}: {reason}",
+            text::name(&option.name)
+        );
+        report
+            .fault(Code::UnfillableOption, name.key_span.clone(), message)
+            .help(help);
     }
 }
 
