@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, time::Duration};
 
-use crate::{json, rules::Code};
+use crate::rules::Code;
 
 /// One fault in what a script says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,25 +144,6 @@ impl Diagnostic {
             reason.to_owned(),
         )
         .with_help(help)
-    }
-
-    /// The schema in the field `field` of the metadata, which is on `stdout`, can't be used; `reason` is a fragment.
-    #[must_use]
-    pub fn invalid_schema(stdout: &[u8], field: &str, reason: &str) -> Self {
-        let span = std::str::from_utf8(stdout)
-            .ok()
-            .and_then(|text| {
-                let mark = text.len() - text.trim_start_matches('\u{feff}').len();
-                json::read(text, mark).ok()
-            })
-            .and_then(|document| document.root.members().find(|member| member.key == field))
-            .map_or(0..0, |member| member.value.span());
-        Self::new(
-            Code::InvalidSchema,
-            Stream::Stdout,
-            span,
-            format!("`{field}`: {reason}"),
-        )
     }
 
     /// A fault of the probe as a whole, in neither output.

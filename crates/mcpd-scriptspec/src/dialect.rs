@@ -211,12 +211,12 @@ impl Described {
 fn not_utf8(text: &[u8], error: std::str::Utf8Error) -> Parsed {
     let (span, message) = text::not_utf8(text, error);
     Parsed {
-        spec: None,
         diagnostics: vec![Diagnostic::new(
             Code::SourceNotUtf8,
             Stream::Source,
             span,
             message,
         )],
+        ..Parsed::default()
     }
 }

@@ -1,7 +1,7 @@
 //! The output of `--help` → spec and diagnostics. Parsing never fails: it says what it understood and what it minded.
 
 use crate::{
-    diagnostic::{Diagnostic, Severity, Stream},
+    diagnostic::{Diagnostic, Location, Severity, Stream},
     json::{self, Document, Kind, SyntaxErrorKind, Value},
     rules::Code,
     spec::{Role, ScriptSpec},
@@ -38,6 +38,24 @@ pub struct Parsed {
     pub spec: Option<ScriptSpec>,
     /// In the order of their places: stdout first.
     pub diagnostics: Vec<Diagnostic>,
+    /// Where `input_schema` and `output_schema` stand, of those that are there.
+    pub(crate) schemas: Vec<(&'static str, Location)>,
+}
+
+impl Parsed {
+    /// What there is to say of a schema that can't be used, which only who compiles it finds out: `field` is
+    /// `input_schema` or `output_schema`, and `reason` a fragment.
+    #[must_use]
+    pub fn invalid_schema(&self, field: &str, reason: &str) -> Diagnostic {
+        let declared = self.schemas.iter().find(|(name, _)| *name == field);
+        let location = declared.map(|(_, location)| location.clone());
+        let Location { stream, span } = location.unwrap_or(Location {
+            stream: Stream::Stdout,
+            span: 0..0,
+        });
+        let message = format!("`{field}`: {reason}");
+        Diagnostic::new(Code::InvalidSchema, stream, span, message)
+    }
 }
 
 /// Reads what a script says of itself.
@@ -51,7 +69,8 @@ pub struct Parsed {
 #[must_use]
 pub fn parse(help: HelpOutput<'_>) -> Parsed {
     let mut diagnostics = Vec::new();
-    let spec = read(help, &mut diagnostics);
+    let mut schemas = Vec::new();
+    let spec = read(help, &mut diagnostics, &mut schemas);
     diagnostics.sort_by_key(|diagnostic| {
         (
             diagnostic.location.stream,
@@ -65,10 +84,15 @@ pub fn parse(help: HelpOutput<'_>) -> Parsed {
     Parsed {
         spec: (!failed).then_some(spec),
         diagnostics,
+        schemas,
     }
 }
 
-fn read(help: HelpOutput<'_>, diagnostics: &mut Vec<Diagnostic>) -> ScriptSpec {
+fn read(
+    help: HelpOutput<'_>,
+    diagnostics: &mut Vec<Diagnostic>,
+    schemas: &mut Vec<(&'static str, Location)>,
+) -> ScriptSpec {
     let mut spec = ScriptSpec::default();
     let stdout = open(help.stdout, &mut Report::new(Stream::Stdout, diagnostics));
     let stderr = open(help.stderr, &mut Report::new(Stream::Stderr, diagnostics));
@@ -85,6 +109,7 @@ fn read(help: HelpOutput<'_>, diagnostics: &mut Vec<Diagnostic>) -> ScriptSpec {
         return spec;
     }
     metadata::read(&stdout, &stderr, &mut spec, &mut report);
+    schemas.extend(stdout.root().into_iter().flat_map(schema::places));
     if matches!(stdout, Output::Blank) && stderr.root().is_some_and(metadata::resembles) {
         return spec;
     }

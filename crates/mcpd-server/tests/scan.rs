@@ -4,25 +4,18 @@
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpd_exec::{Config, Executor};
-use mcpd_server::catalog::scan::Scanner;
+use mcpd_scriptspec::Stream;
+use mcpd_server::catalog::scan::{Scan, Scanner};
 use mcpd_server::{Interpreters, Policy};
 
 #[tokio::test]
 async fn a_schema_that_needs_another_document_is_pointed_at() {
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts-output");
-    let executor = Executor::new(Config::default()).unwrap();
-    let scan = Scanner::new(
-        executor,
-        Policy::default(),
-        Interpreters::default(),
-        vec![scripts],
-    )
-    .scan()
-    .await;
+    let scan = scan(scripts).await;
 
     let faulty: Vec<_> = scan.faulty().collect();
     let [script] = &faulty[..] else {
@@ -45,6 +38,28 @@ async fn a_schema_that_needs_another_document_is_pointed_at() {
     );
     let schema = &script.help.stdout[fault.location.span.clone()];
     assert!(schema.starts_with(br#"{"type": "object""#) && schema.ends_with(br#".json"}}}"#));
+}
+
+#[tokio::test]
+async fn a_schema_in_a_sidecar_is_pointed_at_as_well() {
+    let root = tempfile::tempdir().unwrap();
+    std::fs::write(root.path().join("a.sh"), "echo").unwrap();
+    let sidecar = "description = 'far away'\n\n[input_schema]\ntype = 'object'\n\n[input_schema.properties.a]\n'$ref' = 'https://example.com/a.json'\n";
+    std::fs::write(root.path().join("a.sh.mcpd.toml"), sidecar).unwrap();
+    let scan = scan(root.path().to_owned()).await;
+    let script = scan.faulty().next().unwrap();
+    let fault = &script.diagnostics[0];
+    assert_eq!(fault.code.as_str(), "invalid-schema");
+    assert_eq!(fault.location.stream, Stream::Source);
+    let schema = &script.help.source[fault.location.span.clone()];
+    assert_eq!(String::from_utf8_lossy(schema), "[input_schema]");
+}
+
+async fn scan(root: PathBuf) -> Scan {
+    let executor = Executor::new(Config::default()).unwrap();
+    let (policy, interpreters) = (Policy::default(), Interpreters::default());
+    let mut scanner = Scanner::new(executor, policy, interpreters, vec![root]);
+    scanner.scan().await
 }
 
 #[test]

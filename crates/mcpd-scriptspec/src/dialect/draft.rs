@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::{
-    diagnostic::{Diagnostic, Severity, Stream},
+    diagnostic::{Diagnostic, Location, Severity, Stream},
     json::{Kind, Member, Span, Value},
     parse::{HelpOutput, Parsed, parse},
     rules::Code,
@@ -89,8 +89,8 @@ impl Draft {
     pub(super) fn refuse(mut self) -> Parsed {
         sort(&mut self.diagnostics);
         Parsed {
-            spec: None,
             diagnostics: self.diagnostics,
+            ..Parsed::default()
         }
     }
 
@@ -127,8 +127,7 @@ impl Draft {
                 Stream::Stderr => &options,
                 Stream::Stdout | Stream::Source => &metadata,
             };
-            diagnostic.location.span = written.source_of(&diagnostic.location.span);
-            diagnostic.location.stream = Stream::Source;
+            written.relocate(&mut diagnostic.location);
             if diagnostic.code == Code::NestingTooDeep {
                 // It speaks of `--help`.
                 diagnostic.help = None;
@@ -141,6 +140,10 @@ impl Draft {
             }
             Some(diagnostic)
         });
+        let mut schemas = parsed.schemas;
+        for (_, location) in &mut schemas {
+            metadata.relocate(location);
+        }
         let mut diagnostics = self.diagnostics;
         diagnostics.extend(relocated);
         sort(&mut diagnostics);
@@ -150,6 +153,7 @@ impl Draft {
         Parsed {
             spec: parsed.spec.filter(|_| !failed),
             diagnostics,
+            schemas,
         }
     }
 }
@@ -310,6 +314,12 @@ impl Written {
     fn string(&mut self, text: &str) {
         let quoted = serde_json::to_string(text).expect("a string is valid JSON");
         self.text.push_str(&quoted);
+    }
+
+    /// Makes of a place in this text the place in the source.
+    fn relocate(&self, location: &mut Location) {
+        location.stream = Stream::Source;
+        location.span = self.source_of(&location.span);
     }
 
     /// The place in the source of the smallest part that covers `span`.

@@ -3,10 +3,13 @@
 
 use super::{Report, options};
 use crate::{
+    diagnostic::{Location, Stream},
     header,
     json::{Member, Value},
     rules::Code,
 };
+
+const FIELDS: [&str; 2] = ["input_schema", "output_schema"];
 
 /// Reads `input_schema` or `output_schema`.
 pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Value> {
@@ -29,6 +32,16 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
     };
     report.fault(Code::InvalidSchema, member.value.span(), message);
     None
+}
+
+/// Where the schemas of the metadata stand.
+pub(super) fn places(metadata: Value<'_>) -> Vec<(&'static str, Location)> {
+    let place = |member: Member<'_>| {
+        let field = FIELDS.into_iter().find(|field| *field == member.key)?;
+        let (stream, span) = (Stream::Stdout, member.value.span());
+        Some((field, Location { stream, span }))
+    };
+    metadata.members().filter_map(place).collect()
 }
 
 fn check_properties(schema: Value<'_>, report: &mut Report<'_>) {

@@ -70,6 +70,11 @@ impl StaticFile {
         &self.path
     }
 
+    /// Where it is.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
     pub(crate) fn uri(&self) -> String {
         self.path.uri()
     }

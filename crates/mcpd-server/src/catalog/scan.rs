@@ -87,6 +87,8 @@ pub struct Scanner {
     wanted: Option<String>,
     /// Of each root, by the paths of the files.
     known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
+    /// Of each root.
+    files: Vec<Vec<Arc<StaticFile>>>,
 }
 
 impl Scanner {
@@ -107,6 +109,7 @@ impl Scanner {
             is_thorough: false,
             wanted: None,
             known: Arc::default(),
+            files: Vec::new(),
         }
     }
 
@@ -157,15 +160,20 @@ impl Scanner {
         let mut candidates = Vec::new();
         let mut looked = Vec::new();
         let mut passed_over = Vec::new();
+        let mut files = Vec::with_capacity(self.roots.len());
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
+            let mut found: Vec<_> = walked.files.iter().cloned().map(Arc::new).collect();
             if !walked.unseen.is_empty() {
                 // What could not be seen this time has not gone.
                 looked.extend(self.unseen(root, &walked));
+                found.extend(self.unseen_files(root, &walked));
+                found.sort_by(|a, b| a.path().cmp(b.path()));
                 scan.is_passing = true;
             }
             candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
-            scan.files.extend(walked.files.into_iter().map(Arc::new));
+            scan.files.extend(found.iter().map(Arc::clone));
+            files.push(found);
             scan.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
             passed_over.extend(walked.passed_over);
@@ -190,6 +198,7 @@ impl Scanner {
             known[root].insert(looked.candidate.path.clone(), looked);
         }
         self.known = known.into();
+        self.files = files;
         scan
     }
 
@@ -215,11 +224,24 @@ impl Scanner {
         let known = self.known.get(root).into_iter().flatten();
         known
             .filter(|(path, looked)| {
-                let file = &looked.candidate.file;
-                let is_hidden = walked.unseen.iter().any(|place| file.starts_with(place));
-                is_hidden && !walked.scripts.contains_key(*path)
+                walked.is_hidden(&looked.candidate.file) && !walked.scripts.contains_key(*path)
             })
             .map(move |(_, looked)| (root, Arc::clone(looked)))
+    }
+
+    /// The same of files that are served as they are.
+    fn unseen_files(&self, root: usize, walked: &Walked) -> Vec<Arc<StaticFile>> {
+        let known = self.files.get(root).into_iter().flatten();
+        let is_found = |file: &StaticFile| {
+            let found = &walked.files;
+            found
+                .binary_search_by_key(&file.path(), StaticFile::path)
+                .is_ok()
+        };
+        known
+            .filter(|file| walked.is_hidden(file.file()) && !is_found(file))
+            .map(Arc::clone)
+            .collect()
     }
 
     /// Looks at files, unless what is to be seen is still known.
@@ -387,5 +409,37 @@ impl From<Rejected> for UnusableFile {
             file: rejected.file,
             reason,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use mcpd_exec::Config;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_file_that_could_not_be_seen_has_not_gone() {
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let resources = root.join("resources");
+        std::fs::create_dir(&resources).unwrap();
+        std::fs::write(resources.join("a.txt"), "a").unwrap();
+        let executor = Executor::new(Config::default()).unwrap();
+        let (policy, interpreters) = (Policy::default(), Interpreters::default());
+        let mut scanner = Scanner::new(executor, policy, interpreters, vec![root.clone()]);
+        assert_eq!(scanner.scan().await.files.len(), 1);
+        let unseen_if = |unseen: &Path| {
+            let mut walked = Walked::default();
+            walked.unseen.push(unseen.to_owned());
+            scanner.unseen_files(0, &walked).len()
+        };
+        assert_eq!(unseen_if(&resources), 1);
+        assert_eq!(unseen_if(&root.join("elsewhere")), 0);
+        let mut seen = walk::walk(&root);
+        seen.unseen.push(resources);
+        assert_eq!(scanner.unseen_files(0, &seen).len(), 0);
     }
 }

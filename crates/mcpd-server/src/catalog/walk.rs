@@ -86,6 +86,13 @@ pub(crate) enum Reason {
     Unreadable(String),
 }
 
+impl Walked {
+    /// Whether a file may be there that was not seen.
+    pub(crate) fn is_hidden(&self, file: &Path) -> bool {
+        self.unseen.iter().any(|place| file.starts_with(place))
+    }
+}
+
 impl Candidate {
     /// Where its file is.
     pub(crate) fn directory(&self) -> &Path {

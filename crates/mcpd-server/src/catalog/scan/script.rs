@@ -55,18 +55,17 @@ impl ScannedScript {
         launch: Result<Launch, Diagnostic>,
         policy: &Policy,
     ) -> Self {
-        let Parsed {
-            spec,
-            mut diagnostics,
-            ..
-        } = said.parsed;
-        let launch = launch.map_err(|missing| diagnostics.push(missing));
-        let spec = spec.map(Arc::new);
-        let schemas = spec.as_deref().map(Schemas::of).transpose();
+        let mut parsed = said.parsed;
+        let launch = launch.map_err(|missing| parsed.diagnostics.push(missing));
+        let schemas = parsed.spec.as_ref().map(Schemas::of).transpose();
         let schemas = schemas.map_err(|Unusable { field, reason }| {
-            let fault = Diagnostic::invalid_schema(&said.help.stdout, field, &reason);
-            diagnostics.push(fault);
+            let fault = parsed.invalid_schema(field, &reason);
+            parsed.diagnostics.push(fault);
         });
+        let Parsed {
+            spec, diagnostics, ..
+        } = parsed;
+        let spec = spec.map(Arc::new);
         let served = match (&spec, launch, schemas) {
             (Some(spec), Ok(launch), Ok(Some(schemas))) => Some(Served::new(Script {
                 path: path.clone(),
