@@ -10,9 +10,15 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::{pipe, tree};
 use crate::limits::Limits;
+
+/// How the names of groups begin.
+const PREFIX: &str = "run-";
+/// At what age a group without members is nobody's: whoever makes one moves a process into it at once.
+const OLD: Duration = Duration::from_secs(60);
 
 /// The groups of one executor.
 #[derive(Debug)]
@@ -65,6 +71,7 @@ impl Groups {
             parent: parent.to_owned(),
             stale: Mutex::default(),
         };
+        sweep(parent, OLD);
         // Tried at once: whoever asked for groups wants to know now, not with the first run.
         let trial = groups.make()?;
         fs::remove_dir(trial)?;
@@ -112,7 +119,7 @@ impl Groups {
         let number = NUMBER.fetch_add(1, Relaxed);
         let directory = self
             .parent
-            .join(format!("run-{:08x}-{number}", tree::nonce()));
+            .join(format!("{PREFIX}{:08x}-{number}", tree::nonce()));
         fs::create_dir(&directory)?;
         Ok(directory)
     }
@@ -126,6 +133,25 @@ impl Groups {
 impl Drop for Groups {
     fn drop(&mut self) {
         self.tidy();
+    }
+}
+
+/// Removes what whoever was killed has left behind below `parent`. The groups of others that live have members, or are
+/// not as old as this.
+fn sweep(parent: &Path, age: Duration) {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_group = entry
+            .file_name()
+            .as_encoded_bytes()
+            .starts_with(PREFIX.as_bytes());
+        let is_old = || {
+            let made = entry.metadata()?.modified()?;
+            io::Result::Ok(made.elapsed().is_ok_and(|elapsed| elapsed >= age))
+        };
+        if is_group && is_old().unwrap_or_default() {
+            fs::remove_dir(entry.path()).ok();
+        }
     }
 }
 
@@ -317,6 +343,19 @@ mod tests {
         confinement.group = None;
         // With the first of its namespaces.
         assert_eq!(confinement.limits(&command).processes, Some(256 + 1));
+    }
+
+    #[test]
+    fn what_was_left_behind_is_removed_when_it_is_old() {
+        let parent = tempfile::tempdir().unwrap();
+        for name in ["run-1-2", "run-3-4/member", "other"] {
+            fs::create_dir_all(parent.path().join(name)).unwrap();
+        }
+        let is_there = |name: &str| parent.path().join(name).exists();
+        sweep(parent.path(), Duration::from_secs(60));
+        assert!(is_there("run-1-2"));
+        sweep(parent.path(), Duration::ZERO);
+        assert!(!is_there("run-1-2") && is_there("run-3-4") && is_there("other"));
     }
 
     #[test]
