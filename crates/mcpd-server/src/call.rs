@@ -181,8 +181,8 @@ pub(crate) fn start(
     let named = ("tools/call", script.path.as_str());
     match Call::new(server, script, named, arguments, context) {
         Ok(call) => Called::Started(Box::pin(tool_result(call, brought))),
-        Err(Refusal::Arguments(faults)) => Called::Refused(Ok(invalid_arguments(&faults).into())),
-        Err(Refusal::Capability(error)) => Called::Refused(match context.version.wire() {
+        Err(Refusal::Arguments(faults)) => Called::refused(Ok(invalid_arguments(&faults).into())),
+        Err(Refusal::Capability(error)) => Called::refused(match context.version.wire() {
             Wire::Stateless => Err(error),
             // That wire has no such error; the model can at least tell its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),

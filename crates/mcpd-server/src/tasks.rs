@@ -122,7 +122,7 @@ impl Tasks {
     ) -> Ended {
         let (side, messages) = heard::side();
         let run = match call.run(&server, brought, &side) {
-            Called::Refused(ended) => return ended,
+            Called::Refused(ended) => return *ended,
             Called::Started(run) => run,
         };
         let mut started = Started {

@@ -41,15 +41,19 @@ pub(crate) type Run = Pin<Box<dyn Future<Output = Ended> + Send>>;
 /// What becomes of a call at once.
 pub(crate) enum Called {
     /// Nothing runs, and nothing will.
-    Refused(Ended),
+    Refused(Box<Ended>),
     Started(Run),
 }
 
 impl Called {
+    pub(crate) fn refused(ended: Ended) -> Self {
+        Self::Refused(Box::new(ended))
+    }
+
     /// For whom a refusal is an end like any other.
     pub(crate) fn into_run(self) -> Run {
         match self {
-            Self::Refused(ended) => Box::pin(ready(ended)),
+            Self::Refused(ended) => Box::pin(ready(*ended)),
             Self::Started(run) => run,
         }
     }
@@ -297,7 +301,7 @@ impl Tool {
     ) -> Called {
         let spec = self.script().map(|script| &script.spec);
         if let Err(reason) = context.judge(&self.path, arguments, spec, || self.defaults()) {
-            return Called::Refused(Ok(CallToolResult::error(reason).into()));
+            return Called::refused(Ok(CallToolResult::error(reason).into()));
         }
         match &self.body {
             Body::Script(script) => call::start(server, script, arguments, brought, context),

@@ -56,7 +56,7 @@ async fn a_schema_in_a_sidecar_is_pointed_at_as_well() {
 }
 
 async fn scan(root: PathBuf) -> Scan {
-    let executor = Executor::new(Config::default()).unwrap();
+    let executor = Executor::new(Config::default()).expect("an executor");
     let (policy, interpreters) = (Policy::default(), Interpreters::default());
     let mut scanner = Scanner::new(executor, policy, interpreters, vec![root]);
     scanner.scan().await

@@ -230,8 +230,8 @@ fn requires(member: &Member<'_>, report: &mut Report<'_>) -> Vec<String> {
     ];
     const NAMED: [&str; 2] = ["experimental.", "extensions."];
     let is_known = |name: &str| {
-        let is_named = |kind: &&str| name.strip_prefix(*kind).is_some_and(|id| !id.is_empty());
-        CAPABILITIES.contains(&name) || NAMED.iter().any(|kind| is_named(&kind))
+        let is_named = |kind: &str| name.strip_prefix(kind).is_some_and(|id| !id.is_empty());
+        CAPABILITIES.contains(&name) || NAMED.into_iter().any(is_named)
     };
     for element in member.value.elements() {
         let Some(name) = element.string().filter(|name| !is_known(name)) else {

@@ -140,7 +140,7 @@ impl CommandTool {
             Ok(arguments) => Called::Started(Box::pin(async move {
                 Ok(tool.run(&server, arguments, &context).await?.into())
             })),
-            Err(refusal) => Called::Refused(Ok((*refusal).into())),
+            Err(refusal) => Called::refused(Ok((*refusal).into())),
         }
     }
 
