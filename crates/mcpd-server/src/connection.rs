@@ -25,6 +25,8 @@ use crate::principal::Principal;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::trace::TraceContext;
+#[cfg(feature = "http")]
+use crate::wire::Held;
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
@@ -96,6 +98,7 @@ impl Connection {
             face: Face {
                 transport,
                 principal,
+                held: None,
                 needed_scope: NeededScope::default(),
                 names,
                 outbox,
@@ -145,10 +148,12 @@ impl Connection {
     pub(crate) async fn deliver_from(
         &self,
         principal: &Principal,
+        held: Held,
         message: &[u8],
     ) -> Result<(), Closed> {
         let face = Face {
             principal: principal.clone(),
+            held,
             ..self.face.clone()
         };
         self.deliver_with(message, &face).await
@@ -228,14 +233,18 @@ impl Connection {
         }
     }
 
-    /// Takes a request.
+    /// Takes a request that is so large.
     ///
     /// # Errors
     ///
     /// What is wrong with it, where it can't even be begun.
     #[cfg(feature = "http")]
-    pub(crate) fn request(&self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
-        self.request_with(request, &self.face)
+    pub(crate) fn request(&self, request: &Request<'_>, held: Held) -> Result<Answer, ErrorObject> {
+        let face = Face {
+            held,
+            ..self.face.clone()
+        };
+        self.request_with(request, &face)
     }
 
     fn request_with(&self, request: &Request<'_>, face: &Face) -> Result<Answer, ErrorObject> {

@@ -28,7 +28,7 @@ use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
 use crate::trace::TraceContext;
-use crate::wire::Transport;
+use crate::wire::{Held, Transport};
 
 /// The circumstances of one request.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub(crate) struct Context {
     pub(crate) transport: Transport,
     /// Who has sent it.
     pub(crate) principal: Principal,
+    /// What its message takes: whatever runs for it has the message, and this.
+    pub(crate) _held: Held,
     /// The scope that its sender lacks.
     pub(crate) needed_scope: NeededScope,
     pub(crate) names: ToolNames,

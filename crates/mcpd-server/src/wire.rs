@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::Server;
@@ -72,12 +73,17 @@ impl Transport {
     }
 }
 
+/// The room that a large message takes where many are sent, given back when nothing of it is left.
+pub(crate) type Held = Option<Arc<OwnedSemaphorePermit>>;
+
 /// What a transport adds to every context it makes.
 #[derive(Debug, Clone)]
 pub(crate) struct Face {
     pub(crate) transport: Transport,
     /// Who is on the other side.
     pub(crate) principal: Principal,
+    /// What the message takes.
+    pub(crate) held: Held,
     /// Where the transport learns of the scope that a request lacks.
     pub(crate) needed_scope: NeededScope,
     /// How lists spell the names of tools.
@@ -129,6 +135,7 @@ impl<'a> StatelessEnvelope<'a> {
             version,
             transport: face.transport,
             principal: face.principal,
+            _held: face.held,
             needed_scope: face.needed_scope,
             names: face.names,
             session: None,
@@ -182,6 +189,7 @@ pub(crate) fn stateful_context(
         version,
         transport: face.transport,
         principal: face.principal,
+        _held: face.held,
         needed_scope: face.needed_scope,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),

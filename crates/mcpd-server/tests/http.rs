@@ -654,6 +654,51 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
     read_until(&mut reader, "resources/updated").await;
 }
 
+/// Small ones have room all the same.
+#[tokio::test]
+async fn large_messages_are_not_kept_without_end() {
+    let scripts = tempfile::tempdir().expect("a directory");
+    let body = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Waits"}'
+  echo '{"text": {"required": true, "value_type": "string"}}' >&2
+  exit
+fi
+exec sleep 60
+"#;
+    write_script(&scripts.path().join("wait"), body);
+    let server = Server::builder()
+        .scripts(scripts.path())
+        .watch(false)
+        .start()
+        .expect("starts");
+    let mut options = options();
+    options.max_message = 70 * 1024;
+    let port = listen_with(server.clone(), options).await;
+    server.catalog_ready().await;
+    let text = "x".repeat(68 * 1024);
+    let arguments = format!(r#""name":"wait","arguments":{{"text":"{text}"}}"#);
+    let call = stateless("tools/call", "wait", &arguments);
+    let mut calls = Vec::new();
+    for _ in 0..32 {
+        calls.push(send(port, &call).await);
+    }
+    assert!(until(|| server.executor().running() > 0).await);
+    let mut refused = send(port, &call).await;
+    let told = read_until(&mut refused, "too much is being sent").await;
+    assert!(
+        told.starts_with("HTTP/1.1 429") && told.contains("retry-after: "),
+        "{told}"
+    );
+    let ping = "POST /mcp\n\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
+    let small = exchange(port, &complete(ping)).await;
+    assert!(small.starts_with("HTTP/1.1 200"), "{small}");
+    drop(calls);
+    assert!(until(|| server.executor().running() == 0).await);
+    let _call = send(port, &call).await;
+    assert!(until(|| server.executor().running() == 1).await);
+}
+
 /// Most clients send all of a request before they look for an answer.
 #[tokio::test]
 async fn who_sends_too_much_is_told_so() {

@@ -29,6 +29,7 @@ mod event_stream;
 mod events;
 mod guard;
 mod headers;
+mod intake;
 mod listener;
 #[cfg(feature = "metrics")]
 mod metrics;

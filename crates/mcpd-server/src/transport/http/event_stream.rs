@@ -47,7 +47,7 @@ impl Router {
         let path = parts.uri.path();
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
-        let body = match post::body(&parts.headers, body, self.max_message).await {
+        let (body, held) = match self.intake.read(&parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
@@ -64,7 +64,10 @@ impl Router {
             ToolNames::Path,
         );
         let id = RequestId::from(1);
-        let called = connection.request(&RpcRequest::new(id.clone(), "tools/call", Some(&params)));
+        let called = connection.request(
+            &RpcRequest::new(id.clone(), "tools/call", Some(&params)),
+            held,
+        );
         let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(Err(error)) => {
                 return self.refused(&error, &name, client).unwrap_or_else(|| {

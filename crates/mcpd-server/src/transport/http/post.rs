@@ -5,12 +5,10 @@ use std::future::{pending, ready};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use hyper::body::{Body as _, Incoming};
-use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue};
+use hyper::body::Incoming;
+use hyper::header::{ACCEPT, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 use mcpd_protocol::jsonrpc::{
@@ -27,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::events::{self, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
-use super::reply::{self, Body, Whole};
+use super::reply::{self, Body, Refused, Whole};
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
 use crate::access::NeededScope;
@@ -39,10 +37,8 @@ use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
 use crate::session::{Introduction, Session};
-use crate::wire::{Face, StatelessEnvelope, Transport};
+use crate::wire::{Face, Held, StatelessEnvelope, Transport};
 
-/// How long a body may take to arrive.
-const BODY: Duration = Duration::from_secs(30);
 /// "the server SHOULD assume protocol version `2025-03-26`" without the header
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
@@ -53,15 +49,14 @@ const NO_SESSION: &str = "there is no such session; initialize again";
 /// An answer that may be the whole of a response; nothing if it was cancelled.
 type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
 
-/// A request that is refused before it is dispatched, whole.
-pub(super) type Refused = Box<Response<Body>>;
-
 /// What the head of a request says about all messages in its body.
 struct Head<'a> {
     headers: &'a HeaderMap,
     names: ToolNames,
     wants_events: bool,
     client: &'a Client<'a>,
+    /// The room that the body takes.
+    held: Held,
     /// The scope that the client turns out to lack.
     needed_scope: NeededScope,
 }
@@ -75,7 +70,7 @@ impl Router {
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
-        let body = match self::body(&parts.headers, body, self.max_message).await {
+        let (body, held) = match self.intake.read(&parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
@@ -85,6 +80,7 @@ impl Router {
             names,
             wants_events,
             client,
+            held,
             needed_scope: NeededScope::default(),
         };
         match Frame::decode(&body) {
@@ -351,6 +347,7 @@ impl Router {
             Face {
                 transport: Transport::Http,
                 principal: head.client.principal.clone(),
+                held: head.held.clone(),
                 needed_scope: head.needed_scope.clone(),
                 names: head.names,
                 outbox,
@@ -361,20 +358,6 @@ impl Router {
             notifications,
         )
     }
-}
-
-/// "The client MUST use HTTP POST" with a JSON body; anything else could come from a web form.
-fn is_json(headers: &HeaderMap) -> bool {
-    let content_type = headers
-        .get(CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default();
-    content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .eq_ignore_ascii_case("application/json")
 }
 
 /// What a client says of the nearest kind counts, and one that doesn't say what it takes, takes everything.
@@ -432,47 +415,6 @@ fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
     version
         .parse()
         .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
-}
-
-/// The whole body of a POST with these headers.
-///
-/// # Errors
-///
-/// The response for a body that is not JSON, too large or too slow.
-pub(super) async fn body(
-    headers: &HeaderMap,
-    body: &mut Incoming,
-    max_message: usize,
-) -> Result<Bytes, Refused> {
-    if !is_json(headers) {
-        let reason = "the body must be application/json";
-        return Err(Box::new(reply::text(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            reason,
-        )));
-    }
-    read(body, max_message).await
-}
-
-async fn read(body: &mut Incoming, limit: usize) -> Result<Bytes, Refused> {
-    let refused = |status, reason: &'static str| Err(Box::new(reply::text(status, reason)));
-    let too_large = || {
-        let reason = format!("the body is larger than {limit} bytes, the most that is read here");
-        let status = StatusCode::PAYLOAD_TOO_LARGE;
-        Err(Box::new(reply::text(status, reason)))
-    };
-    if body.size_hint().lower() > limit as u64 {
-        return too_large();
-    }
-    match tokio::time::timeout(BODY, Limited::new(body, limit).collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => too_large(),
-        Ok(Err(_)) => refused(StatusCode::BAD_REQUEST, "the body could not be read"),
-        Err(_) => refused(
-            StatusCode::REQUEST_TIMEOUT,
-            "the body did not arrive in time",
-        ),
-    }
 }
 
 /// The answer as one body; as an event stream if a notification comes before it. One that was cancelled is a stream

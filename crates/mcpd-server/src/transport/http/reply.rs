@@ -97,6 +97,9 @@ pub(super) fn events(events: Events) -> Response<Body> {
     response
 }
 
+/// A request that is refused before it is dispatched, whole.
+pub(super) type Refused = Box<Response<Body>>;
+
 /// A status and, for people, why.
 pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {
     let reason = Pieces::from(reason);

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::Options;
 use super::guard::{self, Guard};
+use super::intake::Intake;
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
 use super::metrics;
@@ -38,7 +39,7 @@ pub(super) struct Client<'a> {
 pub(super) struct Router {
     pub(super) server: Server,
     pub(super) sessions: Sessions,
-    pub(super) max_message: usize,
+    pub(super) intake: Intake,
     pub(super) max_connections: usize,
     pub(super) write_timeout: Duration,
     /// For requests whose senders want to hear nothing but the answer.
@@ -59,7 +60,7 @@ impl Router {
         Self {
             server,
             sessions: Sessions::default(),
-            max_message: options.max_message,
+            intake: Intake::new(options.max_message),
             max_connections: options.max_connections,
             write_timeout: options.write_timeout,
             nowhere: Outbox::nowhere(),
@@ -158,7 +159,7 @@ impl Router {
                 }
                 Some(streams) if path == sse::MESSAGES => {
                     streams
-                        .post(parts, body, &client.principal, self.max_message)
+                        .post(parts, body, &client.principal, &self.intake)
                         .await
                 }
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),

@@ -9,7 +9,7 @@ use hyper::http::request::Parts;
 use hyper::{Response, StatusCode};
 
 use super::events::Events;
-use super::post;
+use super::intake::Intake;
 use super::reply::{self, Body};
 use crate::Server;
 use crate::catalog::ToolNames;
@@ -72,17 +72,17 @@ impl Streams {
         parts: &Parts,
         body: &mut Incoming,
         principal: &Principal,
-        max_message: usize,
+        intake: &Intake,
     ) -> Response<Body> {
         let connection = self.connection(parts.uri.query().unwrap_or_default());
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
-        let body = match post::body(&parts.headers, body, max_message).await {
-            Ok(body) => body,
+        let (body, held) = match intake.read(&parts.headers, body).await {
+            Ok(read) => read,
             Err(response) => return *response,
         };
-        match connection.deliver_from(principal, &body).await {
+        match connection.deliver_from(principal, held, &body).await {
             Ok(()) => reply::accepted(),
             Err(_) => gone(),
         }
