@@ -218,7 +218,10 @@ async fn a_file_is_followed_by_its_content() {
         json!({"jsonrpc": "2.0", "id": id, "method": method,
             "params": {"uri": "mcpd://resources/log.txt"}})
     };
-    served.request(&on_it(2, "resources/subscribe")).await;
+    let mut subscribe = on_it(2, "resources/subscribe");
+    // In other letters it is the same.
+    subscribe["params"]["uri"] = json!("mcpd://resources/l%6Fg.txt");
+    served.request(&subscribe).await;
 
     // In place, and longer than before: the list it is in stays what it was.
     fs::write(&file, "one, two").expect("written");

@@ -17,6 +17,7 @@ use mcpd_protocol::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
+use mcpd_scriptspec::ScriptPath;
 
 use crate::Server;
 use crate::catalog::Catalog;
@@ -132,7 +133,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
     if session.subscription.resources() >= MAX_URIS {
         return Err(too_many());
     }
-    if !session.subscription.want(params.uri) {
+    if !session.subscription.want(served(params.uri)) {
         return Err(quota::crowded(CROWDED));
     }
     Ok(lifecycle::empty())
@@ -142,7 +143,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
 pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
-        session.subscription.want_no_longer(&params.uri);
+        session.subscription.want_no_longer(&served(params.uri));
     }
     Ok(lifecycle::empty())
 }
@@ -154,7 +155,7 @@ fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorOb
         tools: watching && wanted.tools_list_changed == Some(true),
         prompts: watching && wanted.prompts_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
-        uris: uris.into_iter().collect(),
+        uris: uris.into_iter().map(served).collect(),
         tasks: BTreeSet::new(),
     })
 }
@@ -244,6 +245,11 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
         // A closed outbox means that the client is gone; whoever owns it ends this.
         outbox.send(message).await.ok();
     }
+}
+
+/// A URI as it is listed, and told when something has changed: those of paths can be written in several ways.
+fn served(uri: String) -> String {
+    ScriptPath::from_uri(&uri).map_or(uri, |path| path.uri())
 }
 
 /// Checks what a client wants to hear of.
