@@ -6,11 +6,10 @@ use std::pin::pin;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use http_body_util::Either;
+use hyper::Request;
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper::{Request, Version};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Semaphore;
@@ -45,11 +44,12 @@ mod reply;
 mod router;
 mod sessions;
 mod sse;
+mod streams;
 mod tide;
 #[cfg(feature = "tls")]
 mod tls;
 
-use activity::{Activity, Answering, Taken};
+use activity::{Activity, Answering};
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 #[cfg(fuzzing)]
@@ -62,6 +62,7 @@ pub use metrics::serve_metrics;
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
+use streams::{Carrier, Taken};
 use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
@@ -82,10 +83,10 @@ const DRAIN: Duration = Duration::from_secs(3);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// HTTP/1 and HTTP/2, whichever a client begins with: one for all, as connections would have a copy each.
-static PROTOCOLS: LazyLock<Builder<TokioExecutor>> = LazyLock::new(protocols);
+static PROTOCOLS: LazyLock<Builder<Carrier>> = LazyLock::new(protocols);
 
 /// HTTP/1 alone, where that is known before: a connection takes less memory then.
-static HTTP1: LazyLock<Builder<TokioExecutor>> = LazyLock::new(|| protocols().http1_only());
+static HTTP1: LazyLock<Builder<Carrier>> = LazyLock::new(|| protocols().http1_only());
 
 /// How clients are served over HTTP.
 #[derive(Debug, Clone)]
@@ -204,7 +205,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
 /// One client's connection, from its first byte to its end.
 async fn connection(client: Accepted, router: Arc<Router>) {
     let begin = Instant::now();
-    let activity = Activity::new(begin, FIRST, router.write_timeout);
+    let activity = Activity::new(begin, FIRST);
     let peer = client.peer;
     let mut stream = TimeoutStream::new(peer.clone());
     stream.set_write_timeout(Some(router.write_timeout));
@@ -246,7 +247,7 @@ async fn encrypted(
 /// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
-    protocols: &Builder<TokioExecutor>,
+    protocols: &Builder<Carrier>,
     peer: Peer,
     router: Arc<Router>,
     activity: Activity,
@@ -257,17 +258,11 @@ async fn requests(
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let (router, peer, open) = (Arc::clone(&router), peer.clone(), seen.begin(IDLE));
-        let streams = (request.version() == Version::HTTP_2).then(|| seen.clone());
         // Room for it on its own is there as long as the request only, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
-            Ok::<_, Infallible>(response.map(|body| {
-                let body = match &streams {
-                    Some(activity) => Either::Left(Taken::new(body, activity)),
-                    None => Either::Right(body),
-                };
-                Answering::new(body, open)
-            }))
+            let take = |body| Answering::new(Taken::new(body, router.write_timeout), open);
+            Ok::<_, Infallible>(response.map(take))
         })
     });
     let mut connection = pin!(protocols.serve_connection(TokioIo::new(stream), service));
@@ -288,8 +283,8 @@ async fn requests(
     }
 }
 
-fn protocols() -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn protocols() -> Builder<Carrier> {
+    let mut builder = Builder::new(Carrier);
     // How long a request may take to come, the activity of the connection says for both.
     builder
         .http1()

@@ -1,0 +1,212 @@
+//! Requests over HTTP/2, each on a stream of its own. One whose client takes no answer is given up by itself: on its
+//! connection bytes go on being written for others, so that nothing is seen of that there.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+use hyper::rt::Executor;
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep_until};
+
+use crate::sync::lock;
+
+tokio::task_local! {
+    /// Of the stream that a task carries.
+    static TAKING: Taking;
+}
+
+/// How much of an answer is handed over at a time, in bytes: who takes that much now and then is slow, and no more.
+const PART: usize = 64 * 1024;
+
+/// Carries each stream in a task.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Carrier;
+
+impl<F> Executor<F> for Carrier
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    fn execute(&self, stream: F) {
+        let taking = Taking::default();
+        let carried = TAKING.scope(taking.clone(), stream);
+        tokio::spawn(async move {
+            tokio::select! {
+                _ = carried => {}
+                () = taking.ceased() => tracing::debug!("a client has not taken an answer in time"),
+            }
+        });
+    }
+}
+
+/// Whether a client takes what it is given. All clones are one.
+#[derive(Debug, Clone, Default)]
+struct Taking(Arc<Answer>);
+
+#[derive(Debug, Default)]
+struct Answer {
+    state: Mutex<State>,
+    begun: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Since when there may be something to take, if there is.
+    untaken: Option<Instant>,
+    /// How long that may last.
+    patience: Duration,
+}
+
+impl Taking {
+    fn begin(&self, patience: Duration) {
+        *lock(&self.0.state) = State {
+            untaken: Some(Instant::now()),
+            patience,
+        };
+        self.0.begun.notify_one();
+    }
+
+    /// Waits until an answer has not been taken for too long.
+    async fn ceased(&self) {
+        self.0.begun.notified().await;
+        loop {
+            let now = Instant::now();
+            let deadline = {
+                let state = lock(&self.0.state);
+                state.untaken.unwrap_or(now) + state.patience
+            };
+            if deadline <= now {
+                return;
+            }
+            sleep_until(deadline).await;
+        }
+    }
+}
+
+/// The body of a response that its client has to take. Over HTTP/1 it is just that: the connection has no other then.
+#[derive(Debug)]
+pub(super) struct Taken<B> {
+    body: B,
+    /// What of a frame comes after what was handed over.
+    rest: Bytes,
+    taking: Option<Taking>,
+}
+
+impl<B> Taken<B> {
+    /// Each part of it is to be taken within `patience`.
+    pub(super) fn new(body: B, patience: Duration) -> Self {
+        let taking = TAKING.try_with(Taking::clone).ok();
+        if let Some(taking) = &taking {
+            taking.begin(patience);
+        }
+        Self {
+            body,
+            rest: Bytes::new(),
+            taking,
+        }
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Taken<B> {
+    fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        if self.rest.is_empty() {
+            let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+            match frame.map(|frame| frame.map(Frame::into_data)) {
+                Some(Ok(Ok(data))) => self.rest = data,
+                Some(Ok(Err(trailers))) => return Poll::Ready(Some(Ok(trailers))),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(None),
+            }
+        }
+        let part = self.rest.split_to(self.rest.len().min(PART));
+        Poll::Ready(Some(Ok(Frame::data(part))))
+    }
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Taken<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let Some(taking) = self.taking.clone() else {
+            return Pin::new(&mut self.body).poll_frame(cx);
+        };
+        let part = self.poll_part(cx);
+        // Whoever is asked for more has room again.
+        let is_given = matches!(part, Poll::Ready(Some(_)));
+        lock(&taking.0.state).untaken = is_given.then(Instant::now);
+        part
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.rest.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let (rest, body) = (self.rest.len() as u64, self.body.size_hint());
+        let mut hint = SizeHint::new();
+        hint.set_lower(rest + body.lower());
+        if let Some(upper) = body.upper() {
+            hint.set_upper(rest + upper);
+        }
+        hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::FutureExt as _;
+    use http_body_util::{BodyExt as _, StreamBody};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_is_given_up_when_it_is_not_taken() {
+        let taking = Taking::default();
+        let (sender, mut parts) = mpsc::channel::<Bytes>(1);
+        let frames = futures_util::stream::poll_fn(move |cx| {
+            let part = parts.poll_recv(cx);
+            part.map(|part| Some(Ok::<_, Infallible>(Frame::data(part?))))
+        });
+        let body = async { Taken::new(StreamBody::new(frames), 60 * SECOND) };
+        let mut answer = TAKING.scope(taking.clone(), body).await;
+        let ceases_in = async |seconds| {
+            let before = Instant::now();
+            taking.0.begun.notify_one();
+            taking.ceased().await;
+            assert_eq!(before.elapsed(), seconds * SECOND);
+        };
+        let goes_on = async || {
+            taking.0.begun.notify_one();
+            let ceased = tokio::time::timeout(100 * SECOND, taking.ceased());
+            assert!(ceased.await.is_err());
+        };
+        ceases_in(60).await;
+        // Waiting for more is no fault, however long it lasts.
+        assert!(answer.frame().now_or_never().is_none());
+        goes_on().await;
+        sender
+            .send(vec![0; 2 * PART + 1].into())
+            .await
+            .expect("room");
+        drop(sender);
+        for part in [PART, PART, 1] {
+            let frame = answer.frame().await.expect("more").expect("infallible");
+            assert_eq!(frame.into_data().expect("data").len(), part);
+            ceases_in(60).await;
+        }
+        assert!(answer.frame().await.is_none());
+        goes_on().await;
+    }
+}
