@@ -1,10 +1,12 @@
 //! Whether a script is a tool, a prompt or a resource, and the URI that a resource needs.
 
+use std::collections::BTreeMap;
+
 use super::{Output, Report, metadata::MAX_NAME};
 use crate::{
     json::Member,
     rules::Code,
-    spec::{Role, ScriptSpec, ValueType},
+    spec::{Role, ScriptOption, ScriptSpec, ValueType},
     suggest::suggest,
     text,
     uri_template::{self, TemplateError, UriTemplate},
@@ -118,56 +120,74 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
 
 /// Holds the options against what can be given to a script of this role.
 pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
+    let (is_template, template) = match &spec.role {
+        Role::Resource {
+            uri,
+            is_template: true,
+            ..
+        } => (true, uri.parse::<UriTemplate>().ok()),
+        _ => (false, None),
+    };
     // Of a template that can't be read, or has variables that are no options, that has been said.
     let is_declared = |variable: &String| {
         let mut options = spec.options.iter();
         options.any(|option| option.name == *variable)
     };
-    let template = match &spec.role {
-        Role::Tool => return,
-        Role::Prompt => None,
-        Role::Resource {
-            is_template: false, ..
-        } => Some(None),
-        Role::Resource { uri, .. } => match uri.parse::<UriTemplate>() {
-            Ok(template) if template.variables().iter().all(is_declared) => Some(Some(template)),
-            _ => return,
-        },
-    };
-    let Some(root) = options.root() else {
+    let variables = template.as_ref().map_or(&[][..], UriTemplate::variables);
+    let is_faulty = is_template && (template.is_none() || !variables.iter().all(is_declared));
+    let Some(root) = options.root().filter(|_| !is_faulty) else {
         return;
     };
-    for name in root.members() {
-        let mut required = spec.options.iter().filter(|option| option.required);
-        let Some(option) = required.find(|option| option.name == name.key) else {
+    let spans: BTreeMap<_, _> = root
+        .members()
+        .map(|member| (member.key, member.key_span))
+        .collect();
+    for option in &spec.options {
+        let Some((reason, help)) = obstacle(option, &spec.role, variables) else {
             continue;
         };
-        let is_text = !matches!(
-            option.value_type,
-            ValueType::Array { .. } | ValueType::Object { .. }
-        );
-        let (reason, help) = match &template {
-            Some(None) => (
-                "a resource of one URI is given no options",
-                "give it a default, or the resource a `uri_template`",
-            ),
-            Some(Some(template)) if !template.variables().contains(&option.name) => (
-                "it is no variable of the template",
-                "give it a default, or the template a variable of its name",
-            ),
-            _ if !is_text => (
-                "it can only be given as text, and no text is an array or an object",
-                "make it a string, or give it a default",
-            ),
-            _ => continue,
-        };
+        let span = spans.get(&*option.name).cloned().unwrap_or_default();
         let message = format!(
-            "nobody can give the required option {}: {reason}",
+            "nobody can give the option {}: {reason}",
             text::name(&option.name)
         );
         report
-            .fault(Code::UnfillableOption, name.key_span.clone(), message)
+            .fault(Code::UnfillableOption, span, message)
             .help(help);
+    }
+}
+
+/// Why nobody can give an option as it is declared, and what to do about it.
+fn obstacle(
+    option: &ScriptOption,
+    role: &Role,
+    variables: &[String],
+) -> Option<(&'static str, &'static str)> {
+    let is_text = !matches!(
+        option.value_type,
+        ValueType::Array { .. } | ValueType::Object { .. }
+    );
+    let no_text = "it would come as text, and no text is an array or an object";
+    match role {
+        Role::Prompt if option.required && !is_text => {
+            Some((no_text, "make it a string, or optional with a default"))
+        }
+        Role::Resource {
+            is_template: true, ..
+        } if variables.contains(&option.name) => {
+            (!is_text).then_some((no_text, "make it a string"))
+        }
+        Role::Resource {
+            is_template: true, ..
+        } if option.required => Some((
+            "it is required, and no variable of the template",
+            "make it optional with a default, or add it to the template",
+        )),
+        Role::Resource { .. } if option.required => Some((
+            "it is required, and a resource of one URI is given nothing",
+            "make it optional with a default, or give the resource a `uri_template`",
+        )),
+        _ => None,
     }
 }
 
