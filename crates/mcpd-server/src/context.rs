@@ -39,7 +39,7 @@ pub(crate) struct Context {
     /// Who has sent it.
     pub(crate) principal: Principal,
     /// What its message takes: whatever runs for it has the message, and this.
-    pub(crate) _held: Held,
+    pub(crate) held: Held,
     /// The scope that its sender lacks.
     pub(crate) needed_scope: NeededScope,
     pub(crate) names: ToolNames,

@@ -74,7 +74,7 @@ impl Transport {
 }
 
 /// The room that a large message takes where many are sent, given back when nothing of it is left.
-pub(crate) type Held = Option<Arc<OwnedSemaphorePermit>>;
+pub(crate) type Held = Option<Arc<[OwnedSemaphorePermit; 2]>>;
 
 /// What a transport adds to every context it makes.
 #[derive(Debug, Clone)]
@@ -135,7 +135,7 @@ impl<'a> StatelessEnvelope<'a> {
             version,
             transport: face.transport,
             principal: face.principal,
-            _held: face.held,
+            held: face.held,
             needed_scope: face.needed_scope,
             names: face.names,
             session: None,
@@ -189,7 +189,7 @@ pub(crate) fn stateful_context(
         version,
         transport: face.transport,
         principal: face.principal,
-        _held: face.held,
+        held: face.held,
         needed_scope: face.needed_scope,
         names: face.names,
         capabilities: Arc::clone(&session.capabilities),

@@ -156,12 +156,17 @@ impl Scanner {
 
     /// A scan of which nothing is written to disk yet.
     pub(crate) async fn look(&mut self) -> Scan {
+        let (walked, ()) = tokio::join!(self.walk(), self.recall());
+        self.look_through(walked).await
+    }
+
+    /// The same of what there is under each root.
+    async fn look_through(&mut self, walked: Vec<Walked>) -> Scan {
         let mut scan = Scan::default();
         let mut candidates = Vec::new();
         let mut looked = Vec::new();
         let mut passed_over = Vec::new();
         let mut files = Vec::with_capacity(self.roots.len());
-        let (walked, ()) = tokio::join!(self.walk(), self.recall());
         for (root, walked) in walked.into_iter().enumerate() {
             let mut found: Vec<_> = walked.files.iter().cloned().map(Arc::new).collect();
             if !walked.unseen.is_empty() {
@@ -431,15 +436,19 @@ mod tests {
         let (policy, interpreters) = (Policy::default(), Interpreters::default());
         let mut scanner = Scanner::new(executor, policy, interpreters, vec![root.clone()]);
         assert_eq!(scanner.scan().await.files.len(), 1);
-        let unseen_if = |unseen: &Path| {
+        let hidden = |place: &Path| {
             let mut walked = Walked::default();
-            walked.unseen.push(unseen.to_owned());
-            scanner.unseen_files(0, &walked).len()
+            walked.unseen.push(place.to_owned());
+            walked
         };
-        assert_eq!(unseen_if(&resources), 1);
-        assert_eq!(unseen_if(&root.join("elsewhere")), 0);
-        let mut seen = walk::walk(&root);
-        seen.unseen.push(resources);
-        assert_eq!(scanner.unseen_files(0, &seen).len(), 0);
+        for (walked, files) in [
+            (hidden(&resources), 1),
+            // Twice in a row.
+            (hidden(&resources), 1),
+            (walk::walk(&root), 1),
+            (hidden(&root.join("elsewhere")), 0),
+        ] {
+            assert_eq!(scanner.look_through(vec![walked]).await.files.len(), files);
+        }
     }
 }

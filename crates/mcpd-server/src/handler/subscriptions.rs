@@ -17,7 +17,6 @@ use mcpd_protocol::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
-use mcpd_scriptspec::ScriptPath;
 
 use crate::Server;
 use crate::catalog::Catalog;
@@ -46,10 +45,12 @@ pub(crate) fn listen(
     server: &Server,
     id: &RequestId,
     params: &Params<'_>,
-    context: Context,
+    mut context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = params.parse()?;
-    let mut filter = filter(&params.notifications, server.is_watching())?;
+    // Nothing of the message is kept.
+    context.held.take();
+    let mut filter = filter(server, &params.notifications)?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
     let meta = Meta::new().with_subscription_id(id);
     let server = server.clone();
@@ -124,7 +125,7 @@ fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool
 }
 
 /// Adds a resource to what the session hears of.
-pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult {
+pub(crate) fn subscribe(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     check_length(&params.uri)?;
     let Some(session) = &context.session else {
@@ -133,29 +134,35 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
     if session.subscription.resources() >= MAX_URIS {
         return Err(too_many());
     }
-    if !session.subscription.want(served(params.uri)) {
+    if !session
+        .subscription
+        .want(served(&server.catalog(), params.uri))
+    {
         return Err(quota::crowded(CROWDED));
     }
     Ok(lifecycle::empty())
 }
 
 /// Takes it away again.
-pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
+pub(crate) fn unsubscribe(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
-        session.subscription.want_no_longer(&served(params.uri));
+        session
+            .subscription
+            .want_no_longer(&served(&server.catalog(), params.uri));
     }
     Ok(lifecycle::empty())
 }
 
-fn filter(wanted: &SubscriptionFilter, watching: bool) -> Result<Filter, ErrorObject> {
+fn filter(server: &Server, wanted: &SubscriptionFilter) -> Result<Filter, ErrorObject> {
+    let (watching, catalog) = (server.is_watching(), server.catalog());
     let uris = wanted.resource_subscriptions.clone().unwrap_or_default();
     check(&uris)?;
     Ok(Filter {
         tools: watching && wanted.tools_list_changed == Some(true),
         prompts: watching && wanted.prompts_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
-        uris: uris.into_iter().map(served).collect(),
+        uris: uris.into_iter().map(|uri| served(&catalog, uri)).collect(),
         tasks: BTreeSet::new(),
     })
 }
@@ -247,9 +254,10 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
     }
 }
 
-/// A URI as it is listed, and told when something has changed: those of paths can be written in several ways.
-fn served(uri: String) -> String {
-    ScriptPath::from_uri(&uri).map_or(uri, |path| path.uri())
+/// A URI as it is told when something has changed: those of paths can be written in several ways.
+fn served(catalog: &Catalog, uri: String) -> String {
+    let resource = catalog.resource(&uri);
+    resource.map_or(uri, |resource| resource.definition().uri.clone())
 }
 
 /// Checks what a client wants to hear of.

@@ -47,7 +47,11 @@ impl Router {
         let path = parts.uri.path();
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
-        let (body, held) = match self.intake.read(&parts.headers, body).await {
+        let (body, held) = match self
+            .intake
+            .read(&client.principal, &parts.headers, body)
+            .await
+        {
             Ok(read) => read,
             Err(response) => return *response,
         };

@@ -70,7 +70,11 @@ impl Router {
         names: ToolNames,
         client: &Client<'_>,
     ) -> Response<Body> {
-        let (body, held) = match self.intake.read(&parts.headers, body).await {
+        let (body, held) = match self
+            .intake
+            .read(&client.principal, &parts.headers, body)
+            .await
+        {
             Ok(read) => read,
             Err(response) => return *response,
         };

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Either;
+use hyper::body::Body as _;
 use hyper::header::{
-    ALLOW, CACHE_CONTROL, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
+    ALLOW, CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, WWW_AUTHENTICATE,
 };
 use hyper::{Method, Response, StatusCode};
 use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
@@ -122,6 +123,15 @@ pub(super) fn too_many(reason: &str, wait: Duration) -> Response<Body> {
     response
 }
 
+/// The head of a response alone, which says how long the body would be.
+pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
+    let (mut head, body) = response.into_parts();
+    if let Some(length) = body.size_hint().exact() {
+        head.headers.insert(CONTENT_LENGTH, length.into());
+    }
+    Response::from_parts(head, Either::Left(Bytes::new().into()))
+}
+
 /// Accepted, and nothing to say about it.
 pub(super) fn accepted() -> Response<Body> {
     text(StatusCode::ACCEPTED, "")
@@ -130,7 +140,7 @@ pub(super) fn accepted() -> Response<Body> {
 /// The methods by which what is there is read.
 pub(super) const READ: &str = "GET, HEAD";
 
-/// Whether it is one of them. What the answer to `HEAD` has to leave out, hyper does.
+/// Whether it is one of them.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }

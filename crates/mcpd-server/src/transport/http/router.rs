@@ -1,12 +1,13 @@
 //! Which path and verb leads where. The guard stands before all of them.
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONNECTION, EXPECT, HeaderValue, ORIGIN, TRANSFER_ENCODING};
 use hyper::http::request::Parts;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
@@ -26,6 +27,9 @@ use crate::audit::Audit;
 use crate::catalog::ToolNames;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
+
+/// For how long a client waits at least that has asked whether to send its body.
+const ASKING: Duration = Duration::from_millis(500);
 
 /// Who has sent a request, and over which connection.
 #[derive(Debug)]
@@ -57,10 +61,11 @@ pub(super) struct Router {
 impl Router {
     pub(super) fn new(server: Server, options: &Options, listener: &Listener) -> Self {
         let local: Vec<_> = listener.addresses().collect();
+        let metrics = Arc::clone(server.metrics());
         Self {
+            intake: Intake::new(options.max_message, metrics),
             server,
             sessions: Sessions::default(),
-            intake: Intake::new(options.max_message),
             max_connections: options.max_connections,
             write_timeout: options.write_timeout,
             nowhere: Outbox::nowhere(),
@@ -84,13 +89,23 @@ impl Router {
     }
 
     pub(super) async fn route(&self, request: Request<Incoming>, peer: &Peer) -> Response<Body> {
+        let begun = Instant::now();
         let (parts, mut body) = request.into_parts();
+        let sent = body.size_hint().exact();
         let response = self.answer(&parts, &mut body, peer).await;
-        // Who asks before sending is answered without.
-        if !parts.headers.contains_key(EXPECT) {
+        // Who asks before sending does not send what is refused, unless that takes too long.
+        let is_asking = parts.headers.contains_key(EXPECT)
+            && sent.is_some()
+            && sent == body.size_hint().exact()
+            && begun.elapsed() < ASKING;
+        if !is_asking {
             take_in(body).await;
         }
-        response
+        match (&parts.method, parts.version) {
+            (&Method::HEAD, Version::HTTP_2) => reply::without_body(response),
+            // Over HTTP/1 that is done where it is written.
+            _ => response,
+        }
     }
 
     async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {

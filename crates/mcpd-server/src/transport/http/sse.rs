@@ -78,7 +78,7 @@ impl Streams {
         let Some(connection) = connection.filter(|found| found.principal() == principal) else {
             return gone();
         };
-        let (body, held) = match intake.read(&parts.headers, body).await {
+        let (body, held) = match intake.read(principal, &parts.headers, body).await {
             Ok(read) => read,
             Err(response) => return *response,
         };
