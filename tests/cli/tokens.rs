@@ -244,8 +244,8 @@ fn a_rule_that_says_nothing_is_refused() {
         "mcpd.toml:2:12: in [[rule]]: `clients`: there is no client `agnet`; did you mean `agent`?",
     );
     check_refused(
-        "[[rule]]\ndeny = [\"**\"]\narguments = { a = [\"[\"] }\n",
-        "`arguments`: failed to read the pattern `[`",
+        "[[rule]]\ndeny = [\"[\"]\n",
+        "`deny`: failed to read the pattern `[`",
     );
 }
 

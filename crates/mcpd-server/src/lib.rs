@@ -88,6 +88,7 @@ mod mirror;
 mod native;
 mod outbox;
 mod output;
+mod pattern;
 mod policy;
 mod principal;
 mod private;

@@ -7,12 +7,12 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use globset::{GlobBuilder, GlobMatcher};
 use mcpd_exec::{Limits, Sandbox};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
+use crate::pattern::Pattern;
 
 mod redactor;
 mod terms;
@@ -253,7 +253,7 @@ impl fmt::Debug for Secret {
 /// What holds for the scripts whose paths match a pattern.
 #[derive(Debug, Clone)]
 pub struct Rule {
-    matcher: GlobMatcher,
+    pattern: Pattern,
     orders: Orders,
 }
 
@@ -287,18 +287,14 @@ impl PatternError {
 
 impl Rule {
     /// A rule for the scripts whose paths match `pattern`: `*` stands for a part of a name, `**` for any number
-    /// of names.
+    /// of names, `?` for a character, `[ab]` and `{a,b}` for either.
     ///
     /// # Errors
     ///
     /// The pattern can't be read.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
-        let glob = GlobBuilder::new(pattern)
-            .literal_separator(true)
-            .build()
-            .map_err(|error| PatternError::new(pattern, &error.kind().to_string()))?;
         Ok(Self {
-            matcher: glob.compile_matcher(),
+            pattern: Pattern::of_paths(pattern)?,
             orders: Orders::default(),
         })
     }
@@ -353,13 +349,13 @@ impl Rule {
 
     /// Says which of its secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
-        let Self { matcher, orders } = self;
+        let Self { pattern, orders } = self;
         let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
         let variables = orders.variables.iter();
         for (name, _) in variables.filter(|(_, secret)| is_short(secret)) {
             if orders.redact != Some(false) {
                 tracing::warn!(
-                    tools = matcher.glob().glob(),
+                    tools = pattern.as_str(),
                     "the value of `{name}` is too short to be redacted: a script that prints it gives it away"
                 );
             }
@@ -375,7 +371,7 @@ impl Rule {
     }
 
     fn covers(&self, path: &ScriptPath) -> bool {
-        self.matcher.is_match(path.as_str())
+        self.pattern.is_match(path.as_str())
     }
 }
 
