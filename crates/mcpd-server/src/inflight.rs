@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::quota;
-use crate::sync::lock;
+use crate::sync::{lock, unless_cancelled};
 
 /// How many requests of one client may be open at once.
 pub(crate) const MAX_OPEN: usize = 512;
@@ -131,20 +131,28 @@ impl Open {
         self.cancelled.is_cancelled()
     }
 
-    /// Runs `answer` unless the request is cancelled first: then there is no answer.
+    /// Runs `answer` unless the request is cancelled first: then there is no answer, and nothing goes on.
     pub(crate) async fn unless_cancelled<T>(self, answer: impl Future<Output = T>) -> Option<T> {
-        self.cancelled.run_until_cancelled(answer).await
+        let answer = unless_cancelled(&self.cancelled, answer).await?;
+        self.close().then_some(answer)
+    }
+
+    /// Gives up its id; false if that was done already, as it was cancelled.
+    fn close(&self) -> bool {
+        let mut state = lock(&self.inflight.state);
+        // One that was cancelled has left already, and another may have its id.
+        let is_open = !self.cancelled.is_cancelled();
+        if is_open {
+            state.open.remove(&self.id);
+            self.cancelled.cancel();
+        }
+        is_open
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let mut state = lock(&self.inflight.state);
-        // One that was cancelled has left already, and another may have its id.
-        if !self.cancelled.is_cancelled() {
-            state.open.remove(&self.id);
-        }
-        drop(state);
+        self.close();
         self.inflight.closed.notify_waiters();
     }
 }
@@ -167,6 +175,34 @@ mod tests {
             let answer = open.unless_cancelled(std::future::ready(()));
             assert_eq!(answer.now_or_never(), Some(None));
         }
+        assert!(inflight.is_empty());
+    }
+
+    #[test]
+    fn what_is_cancelled_does_not_go_on_and_what_is_cancelled_as_it_ends_is_not_answered() {
+        let inflight = Arc::new(Inflight::default());
+        let id = RequestId::from(1);
+        let open = inflight.begin(&id).unwrap();
+        let mut polled = 0;
+        let goes_on = std::future::poll_fn(|_| {
+            polled += 1;
+            std::task::Poll::<()>::Pending
+        });
+        let mut answer = Box::pin(open.unless_cancelled(goes_on));
+        assert_eq!((&mut answer).now_or_never(), None);
+        inflight.cancel(&id);
+        assert_eq!((&mut answer).now_or_never(), Some(None));
+        drop(answer);
+        assert_eq!(polled, 1);
+
+        let open = inflight.begin(&id).unwrap();
+        let ends = async { inflight.cancel(&id) };
+        assert_eq!(open.unless_cancelled(ends).now_or_never(), Some(None));
+        let open = inflight.begin(&id).unwrap();
+        assert_eq!(
+            open.unless_cancelled(async {}).now_or_never(),
+            Some(Some(()))
+        );
         assert!(inflight.is_empty());
     }
 }

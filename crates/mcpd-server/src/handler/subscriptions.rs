@@ -30,6 +30,7 @@ use crate::principal::Principal;
 use crate::quota;
 use crate::session::Session;
 use crate::subscribers::{Event, Filter};
+use crate::sync::unless_cancelled;
 use crate::tasks;
 
 /// How many resources one client may subscribe to, and how many tasks.
@@ -84,7 +85,7 @@ pub(crate) fn listen(
                 send(outbox, message).await;
             }
         };
-        context.closing.run_until_cancelled(forward).await;
+        unless_cancelled(&context.closing, forward).await;
         let mut result = EmptyResult::default();
         result.meta = meta.clone().into();
         context.encode(result)
@@ -109,7 +110,7 @@ pub(crate) fn forward(
         }
     };
     async move {
-        ended.run_until_cancelled(forward).await;
+        unless_cancelled(&ended, forward).await;
     }
 }
 
