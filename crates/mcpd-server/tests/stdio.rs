@@ -28,6 +28,10 @@ impl Client {
             .watch(false)
             .start()
             .expect("scripts");
+        Self::of(server, options)
+    }
+
+    fn of(server: Server, options: Options) -> Self {
         let (server_input, input) = std::io::pipe().expect("a pipe");
         let (output, server_output) = std::io::pipe().expect("a pipe");
         let serving = tokio::spawn({
@@ -256,6 +260,65 @@ async fn a_client_that_stops_reading_is_gone() {
         .await
         .expect("the server ends");
     ended.expect("no panic").expect("no error");
+}
+
+/// A server that is asked for more than a pipe holds.
+fn asked_for_much(options: Options) -> Client {
+    const MUCH: usize = 1 << 20;
+    let text = async |_| "x".repeat(MUCH);
+    let server = Server::builder().resource("much://", "much", "Much.", text);
+    let mut client = Client::of(server.start().expect("starts"), options);
+    client
+        .send(br#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"much://"}}"#);
+    client.send(b"\n");
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_reads_slowly_is_not_given_up() {
+    let mut options = Options::default();
+    options.write_timeout = Duration::from_millis(200);
+    let mut client = asked_for_much(options);
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut part = [0; 64 * 1024];
+        std::thread::sleep(Duration::from_millis(50));
+        let read = client.output.read(&mut part).expect("readable");
+        assert_ne!(read, 0, "it ends after {} bytes", line.len());
+        line.extend_from_slice(&part[..read]);
+    }
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_read_late_is_whole_though_the_input_has_ended() {
+    let mut options = Options::default();
+    options.linger = Duration::from_millis(100);
+    let mut client = asked_for_much(options);
+    client.input = None;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(client.receive()["id"], 1);
+    client.finish().await;
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_waits_for_the_first_scan_is_answered_though_the_input_has_ended() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let scripts = tempfile::tempdir().expect("a directory");
+    let script = scripts.path().join("slow");
+    std::fs::write(&script, "#!/bin/sh\nsleep 1\necho '{}'\n").expect("written");
+    let mode = std::fs::Permissions::from_mode(0o755);
+    std::fs::set_permissions(&script, mode).expect("executable");
+    let mut options = Options::default();
+    options.linger = Duration::from_millis(100);
+    let server = Server::builder().scripts(scripts.path()).watch(false);
+    let mut client = Client::of(server.start().expect("starts"), options);
+    client.send(br#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+    client.input = None;
+    assert_eq!(client.receive()["result"]["tools"][0]["name"], "slow");
+    client.finish().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

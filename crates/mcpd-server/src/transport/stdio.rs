@@ -93,18 +93,28 @@ pub async fn serve(
     tokio::select! {
         ended = read_ended => {
             connection.close();
-            // The last answers, unless the client doesn't want them.
+            // The last answers, unless the client doesn't want them. Some have to wait until there is a catalog.
+            let linger = async {
+                server.catalog_ready().await;
+                tokio::time::sleep(options.linger).await;
+            };
             tokio::select! {
                 () = connection.idle() => {}
-                () = tokio::time::sleep(options.linger) => {}
+                () = linger => {}
                 _ = &mut write_ended => {}
+                () = server.stopping().cancelled() => {}
             }
             if !connection.is_idle() {
                 tracing::warn!("the input has ended; requests that are still open are cancelled");
             }
             drop((connection, guard.0.take()));
-            // With the connection its queue ends, and the writer with it.
-            tokio::time::timeout(options.linger, write_ended).await.ok();
+            // With the connection its queue ends, and the writer with it, as soon as all is read.
+            tokio::select! {
+                _ = write_ended => {}
+                () = progress.rest(options.linger) => {}
+                () = progress.stall(options.write_timeout) => {}
+                () = server.stopping().cancelled() => {}
+            }
             unless_gone(ended.unwrap_or(Ok(())))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
@@ -243,6 +253,19 @@ fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Res
 struct Progress(AtomicU64);
 
 impl Progress {
+    /// Ends when nothing was to be written for all of `time`.
+    async fn rest(&self, time: Duration) {
+        let mut before = None;
+        loop {
+            let now = self.0.load(Ordering::Relaxed);
+            if before == Some(now) && now.is_multiple_of(2) {
+                return;
+            }
+            before = Some(now);
+            tokio::time::sleep(time).await;
+        }
+    }
+
     /// Ends when one write has taken all of `timeout`.
     async fn stall(&self, timeout: Duration) {
         let mut before = 0;
@@ -266,7 +289,8 @@ struct Watched<W> {
 impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.progress.0.fetch_add(1, Ordering::Relaxed);
-        let written = self.output.write(bytes);
+        // A part at a time: a pipe may take all before it says that anything was read.
+        let written = self.output.write(&bytes[..bytes.len().min(CHUNK)]);
         self.progress.0.fetch_add(1, Ordering::Relaxed);
         written
     }
