@@ -144,6 +144,11 @@ impl Entry for Resource {
             listed.title = None;
             listed.meta = None;
         }
+        if let Some(annotations) = &mut listed.annotations
+            && !version.has_content_meta()
+        {
+            annotations.last_modified = None;
+        }
         if !version.has_icons() {
             listed.icons.clear();
         }
@@ -257,6 +262,11 @@ impl Entry for Template {
         if !version.has_titles() {
             listed.title = None;
             listed.meta = None;
+        }
+        if let Some(annotations) = &mut listed.annotations
+            && !version.has_content_meta()
+        {
+            annotations.last_modified = None;
         }
         if !version.has_icons() {
             listed.icons.clear();
