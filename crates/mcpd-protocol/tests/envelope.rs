@@ -309,6 +309,8 @@ fn a_message_is_exactly_one_of_call_and_answer() {
         r#"{"jsonrpc":"2.0","id":1,"error":"no"}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}"#,
         r#"{"jsonrpc":"2.0","id":1,"error":{"code":1}}"#,
+        r#"{"jsonrpc":"2.0","error":{"code":1}}"#,
+        r#"{"jsonrpc":"2.0","id":1,"result":{},"error":null}"#,
     ]), @r#"
     {"jsonrpc":"2.0","id":1}
         {"id":1,"error":{"code":-32600,"message":"one of `method`, `result` and `error` is needed"}}
@@ -319,11 +321,15 @@ fn a_message_is_exactly_one_of_call_and_answer() {
     {"jsonrpc":"2.0","result":{}}
         {"error":{"code":-32600,"message":"a `result` needs the `id` it answers"}}
     {"jsonrpc":"2.0","id":1,"error":"no"}
-        {"error":{"code":-32600,"message":"invalid `error`: invalid type: string \"no\", expected an object with `code` and `message`"}}
+        response 1 invalid `error`: invalid type: string "no", expected an object with `code` and `message` (-32600)
     {"jsonrpc":"2.0","id":1,"error":{"code":1.5,"message":"m"}}
-        {"error":{"code":-32600,"message":"invalid `error`: invalid type: floating point `1.5`, expected i64"}}
+        response 1 invalid `error`: invalid type: floating point `1.5`, expected i64 (-32600)
     {"jsonrpc":"2.0","id":1,"error":{"code":1}}
+        response 1 invalid `error`: missing field `message` (-32600)
+    {"jsonrpc":"2.0","error":{"code":1}}
         {"error":{"code":-32600,"message":"invalid `error`: missing field `message`"}}
+    {"jsonrpc":"2.0","id":1,"result":{},"error":null}
+        response 1 {}
     "#);
 }
 

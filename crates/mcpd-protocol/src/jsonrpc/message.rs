@@ -213,7 +213,12 @@ impl<'a> Envelope<'a> {
             Some(_) => return Err("`jsonrpc` must be the string \"2.0\"".into()),
             None => return Err("`jsonrpc` is missing; it must be \"2.0\"".into()),
         }
-        match (self.method, self.result, self.error) {
+        // Some senders give both of them.
+        let is_null = |error: &&RawValue| error.get() == "null";
+        let error = self
+            .error
+            .filter(|error| self.result.is_none() || !is_null(error));
+        match (self.method, self.result, error) {
             (Some(method), None, None) => self.call(id, method),
             (None, Some(result), None) if id.is_some() => Ok(Message::Response(Response {
                 id,
@@ -221,11 +226,17 @@ impl<'a> Envelope<'a> {
             })),
             (None, Some(_), None) => Err("a `result` needs the `id` it answers".into()),
             (None, None, Some(error)) => {
-                let error = serde_json::from_str(error.get())
-                    .map_err(|e| format!("invalid `error`: {}", json::fault(&e)))?;
+                let read: Result<ErrorObject, _> = serde_json::from_str(error.get());
+                let fault = read.map_err(|e| format!("invalid `error`: {}", json::fault(&e)));
+                let outcome = match fault {
+                    Ok(error) => error,
+                    // It is an answer all the same, and somebody waits for it.
+                    Err(fault) if id.is_some() => ErrorObject::invalid_request(fault),
+                    Err(fault) => return Err(fault.into()),
+                };
                 Ok(Message::Response(Response {
                     id,
-                    outcome: Err(error),
+                    outcome: Err(outcome),
                 }))
             }
             (None, None, None) => Err("one of `method`, `result` and `error` is needed".into()),
