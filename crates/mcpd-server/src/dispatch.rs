@@ -211,11 +211,9 @@ fn handle(
         )),
         (Wire::Stateful, "ping") => now(Ok(lifecycle::empty())),
         (Wire::Stateful, "logging/setLevel") => now(lifecycle::set_level(params, &context)),
-        (Wire::Stateful, "resources/subscribe") => {
-            now(subscriptions::subscribe(server, params, &context))
-        }
+        (Wire::Stateful, "resources/subscribe") => now(subscriptions::subscribe(params, &context)),
         (Wire::Stateful, "resources/unsubscribe") => {
-            now(subscriptions::unsubscribe(server, params, &context))
+            now(subscriptions::unsubscribe(params, &context))
         }
         (_, "tools/list") => now(list(server, params, &context, Catalog::tools_page)),
         (_, "tools/call") => tools::call(server, params, context),

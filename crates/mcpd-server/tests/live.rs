@@ -219,7 +219,7 @@ async fn a_file_is_followed_by_its_content() {
             "params": {"uri": "mcpd://resources/log.txt"}})
     };
     let mut subscribe = on_it(2, "resources/subscribe");
-    // In other letters it is the same.
+    // In other letters it is the same, and told in those.
     subscribe["params"]["uri"] = json!("mcpd://resources/l%6Fg.txt");
     served.request(&subscribe).await;
 
@@ -227,7 +227,7 @@ async fn a_file_is_followed_by_its_content() {
     fs::write(&file, "one, two").expect("written");
     let message = served.message().await;
     assert_eq!(message["method"], "notifications/resources/updated");
-    assert_eq!(message["params"]["uri"], "mcpd://resources/log.txt");
+    assert_eq!(message["params"]["uri"], "mcpd://resources/l%6Fg.txt");
     let read = served.request(&on_it(3, "resources/read")).await;
     assert_eq!(read["result"]["contents"][0]["text"], "one, two");
 

@@ -29,7 +29,7 @@ use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
 use crate::session::Session;
-use crate::subscribers::{Event, Filter};
+use crate::subscribers::{Event, Filter, spelling};
 use crate::sync::unless_cancelled;
 use crate::tasks;
 
@@ -51,7 +51,7 @@ pub(crate) fn listen(
     let params: SubscriptionsListenRequestParams = params.parse()?;
     // Nothing of the message is kept.
     context.held.take();
-    let mut filter = filter(server, &params.notifications)?;
+    let mut filter = filter(server.is_watching(), &params.notifications)?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
     let meta = Meta::new().with_subscription_id(id);
     let server = server.clone();
@@ -78,7 +78,7 @@ pub(crate) fn listen(
                 let message = match subscription.next().await {
                     Event::TaskChanged(id) => watch.message(&id, &meta).await,
                     event if may_hear(server.live_catalog(), &context.principal, &event) => {
-                        message(event, Some(&meta))
+                        message(subscription.as_wanted(event), Some(&meta))
                     }
                     _ => None,
                 };
@@ -105,7 +105,7 @@ pub(crate) fn forward(
         while !outbox.is_closed() {
             let event = subscription.next().await;
             if may_hear(&catalog, &principal, &event) {
-                send(&outbox, message(event, None)).await;
+                send(&outbox, message(subscription.as_wanted(event), None)).await;
             }
         }
     };
@@ -126,7 +126,7 @@ fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool
 }
 
 /// Adds a resource to what the session hears of.
-pub(crate) fn subscribe(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
+pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     check_length(&params.uri)?;
     let Some(session) = &context.session else {
@@ -135,35 +135,32 @@ pub(crate) fn subscribe(server: &Server, params: &Params<'_>, context: &Context)
     if session.subscription.resources() >= MAX_URIS {
         return Err(too_many());
     }
-    if !session
-        .subscription
-        .want(served(&server.catalog(), params.uri))
-    {
+    if !session.subscription.want(&params.uri) {
         return Err(quota::crowded(CROWDED));
     }
     Ok(lifecycle::empty())
 }
 
 /// Takes it away again.
-pub(crate) fn unsubscribe(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
+pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
-        session
-            .subscription
-            .want_no_longer(&served(&server.catalog(), params.uri));
+        session.subscription.want_no_longer(&params.uri);
     }
     Ok(lifecycle::empty())
 }
 
-fn filter(server: &Server, wanted: &SubscriptionFilter) -> Result<Filter, ErrorObject> {
-    let (watching, catalog) = (server.is_watching(), server.catalog());
+fn filter(watching: bool, wanted: &SubscriptionFilter) -> Result<Filter, ErrorObject> {
     let uris = wanted.resource_subscriptions.clone().unwrap_or_default();
     check(&uris)?;
     Ok(Filter {
         tools: watching && wanted.tools_list_changed == Some(true),
         prompts: watching && wanted.prompts_list_changed == Some(true),
         resources: watching && wanted.resources_list_changed == Some(true),
-        uris: uris.into_iter().map(|uri| served(&catalog, uri)).collect(),
+        uris: uris
+            .into_iter()
+            .map(|uri| (spelling(&uri).into_owned(), uri))
+            .collect(),
         tasks: BTreeSet::new(),
     })
 }
@@ -223,7 +220,7 @@ fn honoured(filter: &Filter) -> SubscriptionFilter {
     honoured.prompts_list_changed = filter.prompts.then_some(true);
     honoured.resources_list_changed = filter.resources.then_some(true);
     honoured.resource_subscriptions =
-        (!filter.uris.is_empty()).then(|| filter.uris.iter().cloned().collect());
+        (!filter.uris.is_empty()).then(|| filter.uris.values().cloned().collect());
     honoured.task_ids = (!filter.tasks.is_empty()).then(|| filter.tasks.iter().cloned().collect());
     honoured
 }
@@ -253,12 +250,6 @@ async fn send(outbox: &Outbox, message: Option<Bytes>) {
         // A closed outbox means that the client is gone; whoever owns it ends this.
         outbox.send(message).await.ok();
     }
-}
-
-/// A URI as it is told when something has changed: those of paths can be written in several ways.
-fn served(catalog: &Catalog, uri: String) -> String {
-    let resource = catalog.resource(&uri);
-    resource.map_or(uri, |resource| resource.definition().uri.clone())
 }
 
 /// Checks what a client wants to hear of.
