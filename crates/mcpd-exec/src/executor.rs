@@ -14,13 +14,13 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time;
 
 use crate::command::Command;
-use crate::error::StartError;
+use crate::error::{StartError, diagnosis};
 use crate::line::{Line, OnLine};
 use crate::os;
 use crate::outcome::Outcome;
 use crate::process::Turn;
 use crate::run;
-use crate::spawner::{Spawners, Started};
+use crate::spawner::{self, Spawners, Started};
 
 /// Pauses between attempts to start a file that is open for writing: 191 ms in all.
 ///
@@ -147,6 +147,16 @@ impl Executor {
             temporary: config.temporary().into(),
             stop: watch::Sender::new(Stop::No),
         })))
+    }
+
+    /// Looks at the program of a command without starting it: whether there is one, whether it may be run, and whether
+    /// there is the interpreter that its first line names. Blocks.
+    ///
+    /// # Errors
+    ///
+    /// What would keep it from starting. Where nothing is found, something else still may.
+    pub fn look(&self, command: &Command) -> Result<(), StartError> {
+        spawner::resolve(command).and_then(|program| diagnosis::look(command, &program))
     }
 
     /// Runs a command to its end, whatever that is.

@@ -285,7 +285,7 @@ fn feed(pipe: Option<Pipe>, mut rest: Bytes) -> Input {
 }
 
 /// The absolute path of the program.
-fn resolve(command: &Command) -> Result<PathBuf, StartError> {
+pub(crate) fn resolve(command: &Command) -> Result<PathBuf, StartError> {
     let program = &command.program;
     if cfg!(windows) {
         // Nothing forks there, and std knows the endings a program may have.

@@ -55,6 +55,36 @@ async fn a_schema_in_a_sidecar_is_pointed_at_as_well() {
     assert_eq!(String::from_utf8_lossy(schema), "[input_schema]");
 }
 
+#[tokio::test]
+async fn what_is_described_and_can_not_be_started_is_found_without_being_asked() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("carriage-return", "#!/bin/sh\r\necho\n"),
+        (
+            "no-interpreter",
+            "#!/usr/bin/env no-such-interpreter\necho\n",
+        ),
+        ("no-first-line", "echo\n"),
+        ("good", "#!/usr/bin/env sh\necho\n"),
+    ] {
+        let file = root.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+        let sidecar = root.path().join(format!("{name}.mcpd.toml"));
+        std::fs::write(sidecar, "description = 'never asked'\n").unwrap();
+    }
+    let scan = scan(root.path().to_owned()).await;
+    let faulty = scan.faulty().map(|script| {
+        assert_eq!(script.diagnostics[0].code.as_str(), "help-not-started");
+        script.path.as_str()
+    });
+    let faulty: Vec<_> = faulty.collect();
+    assert_eq!(
+        faulty,
+        ["carriage-return", "no-first-line", "no-interpreter"]
+    );
+}
+
 async fn scan(root: PathBuf) -> Scan {
     let executor = Executor::new(Config::default()).expect("an executor");
     let (policy, interpreters) = (Policy::default(), Interpreters::default());

@@ -10,6 +10,8 @@ use super::StartError;
 use crate::command::Command;
 use crate::os::{self, Fault};
 use crate::sandbox::Level;
+#[cfg(unix)]
+use crate::spawner;
 
 /// The kernel reads no more of a `#!` line than this.
 pub(super) const SHEBANG_LIMIT: u64 = 256;
@@ -90,12 +92,12 @@ fn not_a_program(program: PathBuf) -> StartError {
     }
 }
 
-/// Finds what would keep `program` from starting, where it is started by somebody who could not say (macOS).
+/// Finds what would keep `program` from starting, as far as looking at it tells.
 ///
 /// # Errors
 ///
 /// What it is.
-#[cfg(any(target_os = "macos", all(unix, test)))]
+#[cfg(unix)]
 pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> {
     use rustix::fs::{Access, access};
 
@@ -114,20 +116,68 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
     if beginning(&program).is_some_and(|start| !is_program(&start)) {
         return Err(StartError::NoShebang { program });
     }
-    match shebang(&program) {
-        Some((interpreter, crlf)) if crlf || !runs(&interpreter) => {
-            Err(StartError::BadInterpreter {
-                program,
-                interpreter,
-                crlf,
-            })
+    let fault = match shebang(&program) {
+        Some((interpreter, crlf)) if crlf || !runs(&interpreter) => Some((interpreter, crlf)),
+        Some((interpreter, _)) if interpreter.ends_with("env") => {
+            missing_in_path(command, &program)
         }
-        _ => Ok(()),
+        _ => None,
+    };
+    let Some((interpreter, crlf)) = fault else {
+        return Ok(());
+    };
+    Err(StartError::BadInterpreter {
+        program,
+        interpreter,
+        crlf,
+    })
+}
+
+/// Nothing is to be seen there.
+///
+/// # Errors
+///
+/// None.
+#[cfg(not(unix))]
+pub(crate) fn look(_: &Command, _: &Path) -> Result<(), StartError> {
+    Ok(())
+}
+
+/// The interpreter that `env` in the first line is to look for, if there is none of that name, and whether a carriage
+/// return sticks to it.
+#[cfg(unix)]
+fn missing_in_path(command: &Command, program: &Path) -> Option<(PathBuf, bool)> {
+    let start = beginning(program)?;
+    let line = start.split(|byte| *byte == b'\n').next()?;
+    let line = String::from_utf8_lossy(line);
+    let name = line
+        .split([' ', '\t'])
+        .filter(|word| !word.is_empty())
+        .nth(1)?;
+    // With more than a name it does more.
+    if name.starts_with('-') || name.contains('=') {
+        return None;
     }
+    let wanted = Command {
+        program: name.into(),
+        ..command.clone()
+    };
+    let bare = name.trim_end_matches('\r');
+    spawner::resolve(&wanted)
+        .is_err()
+        .then(|| (bare.into(), bare != name))
 }
 
 /// Whether a file that begins so is something else than a text that only a shell would run.
-#[cfg(any(target_os = "macos", all(unix, test)))]
+#[cfg(all(unix, not(target_os = "macos")))]
+fn is_program(start: &[u8]) -> bool {
+    // What is no text may be what somebody has registered a program for (`binfmt_misc`).
+    let is_text = std::str::from_utf8(start).is_ok_and(|text| !text.contains('\0'));
+    start.starts_with(b"#!") || !is_text
+}
+
+/// Whether a file that begins so is something else than a text that only a shell would run.
+#[cfg(target_os = "macos")]
 fn is_program(start: &[u8]) -> bool {
     /// For one processor, of 32 and 64 bits in either order of bytes, and for several.
     const MACH_O: [&[u8; 4]; 6] = [
@@ -248,6 +298,14 @@ mod tests {
     fn a_program_is_looked_at_before_it_is_started_by_another() {
         check(b"#!/bin/sh\n", 0o755, "Ok");
         check(b"\xcf\xfa\xed\xfe\x0c", 0o755, "Ok");
+        check(b"#!/usr/bin/env sh\n", 0o755, "Ok");
+        check(b"#!/usr/bin/env -S sh -e\n", 0o755, "Ok");
+        check(
+            b"#!/usr/bin/env no-such-shell\n",
+            0o755,
+            "Err(BadInterpreter",
+        );
+        check(b"#!/usr/bin/env sh\r\n", 0o755, "Err(BadInterpreter");
         check(b"#!/bin/sh\n", 0o644, "Err(NotExecutable");
         check(b"echo hello\n", 0o755, "Err(NoShebang");
         check(b"", 0o755, "Err(NoShebang");

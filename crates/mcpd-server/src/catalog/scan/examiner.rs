@@ -173,7 +173,9 @@ impl Examiner {
                 {
                     self.launch_for_script_kit(&candidate)
                 }
-                _ => self.launch(&candidate, has_shebang),
+                _ => self
+                    .launch(&candidate, has_shebang)
+                    .and_then(|launch| self.looked_at(launch, &candidate, &path)),
             };
             let said = Said {
                 dialect: Some(description.dialect),
@@ -273,6 +275,21 @@ impl Examiner {
     ) -> Arc<ScannedScript> {
         let script = ScannedScript::new(candidate, path, said, launch, &self.policy);
         Arc::new(script)
+    }
+
+    /// What nobody asks for its help is looked at instead, or its first call would be the first to find out that it
+    /// can't be started.
+    fn looked_at(
+        &self,
+        launch: Launch,
+        candidate: &Candidate,
+        path: &ScriptPath,
+    ) -> Result<Launch, Diagnostic> {
+        let terms = self.policy.terms(path, candidate.directory(), None);
+        match self.executor.look(&terms.apply(launch.command())) {
+            Ok(()) => Ok(launch),
+            Err(error) => Err(Diagnostic::help_not_started(&error.to_string())),
+        }
     }
 
     /// How a file is started: as what it is, or by the interpreter for its extension.
