@@ -13,6 +13,24 @@ pub(crate) fn not_utf8(bytes: &[u8], error: Utf8Error) -> (Range<usize>, String)
     (start..end, format!("byte {start} is not UTF-8"))
 }
 
+/// The place of a fault, which readers of other languages give as one between two characters: one of these.
+pub(crate) fn visible(text: &str, span: Range<usize>) -> Range<usize> {
+    if !span.is_empty() {
+        return span;
+    }
+    let (before, after) = text.split_at_checked(span.start).unwrap_or((text, ""));
+    let next = after.chars().next().filter(|char| *char != '\n');
+    let last = || before.trim_end().chars().next_back();
+    match (next, last()) {
+        (Some(next), _) => span.start..span.start + next.len_utf8(),
+        (None, Some(last)) => {
+            let end = before.trim_end().len();
+            end - last.len_utf8()..end
+        }
+        (None, None) => span,
+    }
+}
+
 /// Control characters except line ends and tabs, direction marks, invisible characters and tags.
 ///
 /// The joiners U+200C and U+200D are spelling in several scripts, and part of many emoji.
@@ -70,5 +88,19 @@ mod tests {
             excerpt("a\n\u{202e}\u{1b}[2J", 99),
             "a\\u{a}\\u{202e}\\u{1b}[2J"
         );
+    }
+
+    #[test]
+    fn a_fault_between_two_characters_is_at_one_of_them() {
+        for (text, at, seen) in [
+            ("a = 'x", 6, 5..6),
+            ("a = 'x\nb", 6, 5..6),
+            ("a = ü", 4, 4..6),
+            ("ab\n\n", 4, 1..2),
+            ("", 0, 0..0),
+        ] {
+            assert_eq!(visible(text, at..at), seen, "{text:?}");
+        }
+        assert_eq!(visible("abc", 1..3), 1..3);
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     parse::Parsed,
     rules::Code,
     suggest::suggest,
+    text,
 };
 
 const JSON: &str = ".mcpd.json";
@@ -47,7 +48,7 @@ fn read_json(source: &str, draft: &mut Draft) -> Option<Node> {
                 SyntaxErrorKind::TooDeep => Code::NestingTooDeep,
                 SyntaxErrorKind::Grammar | SyntaxErrorKind::Trailing => Code::SourceSyntax,
             };
-            draft.fault(code, error.span, error.message);
+            draft.fault(code, text::visible(source, error.span), error.message);
             None
         }
     }
