@@ -217,7 +217,7 @@ impl<'a> Finding<'a> {
             severity: Severity::Warning,
             message: Cow::Borrowed(&conflict.message),
             place: None,
-            help: Some("rename one of the two"),
+            help: Some(conflict.help),
             last_words: None,
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::names::{self, Claims};
+use super::names::{self, Claims, OTHER_URI, RENAME};
 use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use super::scan::Scan;
@@ -35,9 +35,9 @@ impl Assembly {
             resources: Vec::new(),
             templates: Vec::new(),
             conflicts: Vec::new(),
-            paths: Claims::of("name"),
-            prompt_paths: Claims::of("name"),
-            uris: Claims::of("URI"),
+            paths: Claims::of("name", RENAME),
+            prompt_paths: Claims::of("name", RENAME),
+            uris: Claims::of("URI", OTHER_URI),
         };
         for tool in &built_in.tools {
             assembly.tool(tool);

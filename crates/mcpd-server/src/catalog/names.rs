@@ -30,18 +30,25 @@ pub(super) trait Named: Display {
     fn with_distinct_name(&self) -> Self;
 }
 
+/// What to do about two of one name, and of one URI.
+pub(super) const RENAME: &str = "rename one of the two";
+pub(super) const OTHER_URI: &str = "give one of the two another `uri` or `uri_template`";
+
 /// Who came first, where one thing can have only one owner.
 pub(super) struct Claims {
     /// What is claimed: a name, a URI.
     what: &'static str,
+    /// What to do if two claim the same.
+    help: &'static str,
     /// Displayed, they say where they come from.
     owners: BTreeMap<String, Arc<dyn Display>>,
 }
 
 impl Claims {
-    pub(super) fn of(what: &'static str) -> Self {
+    pub(super) fn of(what: &'static str, help: &'static str) -> Self {
         Self {
             what,
+            help,
             owners: BTreeMap::new(),
         }
     }
@@ -65,6 +72,7 @@ impl Claims {
                     owner.get(),
                     self.what
                 ),
+                help: self.help,
             }),
         }
     }
@@ -93,6 +101,7 @@ pub(super) fn assign<T: Named>(
                     renamed.portable_name(),
                     entry.portable_name(),
                 ),
+                help: RENAME,
             });
             *entry = renamed;
         }

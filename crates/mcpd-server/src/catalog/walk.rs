@@ -143,9 +143,10 @@ pub(crate) fn walk(root: &Path) -> Walked {
             }
             // A dangling link is nobody's script.
             Err(error)
-                if error
-                    .io_error()
-                    .is_some_and(|e| e.kind() == ErrorKind::NotFound) =>
+                if error.depth() > 0
+                    && error
+                        .io_error()
+                        .is_some_and(|e| e.kind() == ErrorKind::NotFound) =>
             {
                 let links = error.path().into_iter();
                 let links = links.filter(|link| !is_ignored(link));
@@ -174,12 +175,14 @@ fn is_passing(error: &walkdir::Error) -> bool {
     const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
     #[cfg(not(unix))]
     const LOOP: i32 = i32::MAX;
+    let depth = error.depth();
     error.io_error().is_some_and(|error| {
         let is_final = matches!(
             error.kind(),
             ErrorKind::PermissionDenied | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
         );
-        !is_final && error.raw_os_error() != Some(LOOP)
+        let is_gone = depth == 0 && error.kind() == ErrorKind::NotFound;
+        !is_final && !is_gone && error.raw_os_error() != Some(LOOP)
     })
 }
 
@@ -523,6 +526,18 @@ mod tests {
         assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.rejected.len(), 1, "{walked:?}");
         assert_eq!(names(&root.join("a.mcpd.toml")), ["a"]);
+    }
+
+    #[test]
+    fn a_root_that_is_gone_is_told() {
+        let root = tempfile::tempdir().unwrap();
+        let path = root.path().join("gone");
+        let walked = walk(&path);
+        let [rejected] = &walked.rejected[..] else {
+            panic!("{:?}", walked.rejected);
+        };
+        assert_eq!(rejected.file, path);
+        assert!(walked.unseen.is_empty() && walked.passed_over.is_empty());
     }
 
     #[test]
