@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use mcpd_server::source::Secrets;
 use rmcp::service::ServiceError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -40,7 +41,12 @@ pub(crate) fn why(error: &ServiceError) -> String {
 }
 
 /// An error and all its causes.
-pub(crate) fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
+    // This one names its cause to nobody.
+    let error = match error.downcast_ref() {
+        Some(StreamableHttpError::<reqwest::Error>::Client(cause)) => cause,
+        _ => error,
+    };
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
