@@ -153,7 +153,7 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
             Some(Role::Resource { .. }) => ": the script is a resource".to_owned(),
             _ => format!(
                 ": the script is faulty; run `{}`",
-                check_command([&script.file])
+                check_command([&script.file], None)
             ),
         };
     }
@@ -167,10 +167,16 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
     }
 }
 
-/// The command that says what is wrong at `paths`, for the same shell.
-fn check_command<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> String {
+/// The command that says what is wrong at `paths` and in what `configuration` adds to them, for the same shell.
+fn check_command<'a>(
+    paths: impl IntoIterator<Item = &'a PathBuf>,
+    configuration: Option<&Path>,
+) -> String {
     let paths = paths.into_iter().map(|path| path.to_string_lossy());
-    let paths: Vec<_> = paths.collect();
+    let mut paths: Vec<_> = paths.collect();
+    if let Some(file) = configuration {
+        paths.extend(["--config".into(), file.to_string_lossy()]);
+    }
     let words = ["mcpd", "check"]
         .into_iter()
         .chain(paths.iter().map(|path| &**path));

@@ -1,6 +1,7 @@
 //! What the flags, the variables, the file and the defaults come to. A flag goes before a variable, a variable before
 //! the file, and that before the default: [`mod@settings`] has the command line settle that.
 
+use std::collections::BTreeSet;
 use std::env::{self, VarError};
 use std::fs;
 use std::iter;
@@ -30,7 +31,7 @@ use crate::sockets::Place;
 use crate::{directories, kit, token};
 
 mod audit;
-mod clients;
+pub(crate) mod clients;
 mod effective;
 mod faults;
 mod file;
@@ -236,8 +237,13 @@ fn server<'a>(
     enabling: &Enabling,
     settings: Settings,
 ) -> ServerBuilder {
+    // One that is given twice is one.
+    let mut known = BTreeSet::new();
+    let is_new =
+        |root: &&PathBuf| known.insert(root.canonicalize().unwrap_or_else(|_| root.to_path_buf()));
     let mut server = roots
         .into_iter()
+        .filter(is_new)
         .fold(Server::builder(), ServerBuilder::scripts)
         .settings(settings);
     if enabling.enable.contains(&BuiltIn::Runs) {

@@ -52,9 +52,11 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
         );
     }
     if token.len() < SHORTEST {
+        let name = file.to_string_lossy();
+        let rotate = ["mcpd", "token", "rotate", "--token-file", &name];
         tracing::warn!(
-            "the token in `{}` is short enough to be guessed; `mcpd token rotate` makes another",
-            file.display()
+            "the token in `{name}` is short enough to be guessed; `{}` makes another",
+            shlex::try_join(rotate).unwrap_or_default()
         );
     }
     Ok(Some(token.to_owned()))

@@ -87,6 +87,8 @@ pub struct Conflict {
     pub path: ScriptPath,
     /// What happened, as a sentence fragment.
     pub message: String,
+    /// How to mend it, likewise.
+    pub help: &'static str,
 }
 
 impl From<Scan> for Catalog {

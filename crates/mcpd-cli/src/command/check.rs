@@ -33,19 +33,19 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::Interrupted);
     };
     let Some(sources) = config::elsewhere(&args.confinement, file).await? else {
-        return judge(&catalog, &args);
+        return judge(&catalog, &args, file);
     };
     with_server(sources, async |server| {
         let offers = server.catalog().offers().to_vec();
-        judge(&catalog.with_offers(offers), &args)
+        judge(&catalog.with_offers(offers), &args, file)
     })
     .await
 }
 
 /// Prints what is asked for, and says whether it is as it should be.
-fn judge(catalog: &Catalog, args: &Check) -> anyhow::Result<ExitCode> {
+fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCode> {
     let worst = match args.client {
-        Some(client) => show_forwarded(client, catalog, args)?,
+        Some(client) => show_forwarded(client, catalog, args, file)?,
         None => show_findings(catalog, args.format)?,
     };
     let tolerated = if args.deny.is_some() {
@@ -77,7 +77,7 @@ pub(super) async fn examine(
             )),
         }
     }
-    let executor = config::executor(None, None)?;
+    let executor = config::executor(None, confinement.cgroup.as_deref())?;
     let running = config::running(file, confinement, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what the database knows was true on a machine that may have changed since.
@@ -117,6 +117,7 @@ fn show_forwarded(
     client: Client,
     catalog: &Catalog,
     args: &Check,
+    file: &File,
 ) -> anyhow::Result<Option<Severity>> {
     let is_meant = |profile: &&Profile| client.key().is_none_or(|key| key == profile.key);
     let forwarded: Vec<_> = PROFILES
@@ -132,7 +133,7 @@ fn show_forwarded(
     if let Some(shortfall) = render::shortfall(catalog) {
         output::note(&format!(
             "not all is as it should be: {shortfall}; `{}` says why\n",
-            check_command(&args.paths)
+            check_command(&args.paths, file.to_be_named())
         ));
     }
     let remarks = forwarded.iter().flat_map(Forwarded::all_remarks);

@@ -38,7 +38,7 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
             if let Some(shortfall) = render::shortfall(&catalog) {
                 output::note(&format!(
                     "not all is as it should be: {shortfall}; `{}` says why\n",
-                    check_command(args.roots.all())
+                    check_command(args.roots.all(), file.to_be_named())
                 ));
             } else if tools.is_empty() && catalog.scan().scripts.is_empty() {
                 output::note(&format!(

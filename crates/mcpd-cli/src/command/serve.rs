@@ -1,6 +1,6 @@
 //! `mcpd serve`: many clients over HTTP.
 
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
@@ -9,8 +9,8 @@ use mcpd_server::transport::http::{self, Listener, Options};
 
 use super::check_command;
 use crate::args::{LogFormat, Logging, Serve};
-use crate::config::{self, Started};
-use crate::discovery::Discovery;
+use crate::config::{self, File, Started};
+use crate::discovery::{Discovery, Published};
 use crate::exit_code::ExitCode;
 use crate::metrics::Metrics;
 use crate::output;
@@ -53,15 +53,16 @@ async fn run_observed(
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
         server.catalog_ready().await;
-        let discovery = Discovery::new(&server, &addresses[0], config.token_file.as_deref());
-        let published = discovery.publish();
-        if let Err(error) = &published {
-            tracing::warn!(
-                "programs that look for a server don't find this one: failed to {error:#}"
-            );
-        }
+        let _published = publish(&server, &addresses[0], config.token_file.as_deref());
         let token_file = config.token_file.as_ref();
-        announce(&server, &addresses, token_file, metrics_url, logging);
+        announce(
+            &server,
+            &addresses,
+            token_file,
+            metrics_url,
+            reloading.file,
+            logging,
+        );
         config::warn_of_unmatched(reloading.file, &server.catalog());
         if let Some(shortage) = config.shortage {
             // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
@@ -96,6 +97,18 @@ async fn run_observed(
     Ok(ExitCode::Success)
 }
 
+/// Has programs find the server as long as what this returns is there.
+fn publish(server: &Server, address: &Address, token_file: Option<&Path>) -> Option<Published> {
+    let published = Discovery::new(server, address, token_file).publish();
+    published
+        .inspect_err(|error| {
+            tracing::warn!(
+                "programs that look for a server don't find this one: failed to {error:#}"
+            );
+        })
+        .ok()
+}
+
 /// Serves clients, and the metrics if they have an address of their own.
 async fn serve(
     server: &Server,
@@ -119,6 +132,7 @@ fn announce(
     addresses: &[Address],
     token_file: Option<&PathBuf>,
     metrics: Option<String>,
+    file: &File,
     logging: &Logging,
 ) {
     let catalog = server.catalog();
@@ -151,9 +165,11 @@ fn announce(
     let metrics = metrics.unwrap_or_default();
     text += &format!("  token: {token}\n{metrics}  tools: {tools}\n");
     if let Some(shortfall) = shortfall {
+        // Whoever reads this may be elsewhere.
+        let configuration = file.path().and_then(|path| path::absolute(path).ok());
         text += &format!(
             "  not served as it should be: {shortfall}; `{}` says why\n",
-            check_command(server.roots())
+            check_command(server.roots(), configuration.as_deref())
         );
     }
     output::note(&text);

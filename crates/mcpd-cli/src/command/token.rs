@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use mcpd_server::transport::http::Token;
 
 use crate::args::{TokenAction, TokenCommand};
+use crate::config::clients;
 use crate::discovery::Discovery;
 use crate::exit_code::ExitCode;
 use crate::{directories, output, token};
@@ -21,6 +22,9 @@ pub(crate) fn run(args: &TokenCommand) -> anyhow::Result<ExitCode> {
             rotate(&file)?;
         }
         TokenAction::New { name } => {
+            if let Some(what) = clients::unusable(name) {
+                bail!("name a client `{}`: {what}", name.escape_debug());
+            }
             let secret = token::random()?;
             let hash = Token::hash(&secret);
             output::note(&format!(

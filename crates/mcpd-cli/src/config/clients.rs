@@ -66,20 +66,26 @@ fn known<T>(
     known.collect()
 }
 
+/// Why no client can have this name.
+pub(crate) fn unusable(name: &str) -> Option<&'static str> {
+    if name.is_empty() {
+        Some("it is empty")
+    } else if RESERVED.contains(&name) {
+        Some("others are called that; choose another name")
+    } else {
+        None
+    }
+}
+
 /// Refuses a name that does not say who is meant.
 fn check_name(file: &File, table: &ClientTable) -> anyhow::Result<()> {
     let name = table.name.get_ref();
     let mut of_this_name = tables(file).filter(|other| other.name.get_ref() == name);
-    let what = if name.is_empty() {
-        "it is empty"
-    } else if RESERVED.contains(&name.as_str()) {
-        "others are called that; choose another name"
-    } else if of_this_name
+    let is_taken = of_this_name
         .next()
-        .is_some_and(|first| !ptr::eq(first, table))
-    {
-        "another client has this name already"
-    } else {
+        .is_some_and(|first| !ptr::eq(first, table));
+    let taken = is_taken.then_some("another client has this name already");
+    let Some(what) = unusable(name).or(taken) else {
         return Ok(());
     };
     Err(file.error(table.name.span(), &format!("`name`: {what}")))

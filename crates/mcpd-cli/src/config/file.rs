@@ -201,6 +201,11 @@ impl File {
         (!self.path.as_os_str().is_empty()).then_some(&self.path)
     }
 
+    /// The same, unless it is found from here without a name.
+    pub(crate) fn to_be_named(&self) -> Option<&Path> {
+        self.path().filter(|path| *path != NAME)
+    }
+
     /// The directory it is in.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
