@@ -885,7 +885,8 @@ mod tests {
         if name != "mcpd" {
             // They are the same everywhere.
             shown = shown.mut_args(|arg| {
-                let is_everywhere = arg.is_global_set() || arg.get_id() == "help";
+                let is_everywhere =
+                    arg.is_global_set() && arg.get_id() != "config" || arg.get_id() == "help";
                 let is_hidden = is_everywhere || arg.is_hide_set();
                 arg.hide(is_hidden)
             });
@@ -911,7 +912,7 @@ mod tests {
             | 5 | there is no such tool, or it answered that it failed |\n\
             | 130 | a call was interrupted |\n"
             .to_owned();
-        let mut command = command_line::commands().term_width(100);
+        let mut command = command_line::first_reading().term_width(100);
         command.build();
         describe(&command, &mut page);
         let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/cli.md");

@@ -43,7 +43,7 @@ impl CommandLine {
     /// What is wrong with it; also the text of `--help` and `--version`.
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
-        let mut definition = everywhere(commands(), &without_need_of_roots);
+        let mut definition = first_reading();
         let (command, matches) = last_command(definition.try_get_matches_from_mut(&words)?);
         let line = Self {
             words,
@@ -172,6 +172,11 @@ pub(super) fn commands() -> Command {
     everywhere(Args::command(), &|command| {
         command.mut_args(|argument| argument.hide_env_values(true))
     })
+}
+
+/// All commands as they are read first, when nobody knows yet whether a configuration has roots. It is what prints help.
+pub(super) fn first_reading() -> Command {
+    everywhere(commands(), &without_need_of_roots)
 }
 
 /// Changes a command and all below it.
