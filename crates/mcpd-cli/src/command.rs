@@ -180,8 +180,7 @@ fn check_command<'a>(
     let words = ["mcpd", "check"]
         .into_iter()
         .chain(paths.iter().map(|path| &**path));
-    // No path has a NUL, which is all that can't be quoted.
-    shlex::try_join(words).unwrap_or_default()
+    output::shell_command(words)
 }
 
 /// Whether there is a file that nobody may execute.

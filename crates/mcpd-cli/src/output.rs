@@ -51,6 +51,12 @@ pub(crate) fn note_styled(text: &str) {
     anstream::stderr().lock().write_all(text.as_bytes()).ok();
 }
 
+/// A command as it is typed into a shell.
+pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+    // What is told of files and flags has no NUL, which is all that can't be quoted.
+    shlex::try_join(words).unwrap_or_default()
+}
+
 /// Writes a remark. When even stderr is gone there is nobody to tell.
 pub(crate) fn note(text: &str) {
     io::stderr().lock().write_all(text.as_bytes()).ok();

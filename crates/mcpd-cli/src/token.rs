@@ -8,7 +8,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 
-use crate::{directories, private_file};
+use crate::{directories, output, private_file};
 
 /// Random bytes of a token: 256 bits.
 const BYTES: usize = 32;
@@ -56,7 +56,7 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
         let rotate = ["mcpd", "token", "rotate", "--token-file", &name];
         tracing::warn!(
             "the token in `{name}` is short enough to be guessed; `{}` makes another",
-            shlex::try_join(rotate).unwrap_or_default()
+            output::shell_command(rotate)
         );
     }
     Ok(Some(token.to_owned()))

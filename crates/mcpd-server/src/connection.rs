@@ -233,7 +233,7 @@ impl Connection {
         }
     }
 
-    /// Takes a request that is so large.
+    /// Takes a request, whose message has taken this room.
     ///
     /// # Errors
     ///

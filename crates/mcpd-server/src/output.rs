@@ -26,7 +26,7 @@ mod rest;
 mod text;
 
 pub(crate) use command::command_result;
-pub(crate) use downgrade::Downgrade;
+pub(crate) use downgrade::{Downgrade, downgrade_annotations};
 pub(crate) use exit::{CONTRACT, Exit};
 use files::Files;
 pub(crate) use printed::without_position;

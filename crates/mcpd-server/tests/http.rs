@@ -552,6 +552,19 @@ async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
     );
 }
 
+/// A server of the script at `file` and all beside it, which it writes first.
+async fn serve_script(file: &Path, body: &str, options: Options) -> (Server, u16) {
+    write_script(file, body);
+    let server = Server::builder()
+        .scripts(file.parent().expect("a directory"))
+        .watch(false)
+        .start()
+        .expect("starts");
+    let port = listen_with(server.clone(), options).await;
+    server.catalog_ready().await;
+    (server, port)
+}
+
 /// A server of one script, `chatty`, that says far more than any buffer between it and a client that
 /// does not read can hold.
 async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Server, u16) {
@@ -666,16 +679,9 @@ if [ "$1" = --help ]; then
 fi
 exec sleep 60
 "#;
-    write_script(&scripts.path().join("wait"), body);
-    let server = Server::builder()
-        .scripts(scripts.path())
-        .watch(false)
-        .start()
-        .expect("starts");
     let mut options = options();
     options.max_message = 70 * 1024;
-    let port = listen_with(server.clone(), options).await;
-    server.catalog_ready().await;
+    let (server, port) = serve_script(&scripts.path().join("wait"), body, options).await;
     let text = "x".repeat(68 * 1024);
     let arguments = format!(r#""name":"wait","arguments":{{"text":"{text}"}}"#);
     let call = stateless("tools/call", "wait", &arguments);
@@ -800,13 +806,7 @@ printf '[\n'
 printf '"%s",\n' $(seq 5000)
 printf '0]\n'
 "#;
-    write_script(&scripts.path().join("print"), script);
-    let server = Server::builder()
-        .scripts(scripts.path())
-        .watch(false)
-        .start()
-        .expect("starts");
-    let port = listen(server.clone()).await;
+    let (_server, port) = serve_script(&scripts.path().join("print"), script, options()).await;
     let response = exchange(port, &stateless("tools/call", "print", r#""name":"print""#)).await;
     let events = unchunked(response.split_once("\r\n\r\n").expect("a body").1);
     assert!(events.contains("here it comes"), "{events}");

@@ -112,15 +112,16 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
     if let Err(error) = access(&program, Access::EXEC_OK) {
         return Err(diagnose(error.into(), command, program));
     }
-    // Who can't read it can't tell.
-    if beginning(&program).is_some_and(|start| !is_program(&start)) {
+    let Some(start) = beginning(&program) else {
+        // Who can't read it can't tell.
+        return Ok(());
+    };
+    if !is_program(&start) {
         return Err(StartError::NoShebang { program });
     }
-    let fault = match shebang(&program) {
+    let fault = match interpreter(&start) {
         Some((interpreter, crlf)) if crlf || !runs(&interpreter) => Some((interpreter, crlf)),
-        Some((interpreter, _)) if interpreter.ends_with("env") => {
-            missing_in_path(command, &program)
-        }
+        Some((interpreter, _)) if interpreter.ends_with("env") => missing_in_path(command, &start),
         _ => None,
     };
     let Some((interpreter, crlf)) = fault else {
@@ -146,8 +147,7 @@ pub(crate) fn look(_: &Command, _: &Path) -> Result<(), StartError> {
 /// The interpreter that `env` in the first line is to look for, if there is none of that name, and whether a carriage
 /// return sticks to it.
 #[cfg(unix)]
-fn missing_in_path(command: &Command, program: &Path) -> Option<(PathBuf, bool)> {
-    let start = beginning(program)?;
+fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
     let line = start.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
     let name = line
@@ -246,9 +246,13 @@ fn bad_interpreter(program: PathBuf) -> Result<StartError, PathBuf> {
     }
 }
 
-/// The interpreter in the first line, and whether a carriage return sticks to it.
+/// The interpreter in the first line of a program, and whether a carriage return sticks to it.
 fn shebang(program: &Path) -> Option<(PathBuf, bool)> {
-    let start = beginning(program)?;
+    interpreter(&beginning(program)?)
+}
+
+/// The same of a program that begins so.
+fn interpreter(start: &[u8]) -> Option<(PathBuf, bool)> {
     let line = start
         .strip_prefix(b"#!")?
         .split(|byte| *byte == b'\n')

@@ -226,17 +226,17 @@ impl<'a> Envelope<'a> {
             })),
             (None, Some(_), None) => Err("a `result` needs the `id` it answers".into()),
             (None, None, Some(error)) => {
-                let read: Result<ErrorObject, _> = serde_json::from_str(error.get());
-                let fault = read.map_err(|e| format!("invalid `error`: {}", json::fault(&e)));
-                let outcome = match fault {
-                    Ok(error) => error,
-                    // It is an answer all the same, and somebody waits for it.
-                    Err(fault) if id.is_some() => ErrorObject::invalid_request(fault),
-                    Err(fault) => return Err(fault.into()),
-                };
+                let error = serde_json::from_str(error.get()).or_else(|e| {
+                    let fault = format!("invalid `error`: {}", json::fault(&e));
+                    match id {
+                        // It is an answer all the same, and somebody waits for it.
+                        Some(_) => Ok(ErrorObject::invalid_request(fault)),
+                        None => Err(fault),
+                    }
+                })?;
                 Ok(Message::Response(Response {
                     id,
-                    outcome: Err(outcome),
+                    outcome: Err(error),
                 }))
             }
             (None, None, None) => Err("one of `method`, `result` and `error` is needed".into()),

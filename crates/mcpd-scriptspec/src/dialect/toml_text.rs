@@ -8,10 +8,10 @@ use toml::{
 use super::draft::{Draft, Entry, Literal, Node, Optional};
 use crate::{json::Span, rules::Code, text};
 
-/// The document `source` as an object, in its order; nothing if it is no TOML, which is reported.
-/// `place` finds in the source what stands at a place of `source`.
-pub(super) fn read(source: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) -> Option<Node> {
-    match DeTable::parse(source) {
+/// The document `toml` as an object, in its order; nothing if it is none, which is reported.
+/// `place` finds in the source what stands at a place of `toml`.
+pub(super) fn read(toml: &str, place: impl Fn(Span) -> Span, draft: &mut Draft) -> Option<Node> {
+    match DeTable::parse(toml) {
         Ok(table) => {
             draft.optional = Optional::InWords("add a `default_value`, or `required = true`");
             let span = place(table.span());
@@ -19,11 +19,8 @@ pub(super) fn read(source: &str, place: impl Fn(Span) -> Span, draft: &mut Draft
             Some(Node::new(span, Literal::Object(entries)))
         }
         Err(error) => {
-            let span = place(
-                error
-                    .span()
-                    .map_or(0..0, |span| text::visible(source, span)),
-            );
+            let span = error.span().map(|span| text::visible(toml, span));
+            let span = place(span.unwrap_or(0..0));
             draft.fault(Code::SourceSyntax, span, error.message());
             None
         }

@@ -120,22 +120,24 @@ pub(super) fn check_variables(template: &Member<'_>, spec: &ScriptSpec, report: 
 
 /// Holds the options against what can be given to a script of this role.
 pub(super) fn check_options(options: &Output<'_>, spec: &ScriptSpec, report: &mut Report<'_>) {
-    let (is_template, template) = match &spec.role {
+    let template = match &spec.role {
         Role::Resource {
             uri,
             is_template: true,
             ..
-        } => (true, uri.parse::<UriTemplate>().ok()),
-        _ => (false, None),
+        } => Some(uri.parse::<UriTemplate>()),
+        _ => None,
     };
-    // Of a template that can't be read, or has variables that are no options, that has been said.
+    let Ok(template) = template.transpose() else {
+        // That has been said, as has what follows.
+        return;
+    };
+    let variables = template.as_ref().map_or(&[][..], UriTemplate::variables);
     let is_declared = |variable: &String| {
         let mut options = spec.options.iter();
         options.any(|option| option.name == *variable)
     };
-    let variables = template.as_ref().map_or(&[][..], UriTemplate::variables);
-    let is_faulty = is_template && (template.is_none() || !variables.iter().all(is_declared));
-    let Some(root) = options.root().filter(|_| !is_faulty) else {
+    let Some(root) = options.root().filter(|_| variables.iter().all(is_declared)) else {
         return;
     };
     let spans: BTreeMap<_, _> = root

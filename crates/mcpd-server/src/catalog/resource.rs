@@ -13,6 +13,7 @@ use super::ToolNames;
 use super::file::StaticFile;
 use super::list::Entry;
 use crate::native::NativeResource;
+use crate::output::downgrade_annotations;
 use crate::source::{Behind, RemoteResource};
 use crate::tool::{Script, definition};
 
@@ -144,11 +145,7 @@ impl Entry for Resource {
             listed.title = None;
             listed.meta = None;
         }
-        if let Some(annotations) = &mut listed.annotations
-            && !version.has_content_meta()
-        {
-            annotations.last_modified = None;
-        }
+        downgrade_annotations(&mut listed.annotations, version);
         if !version.has_icons() {
             listed.icons.clear();
         }
@@ -263,11 +260,7 @@ impl Entry for Template {
             listed.title = None;
             listed.meta = None;
         }
-        if let Some(annotations) = &mut listed.annotations
-            && !version.has_content_meta()
-        {
-            annotations.last_modified = None;
-        }
+        downgrade_annotations(&mut listed.annotations, version);
         if !version.has_icons() {
             listed.icons.clear();
         }

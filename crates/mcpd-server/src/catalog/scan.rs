@@ -167,12 +167,13 @@ impl Scanner {
         let mut looked = Vec::new();
         let mut passed_over = Vec::new();
         let mut files = Vec::with_capacity(self.roots.len());
-        for (root, walked) in walked.into_iter().enumerate() {
-            let mut found: Vec<_> = walked.files.iter().cloned().map(Arc::new).collect();
+        for (root, mut walked) in walked.into_iter().enumerate() {
+            let found = std::mem::take(&mut walked.files).into_iter();
+            let mut found: Vec<_> = found.map(Arc::new).collect();
             if !walked.unseen.is_empty() {
                 // What could not be seen this time has not gone.
                 looked.extend(self.unseen(root, &walked));
-                found.extend(self.unseen_files(root, &walked));
+                found.extend(self.unseen_files(root, &walked, &found));
                 found.sort_by(|a, b| a.path().cmp(b.path()));
                 scan.is_passing = true;
             }
@@ -234,14 +235,17 @@ impl Scanner {
             .map(move |(_, looked)| (root, Arc::clone(looked)))
     }
 
-    /// The same of files that are served as they are.
-    fn unseen_files(&self, root: usize, walked: &Walked) -> Vec<Arc<StaticFile>> {
+    /// The same of files that are served as they are, without those that were `found`.
+    fn unseen_files(
+        &self,
+        root: usize,
+        walked: &Walked,
+        found: &[Arc<StaticFile>],
+    ) -> Vec<Arc<StaticFile>> {
         let known = self.files.get(root).into_iter().flatten();
         let is_found = |file: &StaticFile| {
-            let found = &walked.files;
-            found
-                .binary_search_by_key(&file.path(), StaticFile::path)
-                .is_ok()
+            let found = found.binary_search_by_key(&file.path(), |found| found.path());
+            found.is_ok()
         };
         known
             .filter(|file| walked.is_hidden(file.file()) && !is_found(file))

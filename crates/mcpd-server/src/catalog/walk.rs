@@ -168,21 +168,22 @@ pub(crate) fn walk(root: &Path) -> Walked {
     walked
 }
 
-/// Whether another look may succeed: the machine lacks something, the permission is not what is missing, and no link leads
-/// round in a circle.
+/// Whether another look may succeed: the machine lacks something, there is something to see, the permission is not what is
+/// missing, and no link leads round in a circle.
 fn is_passing(error: &walkdir::Error) -> bool {
     #[cfg(unix)]
     const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
     #[cfg(not(unix))]
     const LOOP: i32 = i32::MAX;
-    let depth = error.depth();
     error.io_error().is_some_and(|error| {
         let is_final = matches!(
             error.kind(),
-            ErrorKind::PermissionDenied | ErrorKind::NotADirectory | ErrorKind::InvalidFilename
+            ErrorKind::NotFound
+                | ErrorKind::PermissionDenied
+                | ErrorKind::NotADirectory
+                | ErrorKind::InvalidFilename
         );
-        let is_gone = depth == 0 && error.kind() == ErrorKind::NotFound;
-        !is_final && !is_gone && error.raw_os_error() != Some(LOOP)
+        !is_final && error.raw_os_error() != Some(LOOP)
     })
 }
 

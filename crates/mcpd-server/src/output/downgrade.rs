@@ -106,9 +106,19 @@ fn block(block: &mut ContentBlock, version: ProtocolVersion) {
     };
     if !version.has_content_meta() {
         *meta = None;
-        if let Some(annotations) = annotations {
-            annotations.last_modified = None;
-        }
+    }
+    downgrade_annotations(annotations, version);
+}
+
+/// Leaves out of annotations what the revision does not know, wherever they stand.
+pub(crate) fn downgrade_annotations(
+    annotations: &mut Option<Annotations>,
+    version: ProtocolVersion,
+) {
+    if let Some(annotations) = annotations
+        && !version.has_content_meta()
+    {
+        annotations.last_modified = None;
     }
 }
 

@@ -49,7 +49,7 @@ mod tide;
 #[cfg(feature = "tls")]
 mod tls;
 
-use activity::{Activity, Answering};
+use activity::Activity;
 pub use auth::{Auth, Certificate, Token};
 pub use background::Background;
 #[cfg(fuzzing)]
@@ -62,7 +62,7 @@ pub use metrics::serve_metrics;
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
 use router::Router;
-use streams::{Carrier, Taken};
+use streams::{Answering, Carrier};
 use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
@@ -261,7 +261,7 @@ async fn requests(
         // Room for it on its own is there as long as the request only, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
-            let take = |body| Answering::new(Taken::new(body, router.write_timeout), open);
+            let take = |body| Answering::new(body, open, router.write_timeout);
             Ok::<_, Infallible>(response.map(take))
         })
     });

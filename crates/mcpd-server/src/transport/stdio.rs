@@ -255,27 +255,24 @@ struct Progress(AtomicU64);
 impl Progress {
     /// Ends when nothing was to be written for all of `time`.
     async fn rest(&self, time: Duration) {
-        let mut before = None;
-        loop {
-            let now = self.0.load(Ordering::Relaxed);
-            if before == Some(now) && now.is_multiple_of(2) {
-                return;
-            }
-            before = Some(now);
-            tokio::time::sleep(time).await;
-        }
+        self.stay(time, 0).await;
     }
 
     /// Ends when one write has taken all of `timeout`.
     async fn stall(&self, timeout: Duration) {
-        let mut before = 0;
+        self.stay(timeout, 1).await;
+    }
+
+    /// Ends when the number, modulo 2 this, has not changed for all of `time`.
+    async fn stay(&self, time: Duration, parity: u64) {
+        let mut before = None;
         loop {
-            tokio::time::sleep(timeout).await;
             let now = self.0.load(Ordering::Relaxed);
-            if now == before && now % 2 == 1 {
+            if before == Some(now) && now % 2 == parity {
                 return;
             }
-            before = now;
+            before = Some(now);
+            tokio::time::sleep(time).await;
         }
     }
 }

@@ -1,11 +1,8 @@
 //! Whether a connection is of use: one without an open request is kept for a while only, whatever else happens on it.
 
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
-use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, sleep_until};
 
 use crate::sync::lock;
@@ -78,42 +75,6 @@ impl Drop for Open {
         let mut state = lock(&self.0.0);
         state.open -= 1;
         state.since = Instant::now();
-    }
-}
-
-/// The body of a response, and with it the request it answers.
-#[derive(Debug)]
-pub(super) struct Answering<B> {
-    body: B,
-    _request: Open,
-}
-
-impl<B> Answering<B> {
-    pub(super) fn new(body: B, request: Open) -> Self {
-        Self {
-            body,
-            _request: request,
-        }
-    }
-}
-
-impl<B: Body + Unpin> Body for Answering<B> {
-    type Data = B::Data;
-    type Error = B::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        Pin::new(&mut self.body).poll_frame(cx)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

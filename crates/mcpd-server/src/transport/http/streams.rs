@@ -12,6 +12,7 @@ use hyper::rt::Executor;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
+use super::activity::Open;
 use crate::sync::lock;
 
 tokio::task_local! {
@@ -86,31 +87,34 @@ impl Taking {
     }
 }
 
-/// The body of a response that its client has to take. Over HTTP/1 it is just that: the connection has no other then.
+/// The body of a response, which its client has to take, and with it the request it answers. Over HTTP/1 the connection
+/// sees to the former, as it has no other answer then.
 #[derive(Debug)]
-pub(super) struct Taken<B> {
+pub(super) struct Answering<B> {
     body: B,
+    _request: Open,
     /// What of a frame comes after what was handed over.
     rest: Bytes,
     taking: Option<Taking>,
 }
 
-impl<B> Taken<B> {
+impl<B> Answering<B> {
     /// Each part of it is to be taken within `patience`.
-    pub(super) fn new(body: B, patience: Duration) -> Self {
+    pub(super) fn new(body: B, request: Open, patience: Duration) -> Self {
         let taking = TAKING.try_with(Taking::clone).ok();
         if let Some(taking) = &taking {
             taking.begin(patience);
         }
         Self {
             body,
+            _request: request,
             rest: Bytes::new(),
             taking,
         }
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Taken<B> {
+impl<B: Body<Data = Bytes> + Unpin> Answering<B> {
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         if self.rest.is_empty() {
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
@@ -126,7 +130,7 @@ impl<B: Body<Data = Bytes> + Unpin> Taken<B> {
     }
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Taken<B> {
+impl<B: Body<Data = Bytes> + Unpin> Body for Answering<B> {
     type Data = Bytes;
     type Error = B::Error;
 
@@ -134,13 +138,15 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Taken<B> {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let Some(taking) = self.taking.clone() else {
-            return Pin::new(&mut self.body).poll_frame(cx);
+        let part = match self.taking {
+            Some(_) => self.poll_part(cx),
+            None => Pin::new(&mut self.body).poll_frame(cx),
         };
-        let part = self.poll_part(cx);
-        // Whoever is asked for more has room again.
-        let is_given = matches!(part, Poll::Ready(Some(_)));
-        lock(&taking.0.state).untaken = is_given.then(Instant::now);
+        if let Some(taking) = &self.taking {
+            // Whoever is asked for more has room again.
+            let is_given = matches!(part, Poll::Ready(Some(_)));
+            lock(&taking.0.state).untaken = is_given.then(Instant::now);
+        }
         part
     }
 
@@ -167,6 +173,7 @@ mod tests {
     use http_body_util::{BodyExt as _, StreamBody};
     use tokio::sync::mpsc;
 
+    use super::super::activity::Activity;
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
@@ -179,7 +186,8 @@ mod tests {
             let part = parts.poll_recv(cx);
             part.map(|part| Some(Ok::<_, Infallible>(Frame::data(part?))))
         });
-        let body = async { Taken::new(StreamBody::new(frames), 60 * SECOND) };
+        let request = Activity::new(Instant::now(), SECOND).begin(SECOND);
+        let body = async { Answering::new(StreamBody::new(frames), request, 60 * SECOND) };
         let mut answer = TAKING.scope(taking.clone(), body).await;
         let ceases_in = async |seconds| {
             let before = Instant::now();
