@@ -67,6 +67,8 @@ fn a_value_of_the_wrong_kind_is_told_with_its_place() {
     assert_snapshot!(mistake("[tool]\nmatch = \"*\"\n"), @"use the configuration: mcpd.toml:1:1: in [tool]: there can be several; write `[[tool]]`");
     assert_snapshot!(mistake("# first\n[tool.env]\nA = \"b\"\n"), @"use the configuration: mcpd.toml:2:2: in [tool.env]: there can be several; write `[[tool]]`");
     assert_snapshot!(mistake("[sandbox.x]\nwrite = \"here\"\n"), @r#"use the configuration: mcpd.toml:2:9: in [sandbox.x]: `write`: invalid type: a text, expected an array"#);
+    assert_snapshot!(mistake("[sandbox]\nlevel = \"strict\"\n"), @"use the configuration: mcpd.toml:2:9: in [sandbox]: `level`: invalid type: a text, expected a table with a name, `[sandbox.NAME]`");
+    assert_snapshot!(mistake("tool = [\"greet\"]\n"), @"use the configuration: mcpd.toml:1:9: `tool`: invalid type: a text, expected tables `[[tool]]`");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\ntimeout = 0\n"), @"use the configuration: mcpd.toml:3:11: in [[tool]]: `timeout`: expected a number of seconds above 0");
     assert_snapshot!(mistake("[[tool]]\nmatch = \"*\"\nconcurrency = 0\n"), @"use the configuration: mcpd.toml:3:15: in [[tool]]: `concurrency`: invalid value: integer `0`, expected a whole number above 0");
     assert_snapshot!(mistake("max_message = 0\n"), @"use the configuration: mcpd.toml:1:15: `max_message`: expected a number of bytes above 0");
@@ -610,14 +612,14 @@ fn what_is_read_at_the_start_is_checked() {
     assert_snapshot!(check("state_key_file = \"missing\"\n[tls]\ncertificate = \"gone.pem\"\nkey = \"key.pem\"\n"), @"
     exit code: 1
     ----- stdout -----
-    failed to read the state key `@@ROOT@@/missing`: No such file or directory (os error 2)
-    failed to read the file `@@ROOT@@/gone.pem`: No such file or directory (os error 2)
+    mcpd.toml:1:18: `state_key_file`: failed to read the state key `@@ROOT@@/missing`: No such file or directory (os error 2)
+    mcpd.toml:3:15: in [tls]: `certificate`: failed to read the file `@@ROOT@@/gone.pem`: No such file or directory (os error 2)
     ");
     assert_snapshot!(check("[tls]\nkey = \"key.pem\"\n[log]\nfilter = \"a=b=c\"\n"), @r#"
     exit code: 1
     ----- stdout -----
-    failed to read the log filter `a=b=c`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
-    failed to serve over TLS: it takes a certificate and its key, `--tls-certificate` and `--tls-key` or those of `[tls]`
+    mcpd.toml:4:10: in [log]: `filter`: failed to read the log filter `a=b=c`: error parsing level filter: expected one of "off", "error", "warn", "info", "debug", "trace", or a number 0-5
+    mcpd.toml:2:7: in [tls]: `key`: failed to serve over TLS: it takes a certificate and its key, `--tls-certificate` and `--tls-key` or those of `[tls]`
     "#);
     assert_snapshot!(check("[run_command]\nshell = []\n[metrics]\nlisten = \"0.0.0.0:9464\"\n"), @"
     exit code: 1
@@ -630,6 +632,30 @@ fn what_is_read_at_the_start_is_checked() {
     ----- stdout -----
     mcpd.toml:2:9: in [run_command]: `shell`: what is allowed and denied can be told for a POSIX shell alone, and `fish` is none that is known
     mcpd.toml:5:10: in [metrics]: `listen`: failed to serve metrics at `9464`: expected HOST:PORT, such as 127.0.0.1:9464
+    ");
+    assert_snapshot!(check("roots = [\"scripts\", \"gone\"]\ncgroup = \"gone\"\n[run_command]\nworkdir = \"mcpd.toml\"\n"), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:1:21: `roots`: failed to read the directory `@@ROOT@@/gone`: No such file or directory (os error 2)
+    mcpd.toml:2:10: `cgroup`: failed to read the directory `@@ROOT@@/gone`: No such file or directory (os error 2)
+    mcpd.toml:4:11: in [run_command]: `workdir`: failed to read the directory `@@ROOT@@/mcpd.toml`: Not a directory (os error 20)
+    ");
+    assert_snapshot!(check("auth = false\nlisten = [\"127.0.0.1:1\", \"0.0.0.0:1\"]\n"), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:26: `listen`: failed to serve `0.0.0.0:1` without a token: `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1
+    ");
+    assert_snapshot!(check("listen = [\"0.0.0.0:1\"]\n[[oauth.issuer]]\nurl = \"https://a.example\"\n"), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:3: in [[oauth.issuer]]: `resource` is missing: mcpd listens at every address, and does not know which of them clients use
+    ");
+    let hash = "0".repeat(64);
+    let certificate = format!("[[certificate]]\nname = \"ada\"\nsha256 = \"{hash}\"\n");
+    assert_snapshot!(check(&certificate), @"
+    exit code: 1
+    ----- stdout -----
+    mcpd.toml:2:8: in [[certificate]]: no client is asked for a certificate: it takes the authorities whose they are, `--tls-client-ca` or `client_ca` in `[tls]`
     ");
     let right =
         "[run_command]\nshell = [\"fish\", \"-c\"]\n[metrics]\nlisten = \"localhost:9464\"\n";

@@ -154,7 +154,7 @@ fn without_a_token_nothing_else_is_served() {
         let arguments = ["serve", "scripts", "--no-auth", "--listen", address];
         let expected = format!(
             "exit code: 1\n----- stderr -----\nmcpd: error: failed to serve `{address}` without a token: \
-             `--no-auth` needs a loopback address, such as 127.0.0.1\n"
+             `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1\n"
         );
         assert_eq!(sandbox().run(&arguments), expected);
     }

@@ -110,7 +110,7 @@ fn a_socket_that_others_reach_is_not_served_without_a_token() {
     let output = passing(&sandbox, listener).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(
-        said.contains("`--no-auth` needs a loopback address"),
+        said.contains("`--no-auth` and `auth = false` need a loopback address"),
         "{said}"
     );
 }

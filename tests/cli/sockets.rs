@@ -186,5 +186,9 @@ fn what_is_no_place_to_listen_is_refused() {
         "'--listen <ADDRESS>' cannot be used with '--port <PORT>'",
     );
     let open = ["--listen", "unix:a", "--listen", "0.0.0.0:0", "--no-auth"];
-    check_refused("", &open, "`--no-auth` needs a loopback address");
+    check_refused(
+        "",
+        &open,
+        "`--no-auth` and `auth = false` need a loopback address",
+    );
 }

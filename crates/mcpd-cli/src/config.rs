@@ -10,7 +10,7 @@ use std::path::{self, Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use mcpd_exec::{Config, Executor, Limits};
-use mcpd_server::transport::http::{Auth, Certificate, Token};
+use mcpd_server::transport::http::{Auth, Token};
 use mcpd_server::{
     Audit, DEFAULT_KEEP, Database, Interpreters, Policy, Principal, Server, ServerBuilder, Settings,
 };
@@ -383,21 +383,12 @@ fn authentication(file: &File, args: &Serve) -> anyhow::Result<(Auth, Option<Pat
     let agent = clients::principal(file, clients::AGENT, None)?;
     let token = Token::new(&token::load_or_create(&token_file)?, agent);
     let tokens = iter::once(token).chain(clients::tokens(file)?);
-    let mut auth = Auth::tokens(tokens).certificates(certificates(file, args)?);
+    let certificates = clients::certificates(file, args.tls_client_ca.is_some())?;
+    let mut auth = Auth::tokens(tokens).certificates(certificates);
     if let Some(oauth) = oauth::oauth(file)? {
         auth = auth.oauth(oauth);
     }
     Ok((auth, Some(token_file)))
-}
-
-/// The certificates that say who a client is.
-fn certificates(file: &File, args: &Serve) -> anyhow::Result<Vec<Certificate>> {
-    if let (Some(first), None) = (file.tables.certificate.first(), &args.tls_client_ca) {
-        let what = "no client is asked for a certificate: it takes the authorities whose they are, \
-                    `--tls-client-ca` or `client_ca` in `[tls]`";
-        return Err(file.error(first.name.span(), what));
-    }
-    clients::certificates(file)
 }
 
 fn variable(name: &str) -> anyhow::Result<Option<String>> {

@@ -35,14 +35,19 @@ pub(super) fn tokens(file: &File) -> anyhow::Result<Vec<Token>> {
     known(file, &file.tables.token, printer, Token::from_hash)
 }
 
-/// The certificates of clients that `file` names.
+/// The certificates of clients that `file` names, where clients are asked for one.
 ///
 /// # Errors
 ///
 /// What is wrong, and where.
-pub(super) fn certificates(file: &File) -> anyhow::Result<Vec<Certificate>> {
+pub(super) fn certificates(file: &File, are_asked: bool) -> anyhow::Result<Vec<Certificate>> {
     let printer = "openssl x509 -noout -fingerprint -sha256";
     let tables = &file.tables.certificate;
+    if let (Some(first), false) = (tables.first(), are_asked) {
+        let what = "no client is asked for a certificate: it takes the authorities whose they are, \
+                    `--tls-client-ca` or `client_ca` in `[tls]`";
+        return Err(file.error(first.name.span(), what));
+    }
     known(file, tables, printer, Certificate::from_hash)
 }
 
@@ -246,5 +251,5 @@ pub(super) fn tools(file: &File, key: &str, patterns: &[Spanned<String>]) -> any
 }
 
 fn wrong(file: &File, key: &str, pattern: &Spanned<String>, error: &PatternError) -> anyhow::Error {
-    file.error(pattern.span(), &format!("`{key}`: failed to {error}"))
+    file.failure(key, pattern.span(), error)
 }

@@ -2,15 +2,17 @@
 
 use std::error::Error;
 use std::fmt;
+use std::fs;
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use mcpd_exec::Limits;
 use mcpd_server::Settings;
 use serde::Serialize;
 
 use super::file::File;
 use super::tables::TlsTable;
-use super::{clients, interpreters, listening, oauth, policy, run_command, sources, state_key};
+use super::{clients, interpreters, listening, oauth, policy, run_command, sources};
 use crate::args::{Confinement, Enabling};
 use crate::logging;
 
@@ -92,7 +94,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         policy.err(),
         interpreters::interpreters(file).err(),
         clients::tokens(file).err(),
-        clients::certificates(file).err(),
+        clients::certificates(file, file.tables.tls.client_ca.is_some()).err(),
         clients::principal(file, clients::AGENT, None).err(),
         oauth::oauth(file).err(),
         sources.err(),
@@ -100,34 +102,74 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         file.kit().err(),
         listening::addresses(file).err(),
         listening::metrics(file).err(),
-        starting(file).err(),
+        log(file).err(),
+        state_key(file).err(),
         certificates(file).err(),
     ];
     let mut faults: Vec<anyhow::Error> = found.into_iter().flatten().collect();
+    faults.extend(directories(file));
     // Parts that make use of one sandbox find the same.
     faults.dedup_by_key(|fault| fault.to_string());
     faults
 }
 
-/// What is read before anything is served.
-fn starting(file: &File) -> anyhow::Result<()> {
-    if let Some(filter) = &file.tables.log.filter {
-        logging::check(filter)?;
-    }
-    if let Some(key) = &file.tables.state_key_file {
-        state_key(&file.absolute(key))?;
-    }
-    Ok(())
+/// Whether the log can be as it says.
+fn log(file: &File) -> anyhow::Result<()> {
+    let Some(filter) = &file.tables.log.filter else {
+        return Ok(());
+    };
+    let wrong = |error| file.failure("filter", filter.span(), &error);
+    logging::check(filter.get_ref()).map_err(wrong)
 }
 
+/// Whether there is the key it says.
+fn state_key(file: &File) -> anyhow::Result<()> {
+    let Some(key) = &file.tables.state_key_file else {
+        return Ok(());
+    };
+    let wrong = |error| file.failure("state_key_file", key.span(), &error);
+    let read = super::state_key(&file.absolute(key.get_ref()));
+    read.map(drop).map_err(wrong)
+}
+
+/// Whether there are the certificates it says.
 fn certificates(file: &File) -> anyhow::Result<()> {
     let TlsTable {
         certificate,
         key,
         client_ca,
-        client_certificates,
+        client_certificates: demand,
     } = &file.tables.tls;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| file.absolute(path));
-    let files = [certificate, key, client_ca].map(path);
-    listening::load(files, *client_certificates).map(drop)
+    let files = [
+        ("certificate", certificate),
+        ("key", key),
+        ("client_ca", client_ca),
+    ];
+    let mut named = files
+        .iter()
+        .filter_map(|(name, path)| Some((*name, path.as_ref()?.span())));
+    let demand_itself = || Some(("client_certificates", demand.as_ref()?.span()));
+    let Some((name, span)) = named.next().or_else(demand_itself) else {
+        return Ok(());
+    };
+    let files = files.map(|(_, path)| path.as_ref().map(|path| file.absolute(path.get_ref())));
+    let demand = demand.as_ref().map(|demand| *demand.get_ref());
+    let wrong = |error| file.failure(name, span, &error);
+    listening::load(files, demand).map(drop).map_err(wrong)
+}
+
+/// The directories that are not there, or can't be read.
+fn directories(file: &File) -> impl Iterator<Item = anyhow::Error> {
+    let tables = &file.tables;
+    let roots = tables.roots.iter().flatten().map(|root| ("roots", root));
+    let cgroup = tables.cgroup.iter().map(|path| ("cgroup", path));
+    let workdir = tables.run_command.workdir.iter();
+    let workdir = workdir.map(|path| ("workdir", path));
+    let named = roots.chain(cgroup).chain(workdir);
+    named.filter_map(|(key, path)| {
+        let directory = file.absolute(path.get_ref());
+        let read = fs::read_dir(&directory);
+        let read = read.with_context(|| format!("read the directory `{}`", directory.display()));
+        Some(file.failure(key, path.span(), &read.err()?))
+    })
 }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
+use std::fmt;
 use std::fs;
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -115,6 +116,16 @@ impl File {
             message: format!("{table}{what}"),
         }
         .into()
+    }
+
+    /// Something that could not be done with the value of `key`, which is at `span`.
+    pub(super) fn failure(
+        &self,
+        key: &str,
+        span: Range<usize>,
+        error: &impl fmt::Display,
+    ) -> anyhow::Error {
+        self.error(span, &format!("`{key}`: failed to {error:#}"))
     }
 
     /// The line of a place, from 1 on.

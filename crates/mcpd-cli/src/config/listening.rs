@@ -74,13 +74,21 @@ pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
 impl Http {
     /// Refuses to listen at `address` without a token, if others can reach it.
     pub(crate) fn check_exposure(&self, address: SocketAddr) -> anyhow::Result<()> {
-        if self.token_file.is_none() && !address.ip().is_loopback() {
-            bail!(
-                "serve `{address}` without a token: `--no-auth` needs a loopback address, such as 127.0.0.1"
-            );
+        match self.token_file {
+            Some(_) => Ok(()),
+            None => check_exposure(address),
         }
-        Ok(())
     }
+}
+
+/// Refuses to serve everybody at `address`, if others can reach it.
+fn check_exposure(address: SocketAddr) -> anyhow::Result<()> {
+    if !address.ip().is_loopback() {
+        bail!(
+            "serve `{address}` without a token: `--no-auth` and `auth = false` need a loopback address, such as 127.0.0.1"
+        );
+    }
+    Ok(())
 }
 
 /// What connections are encrypted with, if they are.
@@ -165,9 +173,17 @@ fn configured(file: &File) -> anyhow::Result<Vec<Place>> {
     each_address(file, |text| place(text, |path| file.absolute(path)))
 }
 
-/// Refuses addresses in the file that can't be any, whatever the names in them are names of.
+/// Refuses addresses in the file that can't be any, or at which nobody may be served as it says. Names are not looked up.
 pub(super) fn addresses(file: &File) -> anyhow::Result<()> {
-    each_address(file, check_form).map(|_: Vec<()>| ())
+    let places = each_address(file, |text| {
+        check_form(text)?;
+        let number = text.parse().ok();
+        if let (Some(number), Some(false)) = (number, file.tables.auth) {
+            check_exposure(number)?;
+        }
+        Ok(Place::Network(number.into_iter().collect()))
+    })?;
+    oauth::check_resource(file, &places)
 }
 
 /// Refuses an address of the metrics in the file that can't be one, or that others can reach. Names are not looked up.
@@ -183,14 +199,13 @@ pub(super) fn metrics(file: &File) -> anyhow::Result<()> {
             "serve metrics at `{address}`: expected HOST:PORT, such as 127.0.0.1:9464"
         )),
     };
-    checked.map_err(|error| file.error(text.span(), &format!("`listen`: failed to {error:#}")))
+    checked.map_err(|error| file.failure("listen", text.span(), &error))
 }
 
 /// What becomes of each address in the file; an error has its place.
 fn each_address<T>(file: &File, of: impl Fn(&str) -> anyhow::Result<T>) -> anyhow::Result<Vec<T>> {
     let addresses = file.tables.listen.iter().map(|text| {
-        of(text.get_ref())
-            .map_err(|error| file.error(text.span(), &format!("`listen`: failed to {error:#}")))
+        of(text.get_ref()).map_err(|error| file.failure("listen", text.span(), &error))
     });
     addresses.collect()
 }

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use anyhow::Context as _;
 use mcpd_server::transport::http::{Issuer, OAuth, OAuthError, Scope};
 
 use super::clients;
@@ -71,10 +72,8 @@ fn issuer(file: &File, table: &IssuerTable) -> anyhow::Result<Issuer> {
         return issuer.keys_at(keys.get_ref()).map_err(wrong);
     }
     let path = file.absolute(keys.get_ref().as_ref());
-    let read = fs::read(&path).map_err(|error| {
-        let what = format!("`jwks`: failed to read `{}`: {error}", path.display());
-        file.error(keys.span(), &what)
-    })?;
+    let read = fs::read(&path).with_context(|| format!("read `{}`", path.display()));
+    let read = read.map_err(|error| file.failure("jwks", keys.span(), &error))?;
     issuer.keys(&read).map_err(wrong)
 }
 
@@ -90,5 +89,5 @@ fn scope(file: &File, table: &ScopeTable) -> anyhow::Result<Scope> {
 }
 
 fn wrong(file: &File, key: &str, value: &Spanned<String>, error: &OAuthError) -> anyhow::Error {
-    file.error(value.span(), &format!("`{key}`: failed to {error}"))
+    file.failure(key, value.span(), error)
 }

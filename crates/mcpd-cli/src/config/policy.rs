@@ -61,7 +61,8 @@ fn given(file: &File) -> Vec<PathBuf> {
         _ => None,
     });
     let keys = [&tables.token_file, &tables.state_key_file, &tables.tls.key];
-    let named = sources.chain(keys.into_iter().flatten());
+    let keys = keys.into_iter().flatten().map(|path| path.get_ref());
+    let named = sources.chain(keys);
     let named = named.map(|path| file.absolute(path));
     let own = file.path().and_then(|path| path::absolute(path).ok());
     let own = own.into_iter().chain(directories::credentials());
@@ -243,7 +244,7 @@ async fn rule(
     executor: Option<&Executor>,
 ) -> anyhow::Result<Rule> {
     let pattern = &table.pattern;
-    let wrong = |error| file.error(pattern.span(), &format!("`match`: failed to {error}"));
+    let wrong = |error| file.failure("match", pattern.span(), &error);
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
     if let Some(name) = &table.sandbox {
         let profile = named(file, name, profiles)?;

@@ -19,7 +19,8 @@ pub(super) fn run_command(file: &File, flags: &Enabling) -> anyhow::Result<RunCo
     if let Some(name) = &table.sandbox {
         tool = tool.profile(policy::named(file, name, &policy::profiles(file)?)?);
     }
-    let workdir = table.workdir.as_ref().map(|path| file.absolute(path));
+    let workdir = table.workdir.as_ref();
+    let workdir = workdir.map(|path| file.absolute(path.get_ref()));
     if let Some(workdir) = flags.workdir.clone().or(workdir) {
         let absolute = std::path::absolute(&workdir)
             .with_context(|| format!("use the directory `{}`", workdir.display()))?;
@@ -61,7 +62,7 @@ fn with_patterns<E: std::fmt::Display>(
     add: impl Fn(RunCommand, &str) -> Result<RunCommand, E>,
 ) -> anyhow::Result<RunCommand> {
     patterns.iter().try_fold(tool, |tool, pattern| {
-        let wrong = |error| file.error(pattern.span(), &format!("`{key}`: failed to {error}"));
+        let wrong = |error| file.failure(key, pattern.span(), &error);
         add(tool, pattern.get_ref()).map_err(wrong)
     })
 }

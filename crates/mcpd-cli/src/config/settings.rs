@@ -3,9 +3,11 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::slice;
 
 use super::file::File;
 use super::tables::{LogTable, MetricsTable};
+use super::value::Spanned;
 use crate::args::spellings;
 
 /// A setting, by its key in the file and by its argument on the command line.
@@ -43,15 +45,11 @@ impl Setting {
 pub(crate) fn settings(file: &File) -> Vec<Setting> {
     let tables = &file.tables;
     let LogTable { format, filter } = &tables.log;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| vec![file.absolute(path).into()]);
-    let paths = |paths: &Option<Vec<PathBuf>>| {
-        let absolute = |path: &PathBuf| file.absolute(path).into();
-        paths
-            .as_ref()
-            .map(|paths| paths.iter().map(absolute).collect())
-    };
+    let filter = filter.as_ref().map(|filter| filter.get_ref());
+    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, slice::from_ref(path)));
+    let roots = tables.roots.as_deref().map(|roots| paths(file, roots));
     let mut settings = vec![
-        Setting::new("roots", "directories", paths(&tables.roots)),
+        Setting::new("roots", "directories", roots),
         Setting::new("enable", "enable", tables.enable.as_deref().map(spellings)),
         Setting::opposite("cache", "no_cache", tables.cache),
         Setting::opposite("watch", "no_watch", tables.watch),
@@ -94,7 +92,7 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
             "log_format",
             format.map(|format| spellings(&[format])),
         ),
-        Setting::new("log.filter", "filter", word(filter.as_ref())),
+        Setting::new("log.filter", "filter", word(filter)),
     ];
     settings.extend(settings_of_tls(file));
     settings.extend(settings_of_metrics(&tables.metrics));
@@ -103,8 +101,9 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
 
 fn settings_of_tls(file: &File) -> [Setting; 4] {
     let tls = &file.tables.tls;
-    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| vec![file.absolute(path).into()]);
-    let demand = tls.client_certificates.map(|demand| spellings(&[demand]));
+    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, slice::from_ref(path)));
+    let demand = tls.client_certificates.as_ref();
+    let demand = demand.map(|demand| spellings(&[*demand.get_ref()]));
     [
         Setting::new("tls.certificate", "tls_certificate", path(&tls.certificate)),
         Setting::new("tls.key", "tls_key", path(&tls.key)),
@@ -124,6 +123,11 @@ fn settings_of_metrics(table: &MetricsTable) -> [Setting; 2] {
 
 fn word(value: Option<impl ToString>) -> Option<Vec<OsString>> {
     value.map(|value| vec![value.to_string().into()])
+}
+
+fn paths(file: &File, paths: &[Spanned<PathBuf>]) -> Vec<OsString> {
+    let absolute = |path: &Spanned<PathBuf>| file.absolute(path.get_ref()).into();
+    paths.iter().map(absolute).collect()
 }
 
 fn words(values: &[impl ToString]) -> Vec<OsString> {

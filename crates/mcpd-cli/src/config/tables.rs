@@ -17,7 +17,7 @@ use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 #[schemars(title = "mcpd.toml")]
 pub(super) struct Tables {
     /// Directories with scripts; of two with one name, the first directory's is served.
-    pub(super) roots: Option<Vec<PathBuf>>,
+    pub(super) roots: Option<Vec<Spanned<PathBuf>>>,
     /// Tools that mcpd brings along.
     pub(super) enable: Option<Vec<BuiltIn>>,
     /// Whether scripts that have not changed are not asked again for their descriptions.
@@ -44,10 +44,10 @@ pub(super) struct Tables {
     pub(super) floor: Option<Spanned<String>>,
     /// A control group that was delegated to mcpd, below which it limits the memory of whole runs; without it the one it
     /// is in, if systemd has delegated it.
-    pub(super) cgroup: Option<PathBuf>,
+    pub(super) cgroup: Option<Spanned<PathBuf>>,
     /// A file with a secret of at least 32 bytes, which seals the state that clients carry for scripts; the same for
     /// all servers that a client may reach.
-    pub(super) state_key_file: Option<PathBuf>,
+    pub(super) state_key_file: Option<Spanned<PathBuf>>,
     /// Where `mcpd serve` listens: `HOST:PORT`, or `unix:PATH` for a socket in the file system.
     #[serde(default)]
     #[schemars(extend("default" = ["127.0.0.1:43210"]))]
@@ -56,7 +56,7 @@ pub(super) struct Tables {
     #[schemars(extend("default" = true))]
     pub(super) auth: Option<bool>,
     /// The file of the token, made if it is missing; `agent-token` in the state directory without it.
-    pub(super) token_file: Option<PathBuf>,
+    pub(super) token_file: Option<Spanned<PathBuf>>,
     /// Names that clients may reach the server under, besides localhost and the address it listens on.
     pub(super) allow_hosts: Option<Vec<Host>>,
     /// Web origins that may call, such as `https://app.example`.
@@ -117,30 +117,30 @@ pub(super) struct Tables {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[tls]`")]
 pub(super) struct TlsTable {
     /// The file of the server's certificate and of those that lead from it to an authority, in PEM.
-    pub(super) certificate: Option<PathBuf>,
+    pub(super) certificate: Option<Spanned<PathBuf>>,
     /// The file of the certificate's private key, in PEM.
-    pub(super) key: Option<PathBuf>,
+    pub(super) key: Option<Spanned<PathBuf>>,
     /// A file with the authorities whose certificates clients show, in PEM.
-    pub(super) client_ca: Option<PathBuf>,
+    pub(super) client_ca: Option<Spanned<PathBuf>>,
     /// Whether clients without a certificate can connect; with `client_ca` they can't.
-    pub(super) client_certificates: Option<Certificates>,
+    pub(super) client_certificates: Option<Spanned<Certificates>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[log]`")]
 pub(super) struct LogTable {
     /// The form of the log.
     #[schemars(extend("default" = "text"))]
     pub(super) format: Option<LogFormat>,
     /// Which messages are logged, such as `warn` or `mcpd_server=debug`.
-    pub(super) filter: Option<String>,
+    pub(super) filter: Option<Spanned<String>>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[kit]`")]
 pub(super) struct KitTable {
     /// Whether the tools kit/show, kit/hide and kit/state are served, and the resources of a Script Kit.
     #[schemars(extend("default" = false))]
@@ -152,7 +152,7 @@ pub(super) struct KitTable {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[env]`")]
 pub(super) struct EnvTable {
     /// Names that are inherited from mcpd; one that ends with `*` means all that begin so.
     #[serde(default)]
@@ -166,7 +166,10 @@ pub(super) struct EnvTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a table with a name, `[sandbox.NAME]`"
+)]
 pub(super) struct SandboxTable {
     /// Where it starts from.
     #[serde(default)]
@@ -238,7 +241,7 @@ pub(super) enum Task {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
 pub(super) struct ToolTable {
     /// Which tools: `*` stands for a part of a name, `**` for any number of names.
     #[serde(rename = "match")]
@@ -263,7 +266,7 @@ pub(super) struct ToolTable {
 pub(super) type Variables = BTreeMap<Spanned<String>, Spanned<Source>>;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[upstream]]`")]
 pub(super) struct UpstreamTable {
     /// What people know the server as.
     pub(super) name: Spanned<String>,
@@ -291,7 +294,7 @@ pub(super) struct UpstreamTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[endpoint]]`")]
 pub(super) struct EndpointTable {
     /// The program and its arguments; a path is relative to the directory of the file.
     pub(super) command: Spanned<Vec<String>>,
@@ -308,7 +311,10 @@ pub(super) struct EndpointTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "tables `[[token]]` or `[[certificate]]`"
+)]
 pub(super) struct ClientTable {
     /// What rules and the audit log call the client.
     pub(super) name: Spanned<String>,
@@ -326,7 +332,7 @@ pub(super) struct ClientTable {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[metrics]`")]
 pub(super) struct MetricsTable {
     /// A loopback address of their own, such as `127.0.0.1:9464`, where every program on this machine is served them.
     pub(super) listen: Option<Spanned<String>>,
@@ -336,7 +342,7 @@ pub(super) struct MetricsTable {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, expecting = "the table `[limits]`", default)]
 pub(super) struct LimitsTable {
     /// How many calls of a client are carried out at a time; others wait.
     #[schemars(extend("default" = 32))]
@@ -349,7 +355,7 @@ pub(super) struct LimitsTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[oauth]`")]
 pub(super) struct OAuthTable {
     /// The URL of `/mcp` for clients, which tokens must name as their audience; without it where the server listens.
     pub(super) resource: Option<Spanned<String>>,
@@ -365,7 +371,7 @@ pub(super) struct OAuthTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[oauth.issuer]]`")]
 pub(super) struct IssuerTable {
     /// What the issuer calls itself, byte for byte: the `iss` of its tokens.
     pub(super) url: Spanned<String>,
@@ -374,7 +380,7 @@ pub(super) struct IssuerTable {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[oauth.scope]]`")]
 pub(super) struct ScopeTable {
     /// What tokens call it.
     pub(super) name: Spanned<String>,
@@ -387,7 +393,7 @@ pub(super) struct ScopeTable {
 
 /// It has `allow` or `deny`.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "tables `[[rule]]`")]
 pub(super) struct RuleTable {
     /// The names of the clients it is about; everybody without it.
     pub(super) clients: Option<Vec<Spanned<String>>>,
@@ -401,13 +407,13 @@ pub(super) struct RuleTable {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "the table `[run_command]`")]
 pub(super) struct RunCommandTable {
     /// The name of the sandbox that confines commands.
     #[schemars(extend("default" = "guarded"))]
     pub(super) sandbox: Option<Spanned<String>>,
     /// Where commands work, and may write; a directory of the server's own without it.
-    pub(super) workdir: Option<PathBuf>,
+    pub(super) workdir: Option<Spanned<PathBuf>>,
     /// How long a command may run if the call does not say, in seconds; otherwise as for scripts.
     pub(super) timeout: Option<Seconds>,
     /// How long a call may ask for at most, in seconds.
@@ -422,7 +428,7 @@ pub(super) struct RunCommandTable {
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, expecting = "the table `[audit]`", default)]
 pub(super) struct AuditTable {
     /// What if a call can't be recorded.
     #[schemars(extend("default" = "best-effort"))]
