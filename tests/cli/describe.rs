@@ -169,12 +169,12 @@ fn a_script_that_is_no_tool_is_told_from_a_faulty_one() {
     assert_snapshot!(sandbox.run(&["describe", "scripts", "review"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `review`: the script is a prompt
+    mcpd: error: there is no tool `review`: the script is a prompt; try it with `mcpd prompt`
     ");
     assert_snapshot!(sandbox.run(&["describe", "scripts", "motd"]), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: there is no tool `motd`: the script is a resource
+    mcpd: error: there is no tool `motd`: the script is the resource `my://motd`; read it with `mcpd read`
     ");
 }
 

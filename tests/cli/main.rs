@@ -16,6 +16,8 @@ mod endpoint;
 mod kit;
 mod list;
 mod packaging;
+mod prompt;
+mod read;
 mod run_command;
 mod serve;
 mod service;

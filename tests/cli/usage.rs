@@ -15,9 +15,11 @@ fn help_shows_the_commands_and_examples() {
     Commands:
       serve     Serve over HTTP
       stdio     Serve over stdin and stdout, as MCP clients start it
-      list      List the tools
+      list      List the tools, the prompts or the resources
       describe  Show what a tool takes
       call      Call a tool
+      prompt    Show what a prompt comes to
+      read      Read a resource
       state     Show the state of a stateful tool
       endpoint  Answer one request of an action endpoint
       check     Find faults in what scripts say of themselves

@@ -57,12 +57,16 @@ pub(crate) enum Command {
     Serve(Box<Serve>),
     /// Serve over stdin and stdout, as MCP clients start it.
     Stdio(Stdio),
-    /// List the tools.
+    /// List the tools, the prompts or the resources.
     List(List),
     /// Show what a tool takes.
     Describe(Describe),
     /// Call a tool.
     Call(Call),
+    /// Show what a prompt comes to.
+    Prompt(Prompt),
+    /// Read a resource.
+    Read(Read),
     /// Show the state of a stateful tool.
     State(State),
     /// Answer one request of an action endpoint.
@@ -455,7 +459,13 @@ pub(crate) struct List {
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
-    /// Print the tools as MCP clients get them.
+    /// List the prompts.
+    #[arg(long)]
+    pub(crate) prompts: bool,
+    /// List the resources, and the templates of others.
+    #[arg(long, conflicts_with = "prompts")]
+    pub(crate) resources: bool,
+    /// Print them as MCP clients get them.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -463,18 +473,25 @@ pub(crate) struct List {
 /// What `--enable` does for commands that need a directory all the same.
 const BESIDE_SCRIPTS: &str = "Serve a tool that mcpd brings along beside those of DIR";
 
-/// One tool of one directory.
+/// One directory, and what holds for its scripts.
 #[derive(Debug, ClapArgs)]
-pub(crate) struct OneTool {
+pub(crate) struct OneDirectory {
     /// A directory with scripts.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
-    /// The tool: `math/add`, `math_add` and `math.add` are one.
-    pub(crate) tool: String,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
+}
+
+/// One tool of one directory.
+#[derive(Debug, ClapArgs)]
+pub(crate) struct OneTool {
+    #[command(flatten)]
+    pub(crate) place: OneDirectory,
+    /// The tool: `math/add`, `math_add` and `math.add` are one.
+    pub(crate) tool: String,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -530,6 +547,48 @@ pub(crate) enum CallOutput {
     Text,
     /// The result as MCP clients get it.
     Json,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  mcpd prompt ~/tools review language=Rust
+
+What it comes to goes to stdout, what the script logs to stderr.
+The exit code is 5 when there is no such prompt, or its script fails.")]
+pub(crate) struct Prompt {
+    #[command(flatten)]
+    pub(crate) place: OneDirectory,
+    /// The prompt, as `mcpd list --prompts` shows it.
+    pub(crate) prompt: String,
+    /// Its arguments.
+    #[arg(value_name = "NAME=TEXT")]
+    pub(crate) arguments: Vec<String>,
+    /// Print the result as MCP clients get it.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(after_help = "\
+Example:
+  mcpd read ~/tools disk://usage
+
+The contents go to stdout as they are, what the script logs to stderr.
+The exit code is 5 when there is no such resource, or its script fails.")]
+pub(crate) struct Read {
+    #[command(flatten)]
+    pub(crate) place: OneDirectory,
+    /// What it is called, as `mcpd list --resources` shows it; in a template, with values for its variables.
+    #[arg(value_name = "URI")]
+    pub(crate) uri: String,
+    /// Print the contents as MCP clients get them.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) limits: RunLimits,
 }
 
 #[derive(Debug, ClapArgs)]

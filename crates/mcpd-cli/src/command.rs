@@ -7,12 +7,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use mcpd_exec::Limits;
 use mcpd_scriptspec::Role;
 use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::args::{Command, CommandLine, OneTool};
-use crate::config::{File, settings, warn_of_unknown_variables};
+use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
+use crate::config::{File, asked, settings, warn_of_unknown_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -31,6 +32,8 @@ mod describe;
 mod doctor;
 mod endpoint;
 mod list;
+mod prompt;
+mod read;
 mod serve;
 mod state;
 mod stdio;
@@ -75,6 +78,8 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
             Command::List(list) => list::run(list, &file).await,
             Command::Describe(describe) => describe::run(describe, &file).await,
             Command::Call(call) => call::run(call, &args.logging, &file).await,
+            Command::Prompt(prompt) => prompt::run(prompt, &args.logging, &file).await,
+            Command::Read(read) => read::run(read, &args.logging, &file).await,
             Command::State(state) => state::run(state, &file).await,
             Command::Endpoint(endpoint) => endpoint::run(endpoint, &args.logging, &file).await,
             Command::Check(check) => check::run(check, &file).await,
@@ -107,6 +112,21 @@ fn runtime(command: &Command) -> io::Result<Runtime> {
     .enable_all()
     .thread_keep_alive(IDLE)
     .build()
+}
+
+/// A server of one directory, for commands that ask it something and end.
+async fn server_of(
+    place: &OneDirectory,
+    enabling: &Enabling,
+    limits: Limits,
+    file: &File,
+) -> anyhow::Result<ServerBuilder> {
+    let OneDirectory {
+        directory,
+        scanning,
+        confinement,
+    } = place;
+    asked(file, [directory], enabling, scanning, confinement, limits).await
 }
 
 /// Does `work` with a server that has made its first scan. Interrupted, it asks the scripts to end and
@@ -149,15 +169,17 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
     let mut scripts = catalog.scan().scripts.iter();
     if let Some(script) = scripts.find(|script| script.path.as_str() == name) {
         return match script.spec.as_deref().map(|spec| &spec.role) {
-            Some(Role::Prompt) => ": the script is a prompt".to_owned(),
-            Some(Role::Resource { .. }) => ": the script is a resource".to_owned(),
+            Some(Role::Prompt) => ": the script is a prompt; try it with `mcpd prompt`".to_owned(),
+            Some(Role::Resource { uri, .. }) => {
+                format!(": the script is the resource `{uri}`; read it with `mcpd read`")
+            }
             _ => format!(
                 ": the script is faulty; run `{}`",
                 check_command([&script.file], None)
             ),
         };
     }
-    if lacks_right(&wanted.directory.join(name)) {
+    if lacks_right(&wanted.place.directory.join(name)) {
         return ": the file is not executable; make it so with `chmod +x`".to_owned();
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());

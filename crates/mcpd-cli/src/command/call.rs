@@ -15,7 +15,7 @@ use mcpd_server::Principal;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{find_tool, with_server};
+use super::{find_tool, server_of, with_server};
 use crate::args::{Call, CallOutput, Logging};
 use crate::config::File;
 use crate::exit_code::ExitCode;
@@ -30,15 +30,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
     let level = log_level(logging);
     let tool = &args.tool;
     let limits = config::limits(&args.limits);
-    let server = config::asked(
-        file,
-        [&tool.directory],
-        &args.enabling,
-        &tool.scanning,
-        &tool.confinement,
-        limits,
-    )
-    .await?;
+    let server = server_of(&tool.place, &args.enabling, limits, file).await?;
     with_server(server.only(&tool.tool), async |server| {
         let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
             return Ok(ExitCode::Tool);
@@ -204,10 +196,15 @@ fn is_its_own(meta: Option<&Meta>) -> bool {
 fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
     match format {
         CallOutput::Json => output::write_json(result),
-        CallOutput::Text => result.content.iter().try_for_each(|block| match block {
-            ContentBlock::Text(block) => output::write_text(&block.text),
-            block => output::write_json(block),
-        }),
+        CallOutput::Text => result.content.iter().try_for_each(print_block),
+    }
+}
+
+/// Prints one block of content: its text, or all of it if it is none.
+pub(super) fn print_block(block: &ContentBlock) -> anyhow::Result<()> {
+    match block {
+        ContentBlock::Text(block) => output::write_text(&block.text),
+        block => output::write_json(block),
     }
 }
 

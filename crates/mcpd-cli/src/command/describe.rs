@@ -7,47 +7,35 @@ use mcpd_protocol::ToolAnnotations;
 use mcpd_server::{Terms, Tool};
 use serde_json::Value;
 
-use super::{find_tool, with_server};
+use super::{find_tool, server_of, with_server};
 use crate::args::Describe;
 use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{config, output};
+use crate::output;
 
 /// Describes the tool.
 pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
-    let limits = Limits::default();
-    with_server(
-        config::asked(
-            file,
-            [&tool.directory],
-            &args.enabling,
-            &tool.scanning,
-            &tool.confinement,
-            limits,
-        )
-        .await?
-        .only(&tool.tool),
-        async |server| {
-            let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
-                return Ok(ExitCode::Tool);
-            };
-            if args.json {
-                output::write_json(tool.definition())?;
-            } else {
-                let mut text = description(&tool);
-                if let Some(terms) = tool.terms() {
-                    text += &confinement(terms);
-                    text += &in_force(server.executor(), terms).await;
-                }
-                if let Some(source) = tool.source() {
-                    writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
-                }
-                output::write(text.as_bytes())?;
+    let server = server_of(&tool.place, &args.enabling, Limits::default(), file).await?;
+    with_server(server.only(&tool.tool), async |server| {
+        let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
+            return Ok(ExitCode::Tool);
+        };
+        if args.json {
+            output::write_json(tool.definition())?;
+        } else {
+            let mut text = description(&tool);
+            if let Some(terms) = tool.terms() {
+                text += &confinement(terms);
+                text += &in_force(server.executor(), terms).await;
             }
-            Ok(ExitCode::Success)
-        },
-    )
+            if let Some(source) = tool.source() {
+                writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
+            }
+            output::write(text.as_bytes())?;
+        }
+        Ok(ExitCode::Success)
+    })
     .await
 }
 

@@ -1,7 +1,9 @@
-//! `mcpd list`: the tools, one a line.
+//! `mcpd list`: the tools, the prompts or the resources, one a line.
 
 use mcpd_exec::Limits;
-use mcpd_protocol::Tool;
+use mcpd_protocol::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpd_server::Catalog;
+use serde::Serialize;
 
 use super::{check_command, with_server};
 use crate::args::List;
@@ -24,23 +26,25 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
         .await?,
         async |server| {
             let catalog = server.catalog();
-            let tools: Vec<&Tool> = catalog
-                .tools()
-                .iter()
-                .map(|tool| tool.definition())
-                .collect();
+            let listed = wanted(&args, &catalog);
             if args.json {
-                output::write_json(&tools)?;
+                output::write_json(&listed)?;
             } else {
-                let rows = tools.iter().map(|tool| (&*tool.name, summary(tool)));
+                let rows = listed.iter().map(Listed::row);
                 output::write(output::table(rows, output::columns()).as_bytes())?;
+            }
+            match (args.prompts, args.resources) {
+                (true, _) if listed.is_empty() => output::note("there are no prompts\n"),
+                (_, true) if listed.is_empty() => output::note("there are no resources\n"),
+                (false, false) => note_others(&catalog),
+                _ => {}
             }
             if let Some(shortfall) = render::shortfall(&catalog) {
                 output::note(&format!(
                     "not all is as it should be: {shortfall}; `{}` says why\n",
                     check_command(args.roots.all(), file.to_be_named())
                 ));
-            } else if tools.is_empty() && catalog.scan().scripts.is_empty() {
+            } else if catalog.tools().is_empty() && catalog.scan().scripts.is_empty() {
                 output::note(&format!(
                     "there are no tools: {}\n",
                     render::WHAT_A_SCRIPT_IS
@@ -55,11 +59,64 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     .await
 }
 
-/// The first line of the description, or else the title.
-fn summary(tool: &Tool) -> &str {
-    let description = tool
-        .description
-        .as_deref()
-        .and_then(|text| text.lines().next());
-    description.or(tool.title.as_deref()).unwrap_or_default()
+/// One thing that is served, as clients get it.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Listed<'a> {
+    Tool(&'a Tool),
+    Prompt(&'a Prompt),
+    Resource(&'a Resource),
+    Template(&'a ResourceTemplate),
+}
+
+impl<'a> Listed<'a> {
+    /// What it is called, and the first line of its description, or else its title.
+    fn row(&self) -> (&'a str, &'a str) {
+        let (name, title, description) = match *self {
+            Self::Tool(tool) => (&tool.name, &tool.title, &tool.description),
+            Self::Prompt(prompt) => (&prompt.name, &prompt.title, &prompt.description),
+            Self::Resource(one) => (&one.uri, &one.title, &one.description),
+            Self::Template(one) => (&one.uri_template, &one.title, &one.description),
+        };
+        let first_line = description.as_deref().and_then(|text| text.lines().next());
+        let summary = first_line.or(title.as_deref()).unwrap_or_default();
+        (name, summary)
+    }
+}
+
+/// What is wanted of all there is.
+fn wanted<'a>(args: &List, catalog: &'a Catalog) -> Vec<Listed<'a>> {
+    if args.prompts {
+        let prompts = catalog.prompts().iter();
+        return prompts
+            .map(|one| Listed::Prompt(one.definition()))
+            .collect();
+    }
+    if args.resources {
+        let templates = catalog.templates().iter();
+        let templates = templates.map(|one| Listed::Template(one.definition()));
+        let resources = catalog.resources().iter();
+        let resources = resources.map(|one| Listed::Resource(one.definition()));
+        return resources.chain(templates).collect();
+    }
+    let tools = catalog.tools().iter();
+    tools.map(|tool| Listed::Tool(tool.definition())).collect()
+}
+
+/// Says what there is besides the tools and their state.
+fn note_others(catalog: &Catalog) {
+    let resources = catalog.resources().iter();
+    let resources = resources.filter(|one| catalog.tool(one.path().as_str()).is_none());
+    let resources = resources.count() + catalog.templates().len();
+    let kinds = [
+        ("--prompts", catalog.prompts().len()),
+        ("--resources", resources),
+    ];
+    let kinds = kinds.iter().filter(|(_, number)| *number > 0);
+    let others: Vec<_> = kinds
+        .map(|(flag, number)| format!("`{flag}` lists {number}"))
+        .collect();
+    if !others.is_empty() {
+        output::note(&format!("there is more: {}\n", others.join(", ")));
+    }
 }

@@ -1,0 +1,85 @@
+//! `mcpd prompt`: what a prompt comes to, as every client gets it.
+
+use std::collections::BTreeMap;
+
+use anyhow::bail;
+use mcpd_protocol::{
+    GetPromptRequest, GetPromptRequestParams, GetPromptResult, PromptMessage, Role,
+};
+use mcpd_server::{Catalog, Principal};
+
+use super::call::{log_level, print_block, relay};
+use super::{server_of, with_server};
+use crate::args::{Enabling, Logging, Prompt};
+use crate::config::File;
+use crate::exit_code::ExitCode;
+use crate::{client, config, output, suggest};
+
+/// Gets the prompt and prints its messages.
+pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
+    let mut params = GetPromptRequestParams::new(&args.prompt);
+    params.arguments = Some(arguments(&args.arguments)?);
+    params.meta = Some(client::envelope(log_level(logging)));
+    let limits = config::limits(&args.limits);
+    let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
+    with_server(server.only(&args.prompt), async |server| {
+        let catalog = server.catalog();
+        if catalog.prompt(&args.prompt).is_none() {
+            let name = args.prompt.escape_debug();
+            output::error(&format!(
+                "there is no prompt `{name}`{}",
+                hint(&catalog, &args.prompt)
+            ));
+            return Ok(ExitCode::Tool);
+        }
+        let request = client::request::<GetPromptRequest, GetPromptResult>;
+        match request(server, Principal::local(), &params, relay).await? {
+            Ok(result) if args.json => output::write_json(&result)?,
+            Ok(result) => result.messages.iter().try_for_each(print)?,
+            Err(error) => {
+                output::error(&client::words(error));
+                return Ok(ExitCode::Tool);
+            }
+        }
+        Ok(ExitCode::Success)
+    })
+    .await
+}
+
+/// The arguments `name=text`.
+fn arguments(given: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
+    let mut arguments = BTreeMap::new();
+    for argument in given {
+        let Some((name, text)) = argument.split_once('=') else {
+            bail!("read the argument `{argument}`: expected NAME=TEXT");
+        };
+        if arguments.insert(name.to_owned(), text.to_owned()).is_some() {
+            bail!("read the arguments: `{name}` is given twice");
+        }
+    }
+    Ok(arguments)
+}
+
+/// What may be meant instead.
+fn hint(catalog: &Catalog, name: &str) -> String {
+    if catalog.tool(name).is_some() {
+        return ": it is a tool; call it with `mcpd call`".to_owned();
+    }
+    let paths = catalog
+        .prompts()
+        .iter()
+        .map(|prompt| prompt.path().as_str());
+    match suggest::nearest(name, paths) {
+        Some(path) => format!("; did you mean `{path}`?"),
+        None => "; `mcpd list --prompts` shows those there are".to_owned(),
+    }
+}
+
+/// Prints who says something, and what.
+fn print(message: &PromptMessage) -> anyhow::Result<()> {
+    output::write_text(match message.role {
+        Role::User => "user:",
+        Role::Assistant => "assistant:",
+    })?;
+    print_block(&message.content)
+}
