@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mcpd_tests::{Pipes, Sandbox, eventually};
+use mcpd_tests::{Pipes, Sandbox, binary, eventually, skip};
 use rustix::process::Signal;
 use serde_json::json;
 
@@ -21,8 +21,8 @@ wait
 "#;
 
 /// A client whose call of a stubborn script runs.
-fn calling(sandbox: &Sandbox) -> Pipes {
-    let mut client = Pipes::start(sandbox, &[]);
+fn calling(sandbox: &Sandbox, arguments: &[&str]) -> Pipes {
+    let mut client = Pipes::start(sandbox, arguments);
     let mut message = call("stubborn", json!({}));
     message["params"]["_meta"] = json!({"progressToken": 1});
     client.send(message.to_string().as_bytes());
@@ -33,7 +33,7 @@ fn calling(sandbox: &Sandbox) -> Pipes {
 #[test]
 fn when_the_client_hangs_up_scripts_end_and_the_exit_code_is_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
-    let mut client = calling(&sandbox);
+    let mut client = calling(&sandbox, &[]);
     client.close_input();
     assert_eq!(client.wait(), 0);
     nothing_left(&sandbox, &[]);
@@ -45,7 +45,7 @@ fn a_script_whose_call_is_cancelled_can_tidy_up() {
     let witness = sandbox.path().join("tidy");
     let tidy = format!("'sleep 0.2; echo tidy; : > {}; exit'", witness.display());
     let sandbox = sandbox.with_script("stubborn", &STUBBORN.replace("''", &tidy));
-    let mut client = calling(&sandbox);
+    let mut client = calling(&sandbox, &[]);
     let cancelled = json!({"requestId": 1});
     client.send(
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled})
@@ -72,7 +72,7 @@ while :; do sleep 0.02; done
         "other",
         "#!/bin/sh\necho '{\"description\": \"Does nothing.\"}'\n",
     );
-    let mut client = calling(&sandbox);
+    let mut client = calling(&sandbox, &[]);
     let cancelled = json!({"requestId": 1});
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled});
@@ -93,7 +93,7 @@ while :; do sleep 0.02; done
 #[test]
 fn when_asked_to_end_scripts_end_and_the_exit_code_is_0() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
-    let client = calling(&sandbox);
+    let client = calling(&sandbox, &[]);
     client.signal(Signal::TERM);
     assert_eq!(client.wait(), 0);
     nothing_left(&sandbox, &[]);
@@ -102,9 +102,81 @@ fn when_asked_to_end_scripts_end_and_the_exit_code_is_0() {
 #[test]
 fn when_mcpd_is_killed_scripts_end() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
-    let client = calling(&sandbox);
+    let client = calling(&sandbox, &[]);
     client.signal(Signal::KILL);
     nothing_left(&sandbox, &[]);
+}
+
+#[test]
+fn when_mcpd_is_killed_nothing_that_was_confined_goes_on() {
+    let daemons = STUBBORN.replace(
+        "sleep 1000 &",
+        "setsid sh -c '(sleep 1000 &)'; sleep 1000 &",
+    );
+    for level in ["guarded", "strict"] {
+        let sandbox = Sandbox::new()
+            .with_script("stubborn", &daemons)
+            .with_script(
+                "true",
+                "#!/bin/sh\necho '{\"description\": \"Does nothing.\"}'\n",
+            );
+        let tried = sandbox.run(&["call", "scripts", "true", "--sandbox", level]);
+        if !tried.starts_with("exit code: 0") {
+            skip(&format!(
+                "what outlives mcpd at the level {level}, which this system does not have"
+            ));
+            continue;
+        }
+        let client = calling(&sandbox, &["--sandbox", level]);
+        client.signal(Signal::KILL);
+        nothing_left(&sandbox, &[]);
+    }
+}
+
+#[test]
+fn the_first_process_of_a_container_reaps_whoever_is_left_to_it() {
+    // Whose mark is another, nobody knows for ours.
+    const STRANGERS: &str = r#"#!/bin/bash
+if [ "$1" = --help ]; then echo '{"description": "Leaves strangers."}'; exit; fi
+for i in 1 2 3; do (ulimit -x 5; exec sleep 0.1) & done
+"#;
+    const DEAD: &str = r#"#!/bin/bash
+if [ "$1" = --help ]; then echo '{"description": "Counts the dead."}'; exit; fi
+[ -d /proc/1 ] && grep -ls '^State:.Z' /proc/[0-9]*/status | wc -l
+"#;
+    let sandbox = Sandbox::new()
+        .with_script("strangers", STRANGERS)
+        .with_script("dead", DEAD);
+    let mut container = sandbox.program("unshare");
+    container.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+    ]);
+    if !container
+        .arg("true")
+        .output()
+        .is_ok_and(|done| done.status.success())
+    {
+        return skip("namespaces of processes, which this system does not let everybody make");
+    }
+    let mut container = sandbox.program("unshare");
+    container.args([
+        "--user",
+        "--map-root-user",
+        "--pid",
+        "--fork",
+        "--mount-proc",
+        "--kill-child",
+    ]);
+    container.arg(binary()).args(["stdio", "scripts"]);
+    let mut client = Pipes::of(container);
+    client.call("strangers", json!({}));
+    let mut dead = || client.call("dead", json!({}))["content"][0]["text"].take();
+    eventually("they die", || (dead() == "3").then_some(()));
+    eventually("they are reaped", || (dead() == "0").then_some(()));
 }
 
 #[test]

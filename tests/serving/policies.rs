@@ -4,7 +4,8 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output, skip};
+use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output, processes_of, skip};
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
 use crate::{Server, call, text};
@@ -312,6 +313,48 @@ fn what_is_missing_from_a_confinement_is_logged_once() {
         1,
         "{said}"
     );
+}
+
+#[test]
+fn what_is_missing_from_a_confinement_is_told_whoever_calls() {
+    let script = script(r#"{"sandbox": "guarded"}"#, "echo done");
+    let sandbox = Sandbox::new().with_script("x", &script);
+    let mut shell = sandbox.program("bash");
+    shell.args(["-c", "ulimit -x 5 && exec \"$0\" call scripts x"]);
+    shell.arg(binary());
+    let said = sandbox.transcript(&output(shell, b""));
+    let expected = "WARN scripts are confined less than they should be: mark";
+    assert!(said.contains("done\n") && said.contains(expected), "{said}");
+}
+
+#[test]
+fn what_a_script_leaves_behind_is_told_and_recorded() {
+    let daemons = "for i in 1 2; do (sleep 300 > /dev/null 2>&1 &); done; echo done";
+    let sandbox = Sandbox::new()
+        .with_script("free", &script("{}", daemons))
+        .with_script("guarded", &script(r#"{"sandbox": "guarded"}"#, daemons));
+    let said = sandbox.run(&["call", "scripts", "free"]);
+    let expected =
+        "WARN the script has ended, and processes it has started go on script=free processes=2";
+    assert!(said.contains(expected), "{said}");
+    let said = sandbox.run(&["call", "scripts", "guarded"]);
+    assert!(!said.contains("WARN"), "{said}");
+    let mut client = Pipes::start(&sandbox, &[]);
+    for tool in ["free", "guarded"] {
+        client.call(tool, json!({}));
+    }
+    let left: Vec<_> = processes_of(&sandbox);
+    // Two of each call at the level `none`, and the server.
+    assert_eq!(left.len(), 5, "{left:?}");
+    for process in left.into_iter().filter(|process| *process != client.id()) {
+        let process = Pid::from_raw(process.cast_signed()).unwrap();
+        kill_process(process, Signal::KILL).unwrap();
+    }
+    client.close_input();
+    assert_eq!(client.wait(), 0);
+    let log = sandbox.path().join("state/mcpd/logs/mcp-audit.jsonl");
+    let log = fs::read_to_string(log).unwrap();
+    assert_eq!(log.matches("\"leftovers\":2").count(), 2, "{log}");
 }
 
 #[test]

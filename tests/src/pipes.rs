@@ -1,7 +1,7 @@
 //! `mcpd stdio` with a client on its pipes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Stdio};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
@@ -10,6 +10,10 @@ use serde_json::Value;
 
 use crate::sandbox::Sandbox;
 use crate::wait::{PATIENCE, eventually};
+
+fn serving(sandbox: &Sandbox, arguments: &[&str]) -> Command {
+    sandbox.command(&[&["stdio", "scripts"], arguments].concat())
+}
 
 /// A server with one client. It is killed when dropped.
 #[derive(Debug)]
@@ -27,7 +31,17 @@ impl Pipes {
     /// When it does not start.
     #[must_use]
     pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut pipes = Self::start_unread(sandbox, arguments);
+        Self::of(serving(sandbox, arguments))
+    }
+
+    /// Starts a server by a command of its own.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn of(command: Command) -> Self {
+        let mut pipes = Self::unread(command);
         let stdout = BufReader::new(pipes.child.stdout.take().expect("it is piped"));
         let (sender, output) = mpsc::channel();
         thread::spawn(move || {
@@ -48,7 +62,10 @@ impl Pipes {
     /// When it does not start.
     #[must_use]
     pub fn start_unread(sandbox: &Sandbox, arguments: &[&str]) -> Self {
-        let mut command = sandbox.command(&[&["stdio", "scripts"], arguments].concat());
+        Self::unread(serving(sandbox, arguments))
+    }
+
+    fn unread(mut command: Command) -> Self {
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

@@ -50,6 +50,9 @@ mod user;
 mod value;
 mod variables;
 
+/// The number of the first process of a container, which reaps the orphans of all others.
+const FIRST: u32 = 1;
+
 /// How long a secret must be that nobody shall guess, in bytes.
 const STATE_KEY: usize = 32;
 
@@ -273,6 +276,7 @@ pub(crate) fn executor(
     let mut config = ours();
     config.concurrency = concurrency.map_or(config.concurrency, NonZeroUsize::get);
     config.cgroup = cgroup.map(Path::to_owned).or_else(mcpd_exec::control_group);
+    config.init = std::process::id() == FIRST;
     Executor::new(config).context("start the executor")
 }
 

@@ -20,6 +20,10 @@ pub(crate) enum Audience {
     Caller,
 }
 
+/// What callers are told: what goes wrong, and what a script may do or leave behind that nobody expects of it. All else is
+/// in words of the command.
+const CALLER: &str = "error,mcpd_server::run=warn,mcpd_server::policy=warn";
+
 /// Which messages are logged, to be changed while mcpd runs.
 #[derive(Debug)]
 pub(crate) struct Filter {
@@ -108,6 +112,7 @@ fn read(filter: &str) -> anyhow::Result<EnvFilter> {
 fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
     match &options.filter {
         Some(filter) if options.verbose == 0 && !options.quiet => read(filter),
+        _ if options.verbose == 0 && !options.quiet && audience == Audience::Caller => read(CALLER),
         _ => read(&level(options, audience).to_string()),
     }
 }

@@ -45,8 +45,13 @@ pub struct Config {
     ///
     /// Needed to prove that nothing of a confined run is left, and to know what an unconfined one has left behind
     /// (Linux). The host must not wait for children it did not start. Orphans fall to the main thread, which must not end; those
-    /// of children that no executor has started stay zombies, for the host alone to reap.
+    /// of children that no executor has started stay zombies, for the host alone to reap, or for [`Config::init`].
     pub reaper: bool,
+    /// As the [reaper](Self::reaper) this process is that of a whole container, as its first process is: every child that
+    /// has been dead for ten seconds without anybody waiting for it is reaped, whoever it was. False.
+    ///
+    /// The host must wait for the children that it starts itself before that time is up (Linux).
+    pub init: bool,
     /// From the first run on a second process watches over this one, and ends what is left of all runs if it is killed. False.
     ///
     /// All executors of a process have the same. The second process is this program again, so its `main` must begin with
@@ -70,6 +75,7 @@ impl Default for Config {
             concurrency: per_core(PER_CORE),
             queue: 256,
             reaper: false,
+            init: false,
             watchdog: false,
             cgroup: None,
             temporary: None,

@@ -33,7 +33,8 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::process::{
@@ -54,7 +55,7 @@ use self::landlock::{Refusal, Ruleset};
 use self::namespaces::Proc;
 use self::raw::{Plan, Stage};
 use self::temporary::Directories;
-use self::tree::Orphans;
+use self::tree::{Forgotten, Orphans};
 use self::watchdog::Watchdog;
 use crate::command::Command;
 use crate::enforced::{Enforced, MissingMechanism};
@@ -76,6 +77,8 @@ const NAMESPACES: &str = "namespaces";
 #[derive(Debug)]
 pub(crate) struct System {
     orphans: Option<&'static Orphans>,
+    /// Others are reaped, too.
+    forgotten: Option<Mutex<Forgotten>>,
     /// Processes can be told by their marks.
     marks: bool,
     /// There is a `/proc`, by which they are found.
@@ -122,6 +125,7 @@ impl System {
         let null = OpenOptions::new().read(true).open("/dev/null")?;
         Ok(Self {
             orphans,
+            forgotten: (is_reaper && config.init).then(Mutex::default),
             marks,
             sees_processes: tree::sees_processes(),
             secret: tree::random(),
@@ -140,7 +144,19 @@ impl System {
 
     /// Reaps orphans of our runs that have ended, and says how many have not.
     pub(crate) fn reap_orphans(&self) -> usize {
-        self.orphans.map_or(0, Orphans::reap)
+        let Some(orphans) = self.orphans else {
+            return 0;
+        };
+        if let Some(forgotten) = &self.forgotten {
+            let mut forgotten = forgotten.lock().unwrap_or_else(PoisonError::into_inner);
+            forgotten.reap(orphans);
+        }
+        orphans.reap()
+    }
+
+    /// How often orphans are reaped even if no run can have left any.
+    pub(crate) fn reaping(&self) -> Option<Duration> {
+        self.forgotten.is_some().then_some(Forgotten::PATIENCE)
     }
 
     /// Starts `command`, whose program is at `program`, on a thread of its lane.

@@ -383,7 +383,7 @@ fn reap_all(receiver: &mpsc::Receiver<Task>, system: &System, lasting: &AtomicUs
             _ if closed => return,
             (None, 1.., _) => Some(Pace::LASTING),
             (None, 0, 1..) => Some(Pace::LAST),
-            (None, 0, 0) => None,
+            (None, 0, 0) => system.reaping(),
         };
         match next(receiver, patience, closed) {
             Ok(Task::End(run)) => dying.push(run),

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Enforced, Executor, Line, Outcome, RunAs, StartError};
+use mcpd_exec::{Command, Enforced, Executor, Level, Line, Outcome, RunAs, StartError};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use serde::Serialize;
@@ -215,7 +215,22 @@ async fn take_turn(
     let mut outcome = ended?;
     outcome.timing.queued += waited;
     server.gaps().report(&outcome.enforced);
+    report_leftovers(path, &outcome);
     Ok(outcome)
+}
+
+/// Says what a run has left behind. Only at the level `none` somebody may have to look after it.
+fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
+    let processes = outcome.leftovers.unwrap_or_default();
+    match outcome.enforced.level {
+        _ if processes == 0 => {}
+        Level::None => {
+            tracing::warn!(script = %path, processes, "the script has ended, and processes it has started go on");
+        }
+        _ => {
+            tracing::info!(script = %path, processes, "processes that the script has left behind were ended");
+        }
+    }
 }
 
 /// The same on any executor, for mcpd itself and at once.

@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{io, str, thread};
 
 use rustix::process::{
@@ -203,6 +203,45 @@ impl Orphans {
         numbers
             .filter_map(|number| Pid::from_raw(str::from_utf8(number).ok()?.parse().ok()?))
             .collect()
+    }
+}
+
+/// The dead for whom nobody has waited: orphans of strangers, if all orphans fall to this process.
+#[derive(Debug)]
+pub(crate) struct Forgotten {
+    looked: Instant,
+    dead: BTreeSet<i32>,
+}
+
+impl Default for Forgotten {
+    fn default() -> Self {
+        Self {
+            looked: Instant::now(),
+            dead: BTreeSet::new(),
+        }
+    }
+}
+
+impl Forgotten {
+    /// So much time others have to wait for children of their own.
+    pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+    /// Reaps those who were dead so long ago, if that is how long ago one has looked.
+    pub(crate) fn reap(&mut self, orphans: &Orphans) {
+        if self.looked.elapsed() < Self::PATIENCE {
+            return;
+        }
+        self.looked = Instant::now();
+        let held = orphans.hold();
+        let mut dead = orphans.children();
+        dead.retain(|pid| !is_alive(*pid));
+        for pid in &dead {
+            if self.dead.contains(&pid.as_raw_nonzero().get()) {
+                reap_orphan(*pid);
+            }
+        }
+        drop(held);
+        self.dead = dead.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
     }
 }
 

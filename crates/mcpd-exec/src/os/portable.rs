@@ -49,6 +49,10 @@ impl System {
         0
     }
 
+    pub(crate) fn reaping(&self) -> Option<Duration> {
+        None
+    }
+
     /// Starts `command`, whose program is at `program`.
     ///
     /// # Errors

@@ -77,6 +77,9 @@ pub(super) struct RunDetails {
     /// Of the last one, if that was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
+    /// Processes that were alive when their run had ended; as far as that is known, and if there were any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) leftovers: Option<u32>,
     pub(super) stdout_bytes: u64,
     pub(super) stderr_bytes: u64,
     pub(super) queued_ms: u64,

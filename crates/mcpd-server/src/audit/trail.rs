@@ -397,6 +397,8 @@ impl RunDetails {
     fn add(&mut self, outcome: &Outcome, exit_code: i32) {
         self.runs += 1;
         self.exit_code = Some(exit_code);
+        let leftovers = [self.leftovers, outcome.leftovers].into_iter().flatten();
+        self.leftovers = Some(leftovers.sum()).filter(|processes| *processes > 0);
         self.stdout_bytes += outcome.stdout.total_bytes;
         self.stderr_bytes += outcome.stderr.total_bytes;
         self.queued_ms += milliseconds(outcome.timing.queued);
