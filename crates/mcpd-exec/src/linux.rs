@@ -3,7 +3,6 @@
 mod attend;
 mod cgroup;
 mod confine;
-mod fault;
 mod filter;
 mod furnishing;
 mod image;

@@ -245,15 +245,15 @@ impl Rules {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         // A part of it could have become a link to something else since it was looked at.
         let strictly = ResolveFlags::NO_SYMLINKS;
-        let opened = openat2(CWD, path, flags, Mode::empty(), strictly).map_err(io::Error::from);
-        let file = match opened {
-            Ok(file) => file,
-            Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error.into()),
-            Err(_) => return Ok(()),
-        };
+        let opened = openat2(CWD, path, flags, Mode::empty(), strictly);
         // Whoever serves a file system may have gone.
-        if fstat(&file).is_ok() {
-            (&mut self.created).add_rule(PathBeneath::new(file, access))?;
+        let opened = opened.and_then(|file| fstat(&file).map(|_| file));
+        match opened.map_err(io::Error::from) {
+            Ok(file) => (&mut self.created)
+                .add_rule(PathBeneath::new(file, access))
+                .map(drop)?,
+            Err(error) if os::fault(&error) == Fault::Exhausted => return Err(error.into()),
+            Err(_) => {}
         }
         Ok(())
     }

@@ -7,7 +7,6 @@ use rustix::fs::{Gid, Uid, fchown};
 use rustix::io::fcntl_dupfd_cloexec;
 use rustix::pipe::{PipeFlags, pipe_with};
 
-use super::fault;
 use super::raw::Plan;
 use crate::command::Command;
 use crate::sandbox::RunAs;
@@ -70,9 +69,6 @@ impl Pipes {
 
 /// Both ends of a pipe: to read, and to write.
 pub(crate) fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    if let Some(error) = fault::here() {
-        return Err(io::Error::from_raw_os_error(error));
-    }
     let (read, write) = pipe_with(PipeFlags::CLOEXEC)?;
     Ok((above_reserved(read)?, above_reserved(write)?))
 }

@@ -9,6 +9,8 @@
 )]
 
 pub(crate) mod init;
+#[cfg(test)]
+pub(crate) mod injection;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -26,7 +28,6 @@ use libc::{c_char, c_int, c_long, c_void};
 use rustix::process::Pid;
 use seccompiler::BpfProgramRef;
 
-use super::fault;
 use crate::outcome::Usage;
 use crate::sandbox::RunAs;
 use crate::variables::Variables;
@@ -415,11 +416,8 @@ fn errno() -> c_int {
     unsafe { *libc::__errno_location() }
 }
 
-/// Runs a system call, unless a test wants it to fail.
+/// Runs a system call.
 fn checked(call: impl FnOnce() -> c_long) -> io::Result<c_long> {
-    if let Some(error) = fault::here() {
-        return Err(io::Error::from_raw_os_error(error));
-    }
     match call() {
         result if result < 0 => Err(io::Error::from_raw_os_error(errno())),
         result => Ok(result),
@@ -443,9 +441,6 @@ type Stopped = (Stage, c_int);
 
 /// Runs a system call in the child.
 fn must(stage: Stage, call: impl FnOnce() -> c_long) -> Result<c_long, Stopped> {
-    if let Some(error) = fault::here() {
-        return Err((stage, error));
-    }
     match call() {
         result if result < 0 => Err((stage, errno())),
         result => Ok(result),
