@@ -1,7 +1,9 @@
 //! mcpd measured beside its peers: in turn, in one run, every answer checked.
 
 use std::time::Duration;
+use std::{env, fs};
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum as _};
 
 use crate::report::line;
@@ -60,6 +62,23 @@ impl Options {
     }
 }
 
+/// Says so if much lies beside the homes of the servers: as something in them is hidden, confined scripts take a rule for
+/// each file there.
+fn note_neighbours() -> anyhow::Result<()> {
+    const MANY: usize = 50;
+    let place = env::temp_dir();
+    let neighbours = fs::read_dir(&place)
+        .with_context(|| format!("read `{}`", place.display()))?
+        .count();
+    if neighbours > MANY {
+        line(format_args!(
+            "*** {neighbours} FILES IN {} MAKE CONFINED SCRIPTS SLOWER; name an empty directory in TMPDIR",
+            place.display()
+        ));
+    }
+    Ok(())
+}
+
 /// Measures. Gives whether all could be measured and every bar was met.
 ///
 /// # Errors
@@ -68,6 +87,7 @@ impl Options {
 pub(crate) async fn run(options: Options) -> anyhow::Result<bool> {
     let lab = Lab::new(options)?;
     let options = &lab.options;
+    note_neighbours()?;
     let mut findings = Findings::default();
     let mut is_complete = true;
     for suite in Suite::value_variants() {

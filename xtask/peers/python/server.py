@@ -54,7 +54,10 @@ if TRANSPORT == "stdio":
     server.run("stdio")
 else:
     app = server.streamable_http_app(json_response=True, stateless_http=True)
-    listener = socket.create_server(("127.0.0.1", 0))
+    # asyncio sets TCP_NODELAY only where the number of the protocol says that it is TCP.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
     print("{}:{}".format(*listener.getsockname()), flush=True)
     # uvloop fails when a script does not read its input.
     config = uvicorn.Config(app, log_level="error", loop="asyncio")
