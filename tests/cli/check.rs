@@ -261,7 +261,7 @@ fn no_faulty_script_hides_another() {
         .collect();
     found.dedup();
     assert_snapshot!(found.join("\n"), @"
-    crlf: help-failed
+    crlf: help-not-started
     exits-1: help-failed
     floods: help-too-large
     hangs: help-timed-out

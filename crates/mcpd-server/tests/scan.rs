@@ -85,6 +85,42 @@ async fn what_is_described_and_can_not_be_started_is_found_without_being_asked()
     );
 }
 
+#[tokio::test]
+async fn who_is_asked_and_has_no_interpreter_is_told_so() {
+    let root = tempfile::tempdir().unwrap();
+    for (name, text) in [
+        ("carriage-return", "#!/usr/bin/env sh\r\necho '{}'\n"),
+        ("no-command", "#!/usr/bin/env sh\nno-such-command\n"),
+        (
+            "no-interpreter",
+            "#!/usr/bin/env no-such-interpreter\necho\n",
+        ),
+    ] {
+        let file = root.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    }
+    let scan = scan(root.path().to_owned()).await;
+    let faulty: Vec<_> = scan
+        .faulty()
+        .map(|script| {
+            (
+                script.path.as_str(),
+                script.diagnostics[0].code.as_str(),
+                script.diagnostics[0].message.as_str(),
+            )
+        })
+        .collect();
+    let [carriage_return, no_command, no_interpreter] = faulty[..] else {
+        panic!("{faulty:?}");
+    };
+    assert_eq!(carriage_return.1, "help-not-started");
+    assert!(carriage_return.2.contains("carriage return after `sh`"));
+    assert_eq!(no_command.1, "help-failed");
+    assert_eq!(no_interpreter.1, "help-not-started");
+    assert!(no_interpreter.2.contains("`no-such-interpreter`"));
+}
+
 async fn scan(root: PathBuf) -> Scan {
     let executor = Executor::new(Config::default()).expect("an executor");
     let (policy, interpreters) = (Policy::default(), Interpreters::default());

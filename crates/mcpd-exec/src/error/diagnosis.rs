@@ -150,10 +150,13 @@ pub(crate) fn look(_: &Command, _: &Path) -> Result<(), StartError> {
 fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
     let line = start.split(|byte| *byte == b'\n').next()?;
     let line = String::from_utf8_lossy(line);
-    let name = line
-        .split([' ', '\t'])
-        .filter(|word| !word.is_empty())
-        .nth(1)?;
+    let words = line.split([' ', '\t']);
+    let mut words = words.filter(|word| !word.is_empty()).skip(1);
+    let name = match words.next()? {
+        // To split the rest is all it is told, and a carriage return is a blank then.
+        "-S" => words.next()?.trim_end_matches('\r'),
+        name => name,
+    };
     // With more than a name it does more.
     if name.starts_with('-') || name.contains('=') {
         return None;
@@ -304,6 +307,12 @@ mod tests {
         check(b"\xcf\xfa\xed\xfe\x0c", 0o755, "Ok");
         check(b"#!/usr/bin/env sh\n", 0o755, "Ok");
         check(b"#!/usr/bin/env -S sh -e\n", 0o755, "Ok");
+        check(b"#!/usr/bin/env -S sh\r\n", 0o755, "Ok");
+        check(
+            b"#!/usr/bin/env -S no-such-shell -e\n",
+            0o755,
+            "Err(BadInterpreter",
+        );
         check(
             b"#!/usr/bin/env no-such-shell\n",
             0o755,

@@ -47,11 +47,22 @@ pub(super) async fn probe(
     limits.capture_tail = 0;
     limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
     let command = terms.apply(command).limits(limits);
-    match executor.run(command).await {
-        Ok(outcome) if matches!(outcome.ending, Ending::Exited(0)) => Ok(HelpText::of(outcome)),
-        Ok(outcome) => Err(ProbeFault::Ended(Box::new(outcome))),
-        Err(error) => Err(ProbeFault::NotStarted(error)),
+    let outcome = match executor.run(command.clone()).await {
+        Ok(outcome) if matches!(outcome.ending, Ending::Exited(0)) => {
+            return Ok(HelpText::of(outcome));
+        }
+        Ok(outcome) => outcome,
+        Err(error) => return Err(ProbeFault::NotStarted(error)),
+    };
+    if matches!(outcome.ending, Ending::Exited(126 | 127)) {
+        // So ends `env` in a first line when it can't start the interpreter.
+        let executor = executor.clone();
+        let looked = tokio::task::spawn_blocking(move || executor.look(&command));
+        if let Ok(Err(error)) = looked.await {
+            return Err(ProbeFault::NotStarted(error));
+        }
     }
+    Err(ProbeFault::Ended(Box::new(outcome)))
 }
 
 impl HelpText {
