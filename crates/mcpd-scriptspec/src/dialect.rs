@@ -101,13 +101,16 @@ impl Dialect {
         if sidecar::described(path).is_some() {
             return Some(Self::Sidecar);
         }
-        if header::is_in(text) {
+        let (_, extension) = split_extension(path);
+        let extension = extension.to_ascii_lowercase();
+        // A manual may have such a line in an example, and is no program.
+        let is_misspelt = || extension != "md" && header::is_misspelt(text);
+        if header::is_in(text) || is_misspelt() {
             return Some(Self::Header);
         }
         // What was read of a large file may end inside of a character.
         let valid = text.utf8_chunks().next().map_or("", |chunk| chunk.valid());
-        let (_, extension) = split_extension(path);
-        match extension.to_ascii_lowercase().as_str() {
+        match extension.as_str() {
             "bas" => Some(Self::Basic),
             "md" if scriptlet::is_file(path) => Some(Self::Scriptlets),
             "ts" | "tsx" | "js" | "mjs" | "cjs" if script_kit::is_tool(valid) => {

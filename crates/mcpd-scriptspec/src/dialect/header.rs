@@ -12,6 +12,9 @@ use crate::{json::Span, parse::Parsed, rules::Code};
 /// What comments begin with, in languages that people write scripts in.
 const LEADERS: &[&str] = &["#", "//", "--", ";", ";;", "%", "'", "::", "REM", "rem"];
 
+/// Editors begin files with it.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
 /// Whether the bytes hold a header, whatever may be wrong with it.
 pub(super) fn is_in(source: &[u8]) -> bool {
     // Cheaper than blocks, and true of few files.
@@ -20,10 +23,64 @@ pub(super) fn is_in(source: &[u8]) -> bool {
         && !blocks(&String::from_utf8_lossy(source)).is_empty()
 }
 
+/// How far a line is looked for that is almost the first one of a header: further down it is an example.
+const FIRST_LINES: usize = 20;
+
+/// Whether the bytes are meant to hold a header: who took such a program for one without would run it.
+pub(super) fn is_misspelt(source: &[u8]) -> bool {
+    const ENOUGH: usize = 4096;
+    let start = &source[..source.len().min(ENOUGH)];
+    slip(&String::from_utf8_lossy(start)).is_some()
+}
+
+/// A line that is almost the first one of a header, and its leader.
+fn slip(source: &str) -> Option<(Span, &'static str)> {
+    let mut is_below_code = false;
+    for (place, line) in lines(source).take(FIRST_LINES) {
+        let text = line.trim_start_matches(BYTE_ORDER_MARK).trim();
+        let is_indented = line.starts_with([' ', '\t']);
+        // What is indented below code may be the text of something else.
+        if !(is_indented && is_below_code)
+            && let Some(leader) = near_opening(text)
+        {
+            return Some((place..place + line.len(), leader));
+        }
+        let is_comment = LEADERS.iter().any(|leader| text.starts_with(leader));
+        is_below_code |= !text.is_empty() && !is_comment;
+    }
+    None
+}
+
+/// The leader of a comment of slashes and our name alone, such as `#/// mcpd`.
+fn near_opening(line: &str) -> Option<&'static str> {
+    let (comment, word) = line.split_at(line.rfind('/')? + 1);
+    let is_name = |name: &&str| word.trim_start().eq_ignore_ascii_case(name);
+    let slashes = comment.matches('/').count();
+    if slashes < 2 || !["mcpd", "mcpd.toml"].iter().any(is_name) {
+        return None;
+    }
+    LEADERS.iter().copied().find(|leader| {
+        let rest = comment
+            .strip_prefix(leader)
+            .unwrap_or_default()
+            .trim_start();
+        !rest.is_empty() && rest.bytes().all(|byte| byte == b'/')
+    })
+}
+
 pub(super) fn read(source: &str) -> Parsed {
     let mut blocks = blocks(source).into_iter();
     let Some(block) = blocks.next() else {
-        return Draft::new(0..0).finish();
+        let mut draft = Draft::new(0..0);
+        let Some((place, leader)) = slip(source) else {
+            return draft.finish();
+        };
+        let message = "a comment that is almost the first line of a header";
+        let fault = draft.fault(Code::SourceSyntax, place, message);
+        fault.help = Some(format!(
+            "write `{leader} /// mcpd` at the beginning of the line"
+        ));
+        return draft.refuse();
     };
     let mut draft = Draft::new(block.opening.clone());
     for other in blocks {
@@ -120,14 +177,19 @@ impl Content {
     }
 }
 
-fn blocks(source: &str) -> Vec<Block<'_>> {
-    let mut blocks = Vec::new();
+/// The lines without their ends, each with its place.
+fn lines(source: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut start = 0;
-    let mut lines = source.split_inclusive('\n').map(|line| {
+    source.split_inclusive('\n').map(move |line| {
         let place = start;
         start += line.len();
         (place, line.trim_end_matches(['\r', '\n']))
-    });
+    })
+}
+
+fn blocks(source: &str) -> Vec<Block<'_>> {
+    let mut blocks = Vec::new();
+    let mut lines = lines(source);
     while let Some((place, line)) = lines.next() {
         let Some((kind, leader)) = opening(line) else {
             continue;
@@ -148,7 +210,8 @@ fn blocks(source: &str) -> Vec<Block<'_>> {
 }
 
 fn opening(line: &str) -> Option<(Kind, &str)> {
-    let (leader, kind) = line.trim_end().split_once(" /// ")?;
+    let line = line.trim_start_matches(BYTE_ORDER_MARK).trim_end();
+    let (leader, kind) = line.split_once(" /// ")?;
     let kind = match kind {
         "mcpd" => Kind::Mcpd,
         "script" => Kind::Script,
@@ -173,5 +236,49 @@ fn has_our_table(text: &str) -> bool {
             tool.and_then(|tool| tool.get("mcpd")).is_some()
         }
         Err(_) => text.lines().any(|line| line.starts_with("[tool.mcpd")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(source: &str, expected: Option<&str>) {
+        let dialect = is_in(source.as_bytes()) || is_misspelt(source.as_bytes());
+        let found = slip(source).map(|(_, leader)| leader);
+        assert_eq!((dialect, found), (expected.is_some(), expected), "{source}");
+    }
+
+    #[test]
+    fn a_slip_in_the_first_line_is_told_from_other_comments() {
+        for (source, leader) in [
+            ("#!/bin/sh\n#/// mcpd\n", "#"),
+            ("# ///mcpd\r\n", "#"),
+            ("#  /// MCPD", "#"),
+            ("# // mcpd", "#"),
+            ("# //// mcpd.toml", "#"),
+            ("\u{feff}#/// mcpd", "#"),
+            ("\n  # /// mcpd", "#"),
+            ("/// mcpd", "//"),
+            (";;/// mcpd", ";;"),
+            ("<?php\n// ///  mcpd", "//"),
+        ] {
+            check(source, Some(leader));
+        }
+        for source in [
+            "# mcpd",
+            "// mcpd",
+            "# / mcpd",
+            "# /// mcpdd",
+            "# /// for mcpd",
+            "# https://mcpd",
+            "# see docs//mcpd.toml",
+            "//",
+            "echo <<END\n  # /// mcpd",
+        ] {
+            check(source, None);
+        }
+        check(&format!("{}#/// mcpd", "\n".repeat(FIRST_LINES)), None);
     }
 }
