@@ -230,8 +230,10 @@ fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueTy
     };
     let mut values = Vec::new();
     let mut seen = BTreeSet::new();
+    let mut is_whole = true;
     for element in list.elements() {
         let Some(text) = report.string("enum", element) else {
+            is_whole = false;
             continue;
         };
         if !seen.insert(text.clone()) {
@@ -242,8 +244,10 @@ fn enumeration(definition: Value<'_>, report: &mut Report<'_>) -> Option<ValueTy
     }
     if list.elements().next().is_none() {
         report.fault(Code::EmptyEnum, list.span(), "an enum without values");
+        is_whole = false;
     }
-    Some(ValueType::Enum { values })
+    // What is missing from it can't be missed in a default.
+    is_whole.then_some(ValueType::Enum { values })
 }
 
 /// What a bound may be.
