@@ -164,7 +164,8 @@ pub(super) enum Scope {
 struct Fields<'a> {
     title: Option<String>,
     description: Option<Member<'a>>,
-    required: bool,
+    /// Unknown if what is said of it makes no sense.
+    required: Option<bool>,
     value_type: TypeFields<'a>,
     default_value: Option<Member<'a>>,
     examples: Option<Member<'a>>,
@@ -214,7 +215,7 @@ pub(super) fn option(
         name: member.key.clone().into_owned(),
         title: fields.title,
         description,
-        required: fields.required,
+        required: fields.required.unwrap_or_default(),
         default_value,
         examples: examples
             .map(|field| examples_of(field, &value_type, report))
@@ -254,12 +255,15 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
         Scope::Option => FIELDS,
         Scope::Property => &FIELDS[..FIELDS.len() - OPTION_ONLY],
     };
-    let mut fields = Fields::default();
+    let mut fields = Fields {
+        required: Some(false),
+        ..Fields::default()
+    };
     for member in report.fields(definition, known) {
         match &*member.key {
             "title" => fields.title = report.text(&member, MAX_NAME),
             "description" => fields.description = Some(member),
-            "required" => fields.required = report.boolean(&member).unwrap_or_default(),
+            "required" => fields.required = report.boolean(&member),
             "secret" => drop(report.boolean(&member)),
             "default_value" => fields.default_value = Some(member),
             "examples" => fields.examples = Some(member),
@@ -276,14 +280,17 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
 fn check_default(fields: &Fields<'_>, option: &Member<'_>, scope: Scope, report: &mut Report<'_>) {
     let name = text::name(&option.key);
     match &fields.default_value {
-        Some(default) if fields.required => {
+        Some(default) if fields.required == Some(true) => {
             let message = format!("the required option {name} has a default");
             report
                 .fault(Code::RequiredWithDefault, default.key_span.clone(), message)
                 .help(r#"remove the default, or `"required": true`"#);
         }
         // Words that can be left out are what command lines are made of.
-        None if !fields.required && scope == Scope::Option && fields.argument.is_none() => {
+        None if fields.required == Some(false)
+            && scope == Scope::Option
+            && fields.argument.is_none() =>
+        {
             let message = format!("option {name} is neither required nor has a default");
             report
                 .fault(
