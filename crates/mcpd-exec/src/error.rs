@@ -36,8 +36,20 @@ pub enum StartError {
         hidden: PathBuf,
     },
     /// The file is executable, but neither a binary of this system nor a script with a `#!` line.
-    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it", program = program.display())]
+    #[error("start `{program}`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line", program = program.display())]
     NoShebang {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The file would have a `#!` line but for the byte order mark that it begins with.
+    #[error("start `{program}`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM", program = program.display())]
+    ByteOrderMark {
+        /// The file.
+        program: PathBuf,
+    },
+    /// The file is executable, and no text either.
+    #[error("start `{program}`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line", program = program.display())]
+    ForeignBinary {
         /// The file.
         program: PathBuf,
     },

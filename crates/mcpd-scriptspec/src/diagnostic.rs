@@ -107,14 +107,10 @@ impl Diagnostic {
             .with_help("print nothing but the one JSON object")
     }
 
-    /// The script could not be started; `reason` is a fragment such as `bad interpreter`.
+    /// The script could not be started; `reason` is a fragment that says why, and how to mend it.
     #[must_use]
     pub fn help_not_started(reason: &str) -> Self {
-        Self::probe(
-            Code::HelpNotStarted,
-            format!("could not be started: {reason}"),
-        )
-        .with_help("the first line names an interpreter that exists, such as `#!/usr/bin/env sh`")
+        Self::probe(Code::HelpNotStarted, reason.to_owned())
     }
 
     /// The file is longer than `limit` bytes, and describes itself.

@@ -89,6 +89,7 @@ async fn what_is_described_and_can_not_be_started_is_found_without_being_asked()
 async fn who_is_asked_and_has_no_interpreter_is_told_so() {
     let root = tempfile::tempdir().unwrap();
     for (name, text) in [
+        ("byte-order-mark.sh", "\u{feff}#!/bin/sh\necho '{}'\n"),
         ("carriage-return", "#!/usr/bin/env sh\r\necho '{}'\n"),
         ("no-command", "#!/usr/bin/env sh\nno-such-command\n"),
         (
@@ -111,14 +112,21 @@ async fn who_is_asked_and_has_no_interpreter_is_told_so() {
             )
         })
         .collect();
-    let [carriage_return, no_command, no_interpreter] = faulty[..] else {
+    let [mark, carriage_return, no_command, no_interpreter] = faulty[..] else {
         panic!("{faulty:?}");
     };
+    assert_eq!(mark.1, "help-not-started");
+    assert!(mark.2.contains("a byte order mark"));
     assert_eq!(carriage_return.1, "help-not-started");
     assert!(carriage_return.2.contains("carriage return after `sh`"));
     assert_eq!(no_command.1, "help-failed");
     assert_eq!(no_interpreter.1, "help-not-started");
-    assert!(no_interpreter.2.contains("`no-such-interpreter`"));
+    let file = root.path().join("no-interpreter");
+    let expected = format!(
+        "failed to start `{}`: its interpreter `no-such-interpreter` can't be executed; install it or mend the `#!` line",
+        file.display()
+    );
+    assert_eq!(no_interpreter.2, expected);
 }
 
 async fn scan(root: PathBuf) -> Scan {

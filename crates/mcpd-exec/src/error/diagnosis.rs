@@ -75,14 +75,13 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
 /// The system reads a `#!` line whose interpreter is cut off as if there was none, and says the same of an interpreter that is
 /// no program itself.
 fn not_a_program(program: PathBuf) -> StartError {
-    let Some((interpreter, crlf)) = shebang(&program) else {
-        return StartError::NoShebang { program };
+    let start = beginning(&program).unwrap_or_default();
+    let Some((interpreter, crlf)) = interpreter(&start) else {
+        return no_shebang(program, &start);
     };
-    let is_cut = beginning(&program).is_some_and(|start| {
-        let name = interpreter.as_os_str().as_encoded_bytes();
-        start.len() as u64 == SHEBANG_LIMIT && start.ends_with(name)
-    });
-    if is_cut || interpreter.as_os_str().is_empty() {
+    let name = interpreter.as_os_str().as_encoded_bytes();
+    let is_cut = start.len() as u64 == SHEBANG_LIMIT && start.ends_with(name);
+    if is_cut || name.is_empty() {
         return StartError::NoInterpreter { program };
     }
     StartError::BadInterpreter {
@@ -90,6 +89,24 @@ fn not_a_program(program: PathBuf) -> StartError {
         interpreter,
         crlf,
     }
+}
+
+/// What is wrong with a program that begins so, and neither with `#!` nor as the system wants it.
+fn no_shebang(program: PathBuf, start: &[u8]) -> StartError {
+    if start.starts_with("\u{feff}#!".as_bytes()) {
+        StartError::ByteOrderMark { program }
+    } else if is_text(start) {
+        StartError::NoShebang { program }
+    } else {
+        StartError::ForeignBinary { program }
+    }
+}
+
+/// Whether a file that begins so may be a text. It may have been cut inside of a character.
+fn is_text(start: &[u8]) -> bool {
+    let is_utf8 =
+        std::str::from_utf8(start).map_or_else(|error| error.error_len().is_none(), |_| true);
+    is_utf8 && !start.contains(&0)
 }
 
 /// Finds what would keep `program` from starting, as far as looking at it tells.
@@ -117,7 +134,7 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
         return Ok(());
     };
     if !is_program(&start) {
-        return Err(StartError::NoShebang { program });
+        return Err(no_shebang(program, &start));
     }
     let fault = match interpreter(&start) {
         Some((interpreter, crlf)) if crlf || !runs(&interpreter) => Some((interpreter, crlf)),
@@ -175,8 +192,7 @@ fn missing_in_path(command: &Command, start: &[u8]) -> Option<(PathBuf, bool)> {
 #[cfg(all(unix, not(target_os = "macos")))]
 fn is_program(start: &[u8]) -> bool {
     // What is no text may be what somebody has registered a program for (`binfmt_misc`).
-    let is_text = std::str::from_utf8(start).is_ok_and(|text| !text.contains('\0'));
-    start.starts_with(b"#!") || !is_text
+    start.starts_with(b"#!") || !is_text(start)
 }
 
 /// Whether a file that begins so is something else than a text that only a shell would run.
@@ -322,6 +338,10 @@ mod tests {
         check(b"#!/bin/sh\n", 0o644, "Err(NotExecutable");
         check(b"echo hello\n", 0o755, "Err(NoShebang");
         check(b"", 0o755, "Err(NoShebang");
+        // Cut in the middle of a character.
+        let long = format!("#{}", "ü".repeat(SHEBANG_LIMIT as usize));
+        check(long.as_bytes(), 0o755, "Err(NoShebang");
+        check(b"\xef\xbb\xbf#!/bin/sh\n", 0o755, "Err(ByteOrderMark");
         check(b"#!/bin/sh\r\n", 0o755, "Err(BadInterpreter");
         check(b"#!/no/such/interpreter\n", 0o755, "Err(BadInterpreter");
     }

@@ -30,7 +30,7 @@ async fn check_file(bytes: &str, mode: u32, kind: &str, text: &str) {
     check(&world, world.command(file), kind, text).await;
 }
 
-const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line, with not even a byte order mark before it";
+const NO_SHEBANG: &str = "start `@`: it has no `#!` line and is no binary of this system; add `#!/bin/sh` or the like as its first line";
 const NOT_EXECUTABLE: &str =
     "start `@`: permission denied; make it executable (chmod +x), and its directories accessible";
 
@@ -42,6 +42,24 @@ async fn a_script_without_shebang() {
 #[tokio::test]
 async fn an_empty_file() {
     check_file("", 0o755, "NoShebang", NO_SHEBANG).await;
+}
+
+#[tokio::test]
+async fn a_byte_order_mark_before_the_shebang() {
+    let text = "start `@`: three bytes, a byte order mark, stand before its `#!`; save it as UTF-8 without BOM";
+    check_file(
+        "\u{feff}#!/bin/sh\necho hello\n",
+        0o755,
+        "ByteOrderMark",
+        text,
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_binary_of_another_processor() {
+    let text = "start `@`: it is neither a binary of this system and processor nor a text in UTF-8 with a `#!` line";
+    check_file("\x7fELF\0\0", 0o755, "ForeignBinary", text).await;
 }
 
 #[tokio::test]

@@ -288,7 +288,7 @@ impl Examiner {
         let terms = self.policy.terms(path, candidate.directory(), None);
         match self.executor.look(&terms.apply(launch.command())) {
             Ok(()) => Ok(launch),
-            Err(error) => Err(Diagnostic::help_not_started(&error.to_string())),
+            Err(error) => Err(probe::not_started(&error)),
         }
     }
 
@@ -325,7 +325,9 @@ impl Examiner {
         let written = self
             .excerpts
             .write(extension, text, terms.sandbox().run_as)
-            .map_err(|error| Diagnostic::help_not_started(&format!("write its file: {error}")))?;
+            .map_err(|error| {
+                Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
+            })?;
         Ok(Launch::of_excerpt(
             interpreter,
             &written,

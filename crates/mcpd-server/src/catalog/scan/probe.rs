@@ -7,6 +7,7 @@ use mcpd_exec::{Ending, Executor, Outcome, StartError};
 use mcpd_scriptspec::{Diagnostic, Stream};
 
 use crate::catalog::walk::Candidate;
+use crate::error::chain;
 use crate::launch::Launch;
 use crate::policy::Terms;
 
@@ -65,6 +66,11 @@ pub(super) async fn probe(
     Err(ProbeFault::Ended(Box::new(outcome)))
 }
 
+/// What is said of a script that can't be started.
+pub(super) fn not_started(error: &StartError) -> Diagnostic {
+    Diagnostic::help_not_started(&format!("failed to {}", chain(error)))
+}
+
 impl HelpText {
     fn of(outcome: Outcome) -> Self {
         Self {
@@ -96,7 +102,7 @@ impl ProbeFault {
 
     pub(super) fn diagnostic(&self) -> Diagnostic {
         match self {
-            Self::NotStarted(error) => Diagnostic::help_not_started(&error.to_string()),
+            Self::NotStarted(error) => not_started(error),
             Self::Ended(outcome) => match outcome.ending {
                 Ending::Exited(code) => Diagnostic::help_failed(code),
                 Ending::Signaled { signal, .. } => Diagnostic::help_killed(signal),
@@ -110,8 +116,8 @@ impl ProbeFault {
                     };
                     Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
                 }
-                Ending::OutOfMemory => Diagnostic::help_not_started("it ran out of memory"),
-                Ending::Lost => Diagnostic::help_not_started("nobody knows how it has ended"),
+                Ending::OutOfMemory => Diagnostic::help_not_started("`--help` ran out of memory"),
+                Ending::Lost => Diagnostic::help_not_started("nobody knows how `--help` has ended"),
                 _ => Diagnostic::help_not_started("the server is shutting down"),
             },
         }

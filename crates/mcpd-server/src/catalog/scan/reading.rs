@@ -17,11 +17,13 @@ pub(super) const MAX_SIZE: u64 = 1 << 20;
 
 /// What a file begins with whose first line names an interpreter.
 const SHEBANG: &[u8] = b"#!";
+/// What some editors put before that.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// What was read.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The first line of the file names an interpreter.
+    /// The first line of the file names an interpreter, perhaps behind a byte order mark.
     pub(super) has_shebang: bool,
     /// Nothing if only asking it can tell.
     pub(super) description: Option<Description>,
@@ -60,7 +62,12 @@ pub(super) fn has_shebang(file: &Path) -> bool {
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let mut head = Vec::new();
     open(&candidate.file)?.take(HEAD).read_to_end(&mut head)?;
-    let has_shebang = head.starts_with(SHEBANG);
+    // Behind a byte order mark the system sees none: its author is told so, and not that the interpreter for the
+    // extension stumbles over the line.
+    let has_shebang = head
+        .strip_prefix(BYTE_ORDER_MARK)
+        .unwrap_or(&head)
+        .starts_with(SHEBANG);
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
             head = whole(&sidecar.file)?;
