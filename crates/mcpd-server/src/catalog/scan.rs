@@ -410,7 +410,10 @@ impl From<Rejected> for UnusableFile {
                 "it is a directory behind more than {} links, and nothing in it is looked at",
                 walk::MAX_LINKS
             ),
-            Reason::Orphan => "there is no file that it describes".to_owned(),
+            Reason::Orphan(None) => "there is no file that it describes".to_owned(),
+            Reason::Orphan(Some(meant)) => {
+                format!("there is no file that it describes; should it be called `{meant}`?")
+            }
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
             Reason::Unreadable(why) => why,
         };

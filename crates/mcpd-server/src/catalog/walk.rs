@@ -78,8 +78,8 @@ pub(crate) enum Reason {
     TooDeep,
     /// A directory behind too many links, whatever is in it.
     TooManyLinks,
-    /// A sidecar without the file it is about.
-    Orphan,
+    /// A sidecar without the file it is about, and the name that it should perhaps have.
+    Orphan(Option<String>),
     /// A sidecar of a file that has one already.
     SecondSidecar,
     /// The file system refused to say what is there.
@@ -275,9 +275,10 @@ impl Walked {
             Entry::Occupied(script) => script.into_mut(),
             // Only the sidecar makes a script of it.
             Entry::Vacant(place) => {
-                let metadata = subject.metadata().map_err(|_| Reason::Orphan)?;
+                let orphan = || Reason::Orphan(meant(subject, &sidecar.file));
+                let metadata = subject.metadata().map_err(|_| orphan())?;
                 if !metadata.is_file() || !is_inside(root, subject) {
-                    return Err(Reason::Orphan);
+                    return Err(orphan());
                 }
                 let script = candidate(root, subject, &metadata)?;
                 self.passed_over.remove(subject);
@@ -307,6 +308,17 @@ fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
     let name = name(file);
     let subject = Dialect::subject_of_sidecar(&name)?;
     Some(file.with_file_name(subject))
+}
+
+/// What a sidecar would be called for a file that has the name of `subject` and an extension; of several for the first.
+fn meant(subject: &Path, sidecar: &Path) -> Option<String> {
+    let beside = subject.parent()?.read_dir().ok()?.flatten();
+    let files = beside.map(|entry| entry.path()).filter(|file| {
+        file.file_stem() == subject.file_name() && file.extension().is_some() && file.is_file()
+    });
+    let (subject, sidecar) = (name(subject), name(sidecar));
+    let ending = sidecar.strip_prefix(&*subject)?;
+    files.min().map(|file| name(&file).into_owned() + ending)
 }
 
 /// Whether a file lies below `resources/`, where nothing is a script.
@@ -647,6 +659,7 @@ mod tests {
             "b.py.mcpd.json",
             "b.py.mcpd.toml",
             "gone.mcpd.toml",
+            "b.mcpd.toml",
         ] {
             fs::write(at(name), "").unwrap();
         }
@@ -665,11 +678,16 @@ mod tests {
         let walked = walk(&root);
         assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.scripts.len(), 2);
-        let orphan = Rejected {
-            file: at("gone.mcpd.toml"),
-            reason: Reason::Orphan,
-        };
-        assert!(walked.rejected.contains(&orphan), "{walked:?}");
+        for (sidecar, meant) in [
+            ("gone.mcpd.toml", None),
+            ("b.mcpd.toml", Some("b.py.mcpd.toml")),
+        ] {
+            let orphan = Rejected {
+                file: at(sidecar),
+                reason: Reason::Orphan(meant.map(str::to_owned)),
+            };
+            assert!(walked.rejected.contains(&orphan), "{walked:?}");
+        }
 
         let before = walked.scripts;
         fs::write(at("a.mcpd.toml"), "title = 'x'").unwrap();
