@@ -203,7 +203,7 @@ fn read_mcp<R>(
     outcome: &Outcome,
     result: impl FnOnce(&Object<'_>, &mut Files<'_>) -> Result<R, Fault>,
 ) -> Result<Produced<R>, Fault> {
-    let whole = printed::whole(&outcome.stdout)?;
+    let whole = printed::some(outcome)?;
     let mut files = Files::new(&script.directory).under(&script.terms);
     mcp::read(&whole, |object| result(object, &mut files))
 }
@@ -212,7 +212,7 @@ fn read_json<R>(
     outcome: &Outcome,
     result: impl FnOnce(&RawValue) -> R,
 ) -> Result<Produced<R>, Fault> {
-    let whole = printed::whole(&outcome.stdout)?;
+    let whole = printed::some(outcome)?;
     printed::value(&whole).map(|value| Produced::Complete(result(value)))
 }
 

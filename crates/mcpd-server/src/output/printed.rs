@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use bytes::Bytes;
-use mcpd_exec::Captured;
+use mcpd_exec::{Captured, Outcome};
 use mcpd_scriptspec::{OutputFault, excerpt, json_output};
 use serde::Deserialize;
 use serde_json::Value;
@@ -53,6 +53,18 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
             "it is {total} bytes long, of which {omitted} had to be left out"
         ))
     })
+}
+
+/// All of the output of a run that is to print something.
+pub(super) fn some(outcome: &Outcome) -> Result<Bytes, Fault> {
+    let whole = whole(&outcome.stdout)?;
+    if !whole.trim_ascii().is_empty() {
+        return Ok(whole);
+    }
+    Err(Fault(match outcome.stderr.total_bytes {
+        0 => "there is nothing on stdout".to_owned(),
+        bytes => format!("there is nothing on stdout, and {bytes} bytes are on stderr"),
+    }))
 }
 
 /// The one JSON value that an output is.
