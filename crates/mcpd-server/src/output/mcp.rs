@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::files::Files;
-use super::printed::{Fault, Object};
+use super::printed::{Fault, Object, plain};
 use crate::interaction::{Produced, Question};
 
 mod check;
@@ -50,9 +50,9 @@ fn question(object: &Object<'_>) -> Result<Question, Fault> {
         return Err(Fault::new("`inputRequests`: nothing is asked"));
     }
     for (key, request) in &requests {
-        request
-            .check()
-            .map_err(|reason| Fault::new(format!("`inputRequests.{key}.params`: {reason}")))?;
+        request.check().map_err(|reason| {
+            Fault::new(format!("`inputRequests.{key}.params`: {}", plain(&reason)))
+        })?;
     }
     Ok(Question { requests, state })
 }

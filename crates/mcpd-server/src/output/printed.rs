@@ -101,7 +101,7 @@ impl<'a> Object<'a> {
         };
         serde_json::from_str(raw.get())
             .map(Some)
-            .map_err(|error| Fault::at(name, without_position(&error), raw.get()))
+            .map_err(|error| Fault::at(name, plain(&without_position(&error)), raw.get()))
     }
 
     /// The elements of the member `name`, each made ready before it is read and checked afterwards.
@@ -116,7 +116,7 @@ impl<'a> Object<'a> {
         };
         let read = |(index, mut element): (usize, Value)| {
             prepare(&mut element)
-                .and_then(|()| T::deserialize(&element).map_err(|error| error.to_string()))
+                .and_then(|()| T::deserialize(&element).map_err(|error| plain(&error.to_string())))
                 .and_then(|read| check(&read).map(|()| read))
                 .map_err(|what| {
                     Fault::at(format_args!("{name}[{index}]"), what, &element.to_string())
@@ -136,4 +136,62 @@ pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&position).unwrap_or(&text).to_owned()
+}
+
+/// What a reader of values says of one, in the words of JSON.
+pub(super) fn plain(message: &str) -> String {
+    if let Some(rest) = message.strip_prefix("invalid type: ")
+        && let Some((found, expected)) = rest.rsplit_once(", expected ")
+    {
+        let expected = match expected {
+            "a sequence" => "an array",
+            "a map" => "an object",
+            other => other,
+        };
+        let found = match found {
+            "sequence" => "an array".to_owned(),
+            "map" => "an object".to_owned(),
+            "null" => "`null`".to_owned(),
+            other => format!("the {}", excerpt(other, EXCERPT)),
+        };
+        return format!("expected {expected}, found {found}");
+    }
+    match message.strip_prefix("unknown variant ") {
+        Some(rest) => rest.replacen("`, expected ", "` is unknown, expected ", 1),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_json_is_told_in_its_words() {
+        for (said, expected) in [
+            (
+                r#"invalid type: string "a, expected b", expected a sequence"#,
+                r#"expected an array, found the string "a, expected b""#,
+            ),
+            (
+                "invalid type: map, expected a string",
+                "expected a string, found an object",
+            ),
+            (
+                "invalid type: null, expected a boolean",
+                "expected a boolean, found `null`",
+            ),
+            (
+                "invalid type: integer `7`, expected a map",
+                "expected an object, found the integer `7`",
+            ),
+            (
+                "unknown variant `txt`, expected `text` or `image`",
+                "`txt` is unknown, expected `text` or `image`",
+            ),
+            ("missing field `text`", "missing field `text`"),
+        ] {
+            assert_eq!(plain(said), expected);
+        }
+    }
 }

@@ -106,7 +106,7 @@ fn a_script_may_refuse_with_a_code_of_its_own() {
     }
     check_tool(
         r#"{"error": "no"}"#,
-        r#"fault: `error`: invalid type: string "no", expected an object with `code` and `message`, in `"no"`"#,
+        r#"fault: `error`: expected an object with `code` and `message`, found the string "no", in `"no"`"#,
     );
 }
 
@@ -131,7 +131,7 @@ fn what_can_not_be_asked_is_a_fault() {
     );
     check_tool(
         r#"{"inputRequests": {"a": {"method": "tools/call"}}}"#,
-        r#"fault: `inputRequests`: unknown variant `tools/call`, expected one of `elicitation/create`, `sampling/createMessage`, `roots/list`, in `{"a": {"method": "tools/call"}}`"#,
+        r#"fault: `inputRequests`: `tools/call` is unknown, expected one of `elicitation/create`, `sampling/createMessage`, `roots/list`, in `{"a": {"method": "tools/call"}}`"#,
     );
     check_tool(
         r#"{"inputRequests": {"a": {"method": "elicitation/create"}}}"#,
@@ -218,15 +218,15 @@ fn output_of_another_shape_says_where_and_what() {
     );
     check_tool(
         r#"{"content": "text"}"#,
-        r#"fault: `content`: invalid type: string "text", expected a sequence, in `"text"`"#,
+        r#"fault: `content`: expected an array, found the string "text", in `"text"`"#,
     );
     check_tool(
         r#"{"content": ["text"]}"#,
-        r#"fault: `content[0]`: invalid type: string "text", expected a content block, which is an object, in `"text"`"#,
+        r#"fault: `content[0]`: expected a content block, which is an object, found the string "text", in `"text"`"#,
     );
     check_tool(
         r#"{"content": [{"type": "text", "text": "a"}, {"type": "video"}]}"#,
-        r#"fault: `content[1]`: unknown variant `video`, expected one of `text`, `image`, `audio`, `resource_link`, `resource`, in `{"type":"video"}`"#,
+        r#"fault: `content[1]`: `video` is unknown, expected one of `text`, `image`, `audio`, `resource_link`, `resource`, in `{"type":"video"}`"#,
     );
     check_tool(
         r#"{"content": [{"type": "image", "data": "AA=="}]}"#,
@@ -234,11 +234,11 @@ fn output_of_another_shape_says_where_and_what() {
     );
     check_tool(
         r#"{"content": [], "isError": "no"}"#,
-        r#"fault: `isError`: invalid type: string "no", expected a boolean, in `"no"`"#,
+        r#"fault: `isError`: expected a boolean, found the string "no", in `"no"`"#,
     );
     check_tool(
         r#"{"content": [], "_meta": []}"#,
-        r#"fault: `_meta`: invalid type: sequence, expected an object, in `[]`"#,
+        r#"fault: `_meta`: expected an object, found an array, in `[]`"#,
     );
     check_prompt(
         r#"{"content": []}"#,
@@ -246,7 +246,7 @@ fn output_of_another_shape_says_where_and_what() {
     );
     check_prompt(
         r#"{"messages": [{"role": "system", "content": {"type": "text", "text": "a"}}]}"#,
-        r#"fault: `messages[0]`: unknown variant `system`, expected `user` or `assistant`, in `{"role":"system","content":{"type":"text","text":"a"}}`"#,
+        r#"fault: `messages[0]`: `system` is unknown, expected `user` or `assistant`, in `{"role":"system","content":{"type":"text","text":"a"}}`"#,
     );
     check_resource(
         r#"{"contents": []}"#,
