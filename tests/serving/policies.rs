@@ -327,6 +327,37 @@ fn what_is_missing_from_a_confinement_is_told_whoever_calls() {
     assert!(said.contains("done\n") && said.contains(expected), "{said}");
 }
 
+/// Each has a shell or an interpreter run code of whoever has set it.
+#[test]
+fn variables_that_run_code_reach_no_confined_script() {
+    const NAMES: [&str; 6] = [
+        "LD_PRELOAD",
+        "BASH_ENV",
+        "BASH_FUNC_x%%",
+        "ENV",
+        "PYTHONPATH",
+        "NODE_OPTIONS",
+    ];
+    let body = "tr '\\0' '\\n' < /proc/$$/environ | cut -d = -f 1";
+    let mut sandbox = Sandbox::new()
+        .with_script("free", &script("{}", body))
+        .with_script("guarded", &script(r#"{"sandbox": "guarded"}"#, body));
+    for name in NAMES {
+        sandbox = sandbox.with_variable(name, "no-such-file");
+    }
+    let mut client = Pipes::start(&sandbox, &[]);
+    let mut check = |tool: &str, expected: usize| {
+        let names = text(&client.call(tool, json!({}))).to_owned();
+        let found = NAMES
+            .into_iter()
+            .filter(|known| names.lines().any(|name| name == *known));
+        let found: Vec<_> = found.collect();
+        assert_eq!(found.len(), expected, "{tool}: {found:?}");
+    };
+    check("free", NAMES.len());
+    check("guarded", 0);
+}
+
 #[test]
 fn what_a_script_leaves_behind_is_told_and_recorded() {
     let daemons = "for i in 1 2; do (sleep 300 > /dev/null 2>&1 &); done; echo done";

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mcpd_exec::{Command, Sandbox, StartError};
 
-use crate::support::{World, config, levels, within};
+use crate::support::{World, config, levels, skip, within};
 
 /// Runs the command at each level and compares the kind and the text of the error; `@` stands for the program.
 async fn check(world: &World, command: Command, kind: &str, text: &str) {
@@ -253,7 +253,7 @@ async fn a_missing_dynamic_loader() {
     let mut bytes = fs::read("/bin/true").unwrap();
     let name = b"/lib64/ld-linux-x86-64.so.2";
     let Some(at) = bytes.windows(name.len()).position(|window| window == name) else {
-        return; // Another system's loader; nothing to break here.
+        return skip("a missing dynamic loader: programs here have another one than is broken");
     };
     bytes[at + 1] = b'X';
     let file = world.file(bytes, 0o755);
