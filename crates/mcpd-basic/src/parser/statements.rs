@@ -31,6 +31,19 @@ const STATEMENTS: [&str; 19] = [
     "rem",
 ];
 
+/// Statements of other BASICs, and what there is instead.
+const FOREIGN: [(&str, &str); 6] = [
+    ("goto", "FOR and WHILE repeat, FUNCTION and SUB are called"),
+    ("gosub", "SUB … END SUB is called by its name"),
+    ("input", "PARAM declares what a caller gives"),
+    (
+        "dim",
+        "a variable is there with its first assignment; `x = []` makes a list",
+    ),
+    ("do", "WHILE … WEND repeats"),
+    ("select", "IF … ELSEIF … END IF tells cases apart"),
+];
+
 impl Parser<'_> {
     /// One line, or all those of a block. Nothing is left of one that only declares something.
     pub(super) fn line(&mut self) -> Result<Option<Statement>, Error> {
@@ -89,7 +102,11 @@ impl Parser<'_> {
 
     fn simple(&mut self) -> Result<StatementKind, Error> {
         let Some(word) = self.word() else {
-            return Err(self.expected("a statement"));
+            let error = self.expected("a statement");
+            return Err(match self.peek() {
+                TokenKind::Number(_) => error.help("lines have no numbers"),
+                _ => error,
+            });
         };
         if self.is_assignment(&word) {
             return self.assignment();
@@ -190,9 +207,11 @@ impl Parser<'_> {
 }
 
 fn unknown(word: &str) -> Error {
-    let help = match closest(word, STATEMENTS.into_iter()) {
-        Some(statement) => format!("did you mean `{}`?", statement.to_uppercase()),
-        None => format!("write `{word} = …` to assign to it, `{word}(…)` to call it"),
+    let foreign = FOREIGN.iter().find(|(foreign, _)| *foreign == word);
+    let help = match (foreign, closest(word, STATEMENTS.into_iter())) {
+        (Some((_, help)), _) => (*help).to_owned(),
+        (None, Some(statement)) => format!("did you mean `{}`?", statement.to_uppercase()),
+        (None, None) => format!("write `{word} = …` to assign to it, `{word}(…)` to call it"),
     };
     Error::new(format!("`{word}` is no statement")).help(help)
 }
