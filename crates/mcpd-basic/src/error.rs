@@ -46,6 +46,13 @@ impl Error {
     }
 }
 
+/// A variable that is read and is none of `known`.
+pub(crate) fn no_variable<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error {
+    let mut error = Error::new(format!("there is no variable `{name}`"));
+    error.help = closest(name, known).map(|known| format!("did you mean `{known}`?"));
+    error
+}
+
 /// The word of `known` that was probably meant.
 pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     /// Longer ones take too long to compare, and nobody mistypes them.

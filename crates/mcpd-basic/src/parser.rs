@@ -1,10 +1,11 @@
 //! Tokens as a tree. A faulty line is reported and left out, and what follows is read all the same, so that
 //! one look finds all faults.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::MAX_FAULTS;
-use crate::error::{Error, Span, closest};
+use crate::error::{Error, Span, closest, no_variable};
 use crate::functions;
 use crate::lexer::{Token, TokenKind, tokens};
 use crate::tree::{Name, Tree};
@@ -31,10 +32,13 @@ pub(crate) fn parse(source: &str) -> Result<Tree, Vec<Error>> {
         opened: Vec::new(),
         tree: Tree::default(),
         calls: Vec::new(),
+        assigned: BTreeSet::new(),
+        reads: Vec::new(),
         errors,
     };
     parser.tree.body = parser.lines();
     parser.check_calls();
+    parser.check_variables();
     if parser.errors.is_empty() {
         Ok(parser.tree)
     } else {
@@ -52,6 +56,10 @@ struct Parser<'s> {
     tree: Tree,
     /// Calls of functions that may be defined further down.
     calls: Vec<Call>,
+    /// The variables that something is assigned to anywhere.
+    assigned: BTreeSet<Name>,
+    /// The variables that are read, and where.
+    reads: Vec<(Name, Span)>,
     errors: Vec<Error>,
 }
 
@@ -223,6 +231,23 @@ impl Parser<'_> {
             }
             let rest = self.source.get(span.start..).unwrap_or_default();
             line_end = span.start + rest.find('\n').unwrap_or(rest.len());
+        }
+    }
+
+    /// Every variable that is read is assigned to somewhere, or a parameter. A program without PARAM is not judged, as
+    /// something else says what it takes, nor one with faults: what was left out may be what assigns.
+    fn check_variables(&mut self) {
+        if self.tree.parameters.is_empty() || !self.errors.is_empty() {
+            return;
+        }
+        let mut known = std::mem::take(&mut self.assigned);
+        known.extend(self.tree.parameters.iter().cloned());
+        let mut told = BTreeSet::new();
+        let unknown = self.reads.iter();
+        let unknown = unknown.filter(|(name, _)| !known.contains(name) && told.insert(name));
+        for (name, span) in unknown.take(MAX_FAULTS) {
+            let error = no_variable(name, known.iter().map(|name| &**name));
+            self.errors.push(error.at(span));
         }
     }
 

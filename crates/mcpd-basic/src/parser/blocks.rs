@@ -259,6 +259,7 @@ impl Parser<'_> {
 
     fn loop_header(&mut self, is_each: bool) -> Result<(Name, Values), Error> {
         let variable = self.expect_name("the name of a variable")?;
+        self.assigned.insert(Name::clone(&variable));
         let values = if is_each {
             self.expect_word("in")?;
             Values::Each(self.expression()?)
@@ -327,6 +328,7 @@ impl Parser<'_> {
                         Error::new(format!("there are two parameters `{parameter}`")).at(&span),
                     );
                 }
+                self.assigned.insert(Name::clone(&parameter));
                 parameters.push(parameter);
                 if self.take_symbol(")") {
                     break;

@@ -186,7 +186,10 @@ impl Parser<'_> {
         let start = self.span().start;
         let name = self.expect_name("a value")?;
         if !self.take_symbol("(") {
-            return Ok(self.built(start, ExpressionKind::Variable(name)));
+            let span = self.span_from(start);
+            self.reads.push((Arc::clone(&name), span.clone()));
+            let kind = ExpressionKind::Variable(name);
+            return Ok(Expression { kind, span });
         }
         let arguments = self.arguments(")")?;
         let span = self.span_from(start);

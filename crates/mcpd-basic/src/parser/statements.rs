@@ -140,6 +140,11 @@ impl Parser<'_> {
 
     fn assignment(&mut self) -> Result<StatementKind, Error> {
         let place = self.place()?;
+        if place.path.is_empty() {
+            self.assigned.insert(Arc::clone(&place.name));
+        } else {
+            self.change(&place);
+        }
         self.expect_symbol("=")?;
         Ok(StatementKind::Assign(place, self.expression()?))
     }
@@ -152,8 +157,15 @@ impl Parser<'_> {
         Ok(Place { name, path, span })
     }
 
+    /// What is changed must be there.
+    fn change(&mut self, place: &Place) {
+        let Place { name, span, .. } = place;
+        self.reads.push((Arc::clone(name), span.clone()));
+    }
+
     fn push(&mut self) -> Result<StatementKind, Error> {
         let place = self.place()?;
+        self.change(&place);
         self.expect_symbol(",")?;
         Ok(StatementKind::Push(place, self.expression()?))
     }

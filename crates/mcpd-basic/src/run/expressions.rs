@@ -8,7 +8,7 @@ use rust_decimal::Decimal;
 use super::elements::element;
 use super::operators::apply;
 use super::{Flow, Run, Stop};
-use crate::error::{Error, closest};
+use crate::error::{Error, no_variable};
 use crate::tree::{Expression, ExpressionKind, Name, Operator};
 use crate::value::{List, Value};
 
@@ -112,10 +112,10 @@ impl Run<'_> {
     }
 
     fn no_variable(&self, name: &Name) -> Error {
-        let mut error = Error::new(format!("there is no variable `{name}`"));
         let scopes = self.frames.last().into_iter().chain(self.frames.first());
-        let known = scopes.flat_map(|scope| scope.keys().map(|name| &**name));
-        error.help = closest(name, known).map(|known| format!("did you mean `{known}`?"));
-        error
+        no_variable(
+            name,
+            scopes.flat_map(|scope| scope.keys().map(|name| &**name)),
+        )
     }
 }
