@@ -84,7 +84,7 @@ impl<'a, 'd> Statement<'a, 'd> {
         }
         let is_text = matches!(self.tokens.peek().kind, Kind::String(_) | Kind::Unclosed);
         if keyword.is_word("DESCRIPTION") && is_text {
-            let text = self.text()?;
+            let text = self.description()?;
             self.draft.metadata.add("description", keyword.span, text);
             self.end()?;
         }
@@ -186,7 +186,7 @@ impl<'a, 'd> Statement<'a, 'd> {
                 option.add("examples", span, examples);
             }
             "DESCRIPTION" => {
-                let text = self.text()?;
+                let text = self.description()?;
                 option.add("description", span, text);
             }
             "DEFAULT" => {
@@ -222,6 +222,17 @@ impl<'a, 'd> Statement<'a, 'd> {
             }
         }
         Ok(())
+    }
+
+    /// A text that says something.
+    fn description(&mut self) -> Result<Node, Reported> {
+        let text = self.text()?;
+        if text.text().is_some_and(|text| text.trim().is_empty()) {
+            let message = "the description is empty";
+            self.draft.fault(Code::SourceSyntax, text.span, message);
+            return Err(Reported);
+        }
+        Ok(text)
     }
 
     fn text(&mut self) -> Result<Node, Reported> {
