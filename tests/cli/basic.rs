@@ -167,6 +167,25 @@ fn a_program_answers_as_the_tool_that_it_is() {
 }
 
 #[test]
+fn a_program_is_told_of_all_its_faults_as_a_check_tells_them() {
+    let program = "PARAM 1st AS string\nDESCRIPTION \"  \"\nTLAK 1\n";
+    assert_snapshot!(check(program, &[], "{}"), @r#"
+    exit code: 1
+    ----- stderr -----
+    ERROR order.bas:1:7: expected the name of a parameter, found the number 1
+    ERROR | PARAM 1st AS string
+    ERROR |       ^
+    ERROR order.bas:2:13: the description is empty
+    ERROR | DESCRIPTION "  "
+    ERROR |             ^^^^
+    ERROR order.bas:3:1: `tlak` is no statement
+    ERROR | TLAK 1
+    ERROR | ^^^^
+    ERROR help: did you mean `TALK`?
+    "#);
+}
+
+#[test]
 fn a_sidecar_says_what_a_program_takes() {
     let sandbox = Sandbox::new();
     let sidecar = r#"description = "Greets"

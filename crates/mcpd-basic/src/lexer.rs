@@ -128,7 +128,8 @@ impl<'s> Lexer<'s> {
             .is_none_or(|token| token.kind == TokenKind::LineEnd)
     }
 
-    /// Takes what a line declares, if it does: of a PARAM its name. The rest of it matters to others.
+    /// Takes what a line declares, if it does: of a PARAM its name. The rest of it matters to others; a PARAM without a
+    /// name is read like any other line, to say what is there instead.
     fn declaration(&mut self) -> bool {
         let word = self.word();
         let is_parameter = word.eq_ignore_ascii_case("param");
@@ -140,9 +141,10 @@ impl<'s> Lexer<'s> {
         if is_parameter {
             self.push_word();
             self.skip_blanks();
-            if !self.word().is_empty() {
-                self.push_word();
+            if self.word().is_empty() {
+                return false;
             }
+            self.push_word();
         }
         true
     }

@@ -5,7 +5,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::Path;
 
 use anyhow::Context as _;
-use mcpd_basic::{Fault, Limits, MAX_SOURCE, Parameters, RunError};
+use mcpd_basic::{Fault, Limits, MAX_SOURCE, Parameters, Program, RunError};
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
 use serde_json::value::RawValue;
 
@@ -18,15 +18,8 @@ pub(crate) fn run(options: &Basic) -> anyhow::Result<ExitCode> {
     let source = read(path).with_context(|| format!("read `{}`", path.display()))?;
     let file = path.file_name().unwrap_or(path.as_os_str());
     let file = file.to_string_lossy();
-    let program = match mcpd_basic::compile(&source) {
-        Ok(program) => program,
-        Err(faults) => {
-            faults.iter().for_each(|fault| report(fault, &file));
-            return Ok(ExitCode::Failure);
-        }
-    };
-    let spec = match spec(options, &source) {
-        Ok(spec) => spec,
+    let (program, spec) = match compile(options, &source) {
+        Ok(compiled) => compiled,
         Err(faults) => {
             faults.iter().for_each(|fault| report(fault, &file));
             return Ok(ExitCode::Failure);
@@ -68,6 +61,25 @@ fn read(path: &Path) -> io::Result<String> {
         .take(most.saturating_add(1))
         .read_to_string(&mut source)?;
     Ok(source)
+}
+
+/// A program, and what it takes.
+///
+/// # Errors
+///
+/// What is wrong with either. As `mcpd check` has it, a line that is faulty in what it declares has no other fault.
+fn compile(options: &Basic, source: &str) -> Result<(Program, Option<ScriptSpec>), Vec<Fault>> {
+    match (spec(options, source), mcpd_basic::compile(source)) {
+        (Ok(spec), Ok(program)) => Ok((program, spec)),
+        (spec, program) => {
+            let mut faults = spec.err().unwrap_or_default();
+            let mut others = program.err().unwrap_or_default();
+            others.retain(|other| faults.iter().all(|fault| fault.line != other.line));
+            faults.extend(others);
+            faults.sort_by_key(|fault| fault.line);
+            Err(faults)
+        }
+    }
 }
 
 /// What a program takes, by its sidecar if it has one; nothing where that has been seen to.
