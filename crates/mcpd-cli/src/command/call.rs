@@ -91,8 +91,11 @@ impl Arguments<'_> {
     }
 }
 
-/// Whether it is a number or a boolean where one is wanted, and no text is.
+/// Whether it is a number or a boolean where one is wanted, and no text is. With blanks around it, it is a text.
 fn is_wanted_as_json(text: &str, schema: &Value) -> bool {
+    if text.trim() != text {
+        return false;
+    }
     let is_wanted = match serde_json::from_str(text) {
         Ok(Value::Bool(_)) => takes(schema, "boolean"),
         Ok(Value::Number(_)) => takes(schema, "integer") || takes(schema, "number"),
@@ -281,8 +284,8 @@ mod tests {
         );
         check_with(
             &properties,
-            &["count=three", "quiet=yes", "ratio=true"],
-            r#"{"count":"three","quiet":"yes","ratio":"true"}"#,
+            &["count= 3", "quiet=yes", "ratio=true"],
+            r#"{"count":" 3","quiet":"yes","ratio":"true"}"#,
         );
     }
 
