@@ -324,9 +324,9 @@ fn arguments_that_are_none_are_wrong_usage() {
     mcpd: error: failed to read the arguments as JSON: key must be a string at line 1 column 2
     ");
     assert_snapshot!(sandbox().run(&["call", "scripts", "math/calc", "--json", "[]"]), @"
-    exit code: 5
+    exit code: 1
     ----- stderr -----
-    mcpd: error: invalid params: `arguments` must be an object, not an array
+    mcpd: error: failed to read the arguments as JSON: expected an object
     ");
 }
 

@@ -123,7 +123,11 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
         "-" => io::read_to_string(io::stdin()).context("read the arguments from stdin")?,
         json => json.to_owned(),
     };
-    RawValue::from_string(json).context("read the arguments as JSON")
+    let arguments = RawValue::from_string(json).context("read the arguments as JSON")?;
+    if !arguments.get().starts_with('{') {
+        bail!("read the arguments as JSON: expected an object");
+    }
+    Ok(arguments)
 }
 
 /// The arguments `name=text` and `name:=json`.
