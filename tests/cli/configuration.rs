@@ -417,6 +417,39 @@ fn a_server_does_not_lose_its_rules_with_its_configuration() {
     daemon.hear("it is gone");
 }
 
+#[test]
+fn a_variable_with_a_wrong_value_is_named() {
+    let mistake = |name: &str, value: &str, arguments: &[&str]| {
+        let sandbox = sandbox().with_variable(name, value);
+        let said = sandbox.run(arguments);
+        let mut lines = said.lines().skip_while(|line| !line.contains("error: "));
+        lines.next().unwrap_or_default().to_owned()
+    };
+    let call = ["call", "scripts", "hello"];
+    assert_snapshot!(mistake("MCPD_TIMEOUT", "abc", &call), @"error: invalid value 'abc' for 'MCPD_TIMEOUT': expected a number of seconds above 0");
+    assert_snapshot!(mistake("MCPD_TIMEOUT", "1", &["call", "scripts", "hello", "--timeout=abc"]), @"error: invalid value 'abc' for '--timeout <SECONDS>': expected a number of seconds above 0");
+    assert_snapshot!(mistake("MCPD_NO_CACHE", "never", &call), @"error: invalid value 'never' for 'MCPD_NO_CACHE': value was not a boolean");
+    let serve = ["serve", "scripts"];
+    assert_snapshot!(mistake("MCPD_LISTEN", "foo", &serve), @"mcpd: error: failed to listen where MCPD_LISTEN says: use the address `foo`: expected HOST:PORT, such as 127.0.0.1:43210, or unix:PATH");
+    assert_snapshot!(mistake("MCP_PORT", "99999", &serve), @"mcpd: error: failed to use the port `99999` of MCP_PORT: expected a number from 0 to 65535");
+}
+
+#[test]
+fn a_variable_says_one_for_yes() {
+    check_precedence(
+        "watch",
+        "watch = true",
+        ("MCPD_NO_WATCH", "1"),
+        &["--no-watch"],
+        [
+            "watch = false  # --no-watch",
+            "watch = false  # MCPD_NO_WATCH",
+            "watch = true  # mcpd.toml:2",
+            "watch = true  # default",
+        ],
+    );
+}
+
 /// Sets something in every way there is, and takes one away after the other.
 #[track_caller]
 fn check_precedence(

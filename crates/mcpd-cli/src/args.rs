@@ -331,7 +331,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS", conflicts_with = "port", help_heading = HTTP)]
     pub(crate) listen: Vec<String>,
     /// The same as HOST:PORT with 127.0.0.1 as the host; 0 is any port that is free.
-    #[arg(long, help_heading = HTTP)]
+    #[arg(long, value_parser = port, help_heading = HTTP)]
     pub(crate) port: Option<u16>,
     /// The file of the token, made if it is missing [default: $XDG_STATE_HOME/mcpd/agent-token]
     #[arg(
@@ -920,6 +920,12 @@ fn seconds(text: &str) -> Result<Duration, String> {
 
 fn whole_number(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "expected a whole number above 0")
+}
+
+/// The number of a port, as a flag or a variable says it.
+pub(crate) fn port(text: &str) -> Result<u16, &'static str> {
+    text.parse()
+        .map_err(|_| "expected a number from 0 to 65535")
 }
 
 /// How the command line spells values.

@@ -1,12 +1,14 @@
 //! The command line, read twice: first to find out which configuration is meant, then with what that says in the place
 //! of defaults. So a flag goes before its variable, and both go before the file.
 
+use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::builder::BoolishValueParser;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
+use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
 
 use super::{Args, with_command};
 use crate::config::Setting;
@@ -44,7 +46,9 @@ impl CommandLine {
     pub(crate) fn read(words: impl Iterator<Item = OsString>) -> Result<Self, clap::Error> {
         let words = with_command(words.collect());
         let mut definition = first_reading();
-        let (command, matches) = last_command(definition.try_get_matches_from_mut(&words)?);
+        let matches = definition.try_get_matches_from_mut(&words);
+        let matches = matches.map_err(|error| with_variable(error, &definition, &words))?;
+        let (command, matches) = last_command(matches);
         let line = Self {
             words,
             command,
@@ -96,8 +100,13 @@ impl CommandLine {
     ) -> Result<(Vec<OsString>, Chosen), clap::Error> {
         let definition = self.definition(settings);
         let (_, matches) = last_command(definition.clone().try_get_matches_from(&self.words)?);
-        let words = matches.try_get_raw(setting.argument).ok().flatten();
-        let words = words.into_iter().flatten().map(ToOwned::to_owned).collect();
+        let words = match matches.try_get_one::<bool>(setting.argument) {
+            Ok(Some(flag)) => vec![flag.to_string().into()],
+            _ => {
+                let words = matches.try_get_raw(setting.argument).ok().flatten();
+                words.into_iter().flatten().map(ToOwned::to_owned).collect()
+            }
+        };
         let argument = argument(&definition, &self.command, setting.argument);
         let chosen = match (matches.value_source(setting.argument), argument) {
             (Some(ValueSource::CommandLine), Some(argument)) => Chosen::Flag(spelling(argument)),
@@ -138,6 +147,29 @@ impl CommandLine {
     }
 }
 
+/// The same error, of the variable if the value that it is about comes from one.
+fn with_variable(mut error: clap::Error, definition: &Command, words: &[OsString]) -> clap::Error {
+    let flag = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(shown)) => shown.split([' ', '[', '=']).next(),
+        _ => None,
+    };
+    let Some(name) = flag.and_then(|flag| flag.strip_prefix("--")) else {
+        return error;
+    };
+    let is_given = words.iter().any(|word| {
+        let flag = word.to_str().and_then(|word| word.split('=').next());
+        flag.and_then(|flag| flag.strip_prefix("--")) == Some(name)
+    });
+    let mut arguments = all_arguments(definition).into_iter();
+    let argument = arguments.find(|argument| argument.get_long() == Some(name));
+    let variable = argument.and_then(Arg::get_env);
+    if let Some(variable) = variable.filter(|name| !is_given && env::var_os(name).is_some()) {
+        let variable = variable.to_string_lossy().into_owned();
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
 /// The names of the commands in `matches`, and the matches of the last.
 fn last_command(mut matches: ArgMatches) -> (Vec<String>, ArgMatches) {
     let mut names = Vec::new();
@@ -167,10 +199,17 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
     arguments.find(|argument| argument.get_id() == name)
 }
 
-/// All commands. None shows the values of variables, some of which are nobody's business.
+/// All commands. None shows the values of variables, some of which are nobody's business. A variable that stands for a
+/// flag without a value may say `1` as well as `true`.
 pub(super) fn commands() -> Command {
     everywhere(Args::command(), &|command| {
-        command.mut_args(|argument| argument.hide_env_values(true))
+        command.mut_args(|argument| {
+            let argument = argument.hide_env_values(true);
+            match (argument.get_action(), argument.get_env()) {
+                (ArgAction::SetTrue, Some(_)) => argument.value_parser(BoolishValueParser::new()),
+                _ => argument,
+            }
+        })
     })
 }
 
@@ -186,16 +225,19 @@ fn everywhere(command: Command, change: &impl Fn(Command) -> Command) -> Command
 
 /// The names of all variables that stand for flags.
 pub(crate) fn variables() -> Vec<String> {
-    fn add(names: &mut Vec<String>, command: &Command) {
-        let arguments = command.get_arguments().filter_map(Arg::get_env);
-        names.extend(arguments.map(|name| name.to_string_lossy().into_owned()));
-        command
-            .get_subcommands()
-            .for_each(|below| add(names, below));
-    }
-    let mut names = Vec::new();
-    add(&mut names, &Args::command());
-    names
+    let definition = Args::command();
+    let variables = all_arguments(&definition)
+        .into_iter()
+        .filter_map(Arg::get_env);
+    variables
+        .map(|name| name.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// Those of a command and of all below it.
+fn all_arguments(command: &Command) -> Vec<&Arg> {
+    let below = command.get_subcommands().flat_map(all_arguments);
+    command.get_arguments().chain(below).collect()
 }
 
 fn with_default(command: Command, argument: &str, words: &[OsString]) -> Command {

@@ -9,7 +9,7 @@ use mcpd_server::transport::http::Options;
 use super::effective::Origin;
 use super::file::File;
 use super::{authentication, oauth, variable};
-use crate::args::{Certificates as Demand, Serve};
+use crate::args::{self, Certificates as Demand, Serve};
 use crate::certificates::{Certificates, Files};
 use crate::descriptors::Shortage;
 use crate::metrics;
@@ -40,10 +40,11 @@ pub(crate) struct Http {
 /// Everything about HTTP. Makes the token, if there is none yet.
 pub(super) fn listening(file: &File, args: &Serve) -> anyhow::Result<Http> {
     let places = match wanted(&args.listen, args.port, variable)? {
-        Some((wanted, _)) => wanted
+        Some((wanted, origin)) => wanted
             .iter()
             .map(|text| place(text, Path::to_owned))
-            .collect::<anyhow::Result<_>>()?,
+            .collect::<anyhow::Result<_>>()
+            .with_context(|| format!("listen where {origin} says"))?,
         None => configured(file)?,
     };
     let (auth, token_file) = authentication(file, args)?;
@@ -157,9 +158,10 @@ pub(super) fn wanted(
     }
     for name in ports {
         if let Some(port) = variable(name)? {
-            let address = port.parse().map(local);
-            let address = address.with_context(|| format!("use the port `{port}` of {name}"))?;
-            return Ok(Some((vec![address], Origin::Variable(name.to_owned()))));
+            let number = args::port(&port)
+                .map_err(|expected| anyhow!("use the port `{port}` of {name}: {expected}"))?;
+            let address = vec![local(number)];
+            return Ok(Some((address, Origin::Variable(name.to_owned()))));
         }
     }
     Ok(None)
@@ -286,8 +288,11 @@ mod tests {
 
     #[test]
     fn a_variable_that_is_no_port_is_named() {
-        let expected = "use the port `http` of MCP_PORT: invalid digit found in string";
-        check(&[], None, &[("MCP_PORT", "http")], expected);
+        for wrong in ["http", "99999", ""] {
+            let expected = "expected a number from 0 to 65535";
+            let expected = format!("use the port `{wrong}` of MCP_PORT: {expected}");
+            check(&[], None, &[("MCP_PORT", wrong)], &expected);
+        }
     }
 
     #[test]
