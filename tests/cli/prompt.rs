@@ -144,6 +144,11 @@ fn a_prompt_that_does_not_come_about_says_why() {
     ----- stderr -----
     mcpd: error: failed to read the argument `kind`: expected NAME=TEXT
     ");
+    assert_snapshot!(run(&["deep/review", "tone:=1"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the argument `tone:=1`: prompts take texts, NAME=TEXT
+    ");
     assert_snapshot!(run(&["deep/review", "tone=a", "tone=b"]), @"
     exit code: 1
     ----- stderr -----

@@ -36,6 +36,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();
+        let hints = arguments.hints(tool.definition());
         let arguments = arguments.for_tool(tool.definition())?;
         let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
         params.meta = Some(client::envelope(level));
@@ -44,6 +45,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             Ok(result) => {
                 print(&result, args.output)?;
                 note_rest(&result);
+                if is_refused(&result) {
+                    output::note(&hints);
+                }
                 Ok(verdict(name, &result))
             }
             Err(error) => {
@@ -70,17 +74,40 @@ enum Given<'a> {
 }
 
 impl Arguments<'_> {
+    /// How those are written that were given as texts where lists are wanted.
+    fn hints(&self, tool: &Tool) -> String {
+        let Self::Pairs(pairs) = self else {
+            return String::new();
+        };
+        let properties = properties(tool);
+        let hints = pairs.iter().filter_map(|(name, given)| {
+            let schema = &properties[*name];
+            let Given::Text(text) = given else {
+                return None;
+            };
+            let is_list = takes(schema, "array") && !takes(schema, "string");
+            let word = format!("{name}:={}", list_of(text));
+            is_list.then(|| {
+                format!(
+                    "`{name}` is a list: write {}\n",
+                    output::shell_command([&*word])
+                )
+            })
+        });
+        hints.collect()
+    }
+
     fn for_tool(self, tool: &Tool) -> anyhow::Result<Box<RawValue>> {
         let pairs = match self {
             Self::Whole(arguments) => return Ok(arguments),
             Self::Pairs(pairs) => pairs,
         };
-        let schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
+        let properties = properties(tool);
         let mut object = BTreeMap::new();
         for (name, given) in pairs {
             let value = match given {
                 Given::Json(value) => value,
-                Given::Text(text) if is_wanted_as_json(text, &schema["properties"][name]) => {
+                Given::Text(text) if is_wanted_as_json(text, &properties[name]) => {
                     RawValue::from_string(text.to_owned())?
                 }
                 Given::Text(text) => to_raw_value(text)?,
@@ -88,6 +115,21 @@ impl Arguments<'_> {
             object.insert(name, value);
         }
         to_raw_value(&object).context("encode the arguments")
+    }
+}
+
+/// The schemas of what a tool takes, by name.
+fn properties(tool: &Tool) -> Value {
+    let mut schema: Value = serde_json::from_str(tool.input_schema.get()).unwrap_or_default();
+    schema["properties"].take()
+}
+
+/// What would be JSON in place of `text`: a list, or with it as an element.
+fn list_of(text: &str) -> Value {
+    match serde_json::from_str(text) {
+        Ok(list @ Value::Array(_)) => list,
+        Ok(element) => Value::from(vec![element]),
+        Err(_) => Value::from(vec![text]),
     }
 }
 
@@ -223,6 +265,11 @@ fn note_rest(result: &CallToolResult) {
     }
 }
 
+/// Whether nothing ran, as the arguments are wrong.
+fn is_refused(result: &CallToolResult) -> bool {
+    result.is_error == Some(true) && !result.meta.other.contains_key("mcpd/exit")
+}
+
 /// The exit code, and on stderr how it came to it: the script's own words are on stdout.
 fn verdict(name: &str, result: &CallToolResult) -> ExitCode {
     if result.is_error != Some(true) {
@@ -291,6 +338,27 @@ mod tests {
             &["count= 3", "quiet=yes", "ratio=true"],
             r#"{"count":" 3","quiet":"yes","ratio":"true"}"#,
         );
+    }
+
+    #[test]
+    fn a_text_in_place_of_a_list_is_told_as_json() {
+        let schema = serde_json::json!({"properties": {
+            "list": {"type": "array"},
+            "either": {"type": ["array", "string"]},
+        }});
+        let tool = Tool::new("test", to_raw_value(&schema).unwrap());
+        for (argument, expected) in [
+            ("list=1", "`list` is a list: write 'list:=[1]'\n"),
+            ("list=[1]", "`list` is a list: write 'list:=[1]'\n"),
+            ("list=a", "`list` is a list: write 'list:=[\"a\"]'\n"),
+            ("list:=1", ""),
+            ("either=1", ""),
+            ("other=1", ""),
+        ] {
+            let arguments = [argument.to_owned()];
+            let pairs = Arguments::Pairs(pairs(&arguments).unwrap());
+            assert_eq!(pairs.hints(&tool), expected, "{argument}");
+        }
     }
 
     #[test]

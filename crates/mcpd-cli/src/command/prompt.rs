@@ -53,6 +53,9 @@ fn arguments(given: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
         let Some((name, text)) = argument.split_once('=') else {
             bail!("read the argument `{argument}`: expected NAME=TEXT");
         };
+        if name.ends_with(':') {
+            bail!("read the argument `{argument}`: prompts take texts, NAME=TEXT");
+        }
         if arguments.insert(name.to_owned(), text.to_owned()).is_some() {
             bail!("read the arguments: `{name}` is given twice");
         }
