@@ -337,6 +337,11 @@ fn an_unknown_tool_gets_a_suggestion() {
     ----- stderr -----
     mcpd: error: there is no tool `helo`; did you mean `hello`?
     ");
+    assert_snapshot!(sandbox().run(&["call", "scripts", "calc"]), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `calc`; did you mean `math/calc`?
+    ");
 }
 
 #[test]

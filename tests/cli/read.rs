@@ -111,7 +111,17 @@ fn a_resource_that_can_t_be_read_says_why() {
     assert_snapshot!(run("news://yesterday"), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: resource not found; `mcpd list --resources` shows those there are
+    mcpd: error: there is no resource `news://yesterday`; did you mean `news://today`?
+    ");
+    assert_snapshot!(run("page"), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no resource `page`; did you mean `book://{page}`?
+    ");
+    assert_snapshot!(run("no/such"), @"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no resource `no/such`; `mcpd list --resources` shows those there are
     ");
     assert_snapshot!(sandbox.run(&["call", "scripts", "page"]), @"
     exit code: 5

@@ -183,10 +183,17 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
         return ": the file is not executable; make it so with `chmod +x`".to_owned();
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
-    match suggest::nearest(name, paths) {
+    match nearest_path(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
     }
+}
+
+/// The path that may be meant: one that ends so, or else the one that is most like it.
+fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) -> Option<&'a str> {
+    let is_its_end = |path: &&str| path.rsplit('/').next() == Some(name);
+    let ending = paths.clone().find(is_its_end);
+    ending.or_else(|| suggest::nearest(name, paths))
 }
 
 /// The command that says what is wrong at `paths` and in what `configuration` adds to them, for the same shell.

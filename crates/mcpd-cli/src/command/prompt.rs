@@ -9,11 +9,11 @@ use mcpd_protocol::{
 use mcpd_server::{Catalog, Principal};
 
 use super::call::{log_level, print_block, relay};
-use super::{server_of, with_server};
+use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output, suggest};
+use crate::{client, config, output};
 
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
@@ -72,7 +72,7 @@ fn hint(catalog: &Catalog, name: &str) -> String {
         .prompts()
         .iter()
         .map(|prompt| prompt.path().as_str());
-    match suggest::nearest(name, paths) {
+    match nearest_path(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list --prompts` shows those there are".to_owned(),
     }

@@ -7,14 +7,14 @@ use mcpd_protocol::{
     LoggingLevel, ReadResourceRequest, ReadResourceRequestParams, ReadResourceResult, ResourceBody,
     ResourceContents,
 };
-use mcpd_server::{Principal, Server};
+use mcpd_server::{Catalog, Principal, Server};
 
 use super::call::{log_level, relay};
 use super::{server_of, with_server};
 use crate::args::{Enabling, Logging, Read};
 use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{client, config, output};
+use crate::{client, config, output, suggest};
 
 /// Reads the resource and prints what is in it.
 pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
@@ -22,20 +22,37 @@ pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::R
     let limits = config::limits(&args.limits);
     let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
     with_server(server, async |server| {
-        let catalog = server.catalog();
-        let is_there = catalog.resource(&args.uri).is_some();
-        match read(server, args.uri.clone(), level, args.json).await? {
-            Ok(()) => return Ok(ExitCode::Success),
-            Err(error) if is_there || catalog.template_of(&args.uri).is_some() => {
-                output::error(&error);
-            }
-            Err(error) => output::error(&format!(
-                "{error}; `mcpd list --resources` shows those there are"
-            )),
+        let (catalog, uri) = (server.catalog(), &args.uri);
+        if catalog.resource(uri).is_none() && catalog.template_of(uri).is_none() {
+            let wanted = uri.escape_debug();
+            let hint = hint(&catalog, uri);
+            output::error(&format!("there is no resource `{wanted}`{hint}"));
+            return Ok(ExitCode::Tool);
         }
-        Ok(ExitCode::Tool)
+        match read(server, uri.clone(), level, args.json).await? {
+            Ok(()) => Ok(ExitCode::Success),
+            Err(error) => {
+                output::error(&error);
+                Ok(ExitCode::Tool)
+            }
+        }
     })
     .await
+}
+
+/// What may be meant instead: the one of this path, or the one whose URI is most like it.
+fn hint(catalog: &Catalog, wanted: &str) -> String {
+    let resources = catalog.resources().iter();
+    let resources = resources.map(|one| (one.path().as_str(), &*one.definition().uri));
+    let templates = catalog.templates().iter();
+    let templates = templates.map(|one| (one.path().as_str(), &*one.definition().uri_template));
+    let all = resources.chain(templates);
+    let of_path = all.clone().find(|(path, _)| *path == wanted);
+    let meant = of_path.map(|(_, uri)| uri);
+    match meant.or_else(|| suggest::nearest(wanted, all.map(|(_, uri)| uri))) {
+        Some(uri) => format!("; did you mean `{uri}`?"),
+        None => "; `mcpd list --resources` shows those there are".to_owned(),
+    }
 }
 
 /// Reads a resource and prints what is in it, or says why there is nothing to print.
