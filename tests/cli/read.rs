@@ -85,9 +85,22 @@ fn contents_are_printed_as_they_are() {
     exit code: 0
     ----- stdout -----
     {
-      "uri": "book://7",
-      "mimeType": "application/octet-stream",
-      "blob": "AP9wYWdlIDc="
+      "contents": [
+        {
+          "uri": "book://7",
+          "mimeType": "application/octet-stream",
+          "blob": "AP9wYWdlIDc="
+        }
+      ],
+      "resultType": "complete",
+      "ttlMs": 0,
+      "cacheScope": "private",
+      "_meta": {
+        "io.modelcontextprotocol/serverInfo": {
+          "name": "mcpd",
+          "version": "0.1.0"
+        }
+      }
     }
     "#);
     let page = sandbox.stdout(&["read", "scripts", "book://7"]);

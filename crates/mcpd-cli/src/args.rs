@@ -584,7 +584,7 @@ pub(crate) struct Read {
     /// What it is called, as `mcpd list --resources` shows it; in a template, with values for its variables.
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
-    /// Print the contents as MCP clients get them.
+    /// Print the result as MCP clients get it.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]

@@ -29,13 +29,15 @@ pub(crate) async fn run(args: Read, logging: &Logging, file: &File) -> anyhow::R
             output::error(&format!("there is no resource `{wanted}`{hint}"));
             return Ok(ExitCode::Tool);
         }
-        match read(server, uri.clone(), level, args.json).await? {
-            Ok(()) => Ok(ExitCode::Success),
+        match read(server, uri.clone(), level).await? {
+            Ok(result) if args.json => output::write_json(&result)?,
+            Ok(result) => result.contents.iter().try_for_each(print)?,
             Err(error) => {
                 output::error(&error);
-                Ok(ExitCode::Tool)
+                return Ok(ExitCode::Tool);
             }
         }
+        Ok(ExitCode::Success)
     })
     .await
 }
@@ -55,25 +57,20 @@ fn hint(catalog: &Catalog, wanted: &str) -> String {
     }
 }
 
-/// Reads a resource and prints what is in it, or says why there is nothing to print.
+/// Reads a resource, or says why it can't be read.
 pub(super) async fn read(
     server: &Server,
     uri: String,
     level: LoggingLevel,
-    is_json: bool,
-) -> anyhow::Result<Result<(), String>> {
+) -> anyhow::Result<Result<ReadResourceResult, String>> {
     let mut params = ReadResourceRequestParams::new(uri);
     params.meta = Some(client::envelope(level));
     let request = client::request::<ReadResourceRequest, ReadResourceResult>;
-    match request(server, Principal::local(), &params, relay).await? {
-        Ok(result) if is_json => result.contents.iter().try_for_each(output::write_json)?,
-        Ok(result) => result.contents.iter().try_for_each(print)?,
-        Err(error) => return Ok(Err(client::words(error).into_owned())),
-    }
-    Ok(Ok(()))
+    let read = request(server, Principal::local(), &params, relay).await?;
+    Ok(read.map_err(|error| client::words(error).into_owned()))
 }
 
-fn print(contents: &ResourceContents) -> anyhow::Result<()> {
+pub(super) fn print(contents: &ResourceContents) -> anyhow::Result<()> {
     match &contents.body {
         ResourceBody::Text(text) => output::write_text(text),
         ResourceBody::Blob(blob) => {

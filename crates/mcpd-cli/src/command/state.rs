@@ -3,7 +3,7 @@
 use mcpd_exec::Limits;
 use mcpd_protocol::LoggingLevel;
 
-use super::read::read;
+use super::read::{print, read};
 use super::{find_tool, server_of, with_server};
 use crate::args::{Enabling, State};
 use crate::config::File;
@@ -27,13 +27,15 @@ pub(crate) async fn run(args: State, file: &File) -> anyhow::Result<ExitCode> {
             return Ok(ExitCode::Tool);
         }
         let uri = tool.path().state_uri();
-        match read(server, uri, LoggingLevel::Error, args.json).await? {
-            Ok(()) => Ok(ExitCode::Success),
+        match read(server, uri, LoggingLevel::Error).await? {
+            Ok(state) if args.json => state.contents.iter().try_for_each(output::write_json)?,
+            Ok(state) => state.contents.iter().try_for_each(print)?,
             Err(error) => {
                 output::error(&error);
-                Ok(ExitCode::Tool)
+                return Ok(ExitCode::Tool);
             }
         }
+        Ok(ExitCode::Success)
     })
     .await
 }
