@@ -76,6 +76,34 @@ fn prompts_are_listed_apart() {
 }
 
 #[test]
+fn a_prompt_is_described_with_its_arguments() {
+    let sandbox = prompts();
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "deep/review"]), @"
+    exit code: 0
+    ----- stdout -----
+    deep/review
+    (a prompt)
+
+    Asks for a review.
+
+    Arguments:
+      tone: required
+          How.
+      of
+    ");
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "dialogue"]), @"
+    exit code: 0
+    ----- stdout -----
+    dialogue
+    (a prompt)
+
+    Says how to go on.
+
+    It takes no arguments.
+    ");
+}
+
+#[test]
 fn a_prompt_shows_who_says_what() {
     let sandbox = prompts();
     assert_snapshot!(sandbox.run(&["prompt", "scripts", "deep_review", "tone=kind", "of=a=b"]), @"

@@ -16,7 +16,7 @@ fn help_shows_the_commands_and_examples() {
       serve     Serve over HTTP
       stdio     Serve over stdin and stdout, as MCP clients start it
       list      List the tools, the prompts or the resources
-      describe  Show what a tool takes
+      describe  Show what a tool or a prompt takes
       call      Call a tool
       prompt    Show what a prompt comes to
       read      Read a resource

@@ -59,7 +59,7 @@ pub(crate) enum Command {
     Stdio(Stdio),
     /// List the tools, the prompts or the resources.
     List(List),
-    /// Show what a tool takes.
+    /// Show what a tool or a prompt takes.
     Describe(Describe),
     /// Call a tool.
     Call(Call),
@@ -501,7 +501,7 @@ pub(crate) struct Describe {
     pub(crate) tool: OneTool,
     #[command(flatten)]
     pub(crate) enabling: Enabling,
-    /// Print the tool as MCP clients get it.
+    /// Print the tool or the prompt as MCP clients get it.
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -1,9 +1,9 @@
-//! `mcpd describe`: what a tool is and takes, read from the definition that every client gets.
+//! `mcpd describe`: what a tool or a prompt is and takes, read from the definition that every client gets.
 
 use std::fmt::Write as _;
 
 use mcpd_exec::{Command, Containment, Enforced, Executor, Level, Limits, Network};
-use mcpd_protocol::ToolAnnotations;
+use mcpd_protocol::{Prompt, ToolAnnotations};
 use mcpd_server::{Terms, Tool};
 use serde_json::Value;
 
@@ -13,12 +13,22 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::output;
 
-/// Describes the tool.
+/// Describes the tool, or the prompt.
 pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode> {
     let tool = &args.tool;
     let server = server_of(&tool.place, &args.enabling, Limits::default(), file).await?;
     with_server(server.only(&tool.tool), async |server| {
-        let Some(tool) = find_tool(&server.catalog(), &args.tool) else {
+        let catalog = server.catalog();
+        let prompt = catalog.prompt(&tool.tool);
+        if let Some(prompt) = prompt.filter(|_| catalog.tool(&tool.tool).is_none()) {
+            let prompt = prompt.definition();
+            match args.json {
+                true => output::write_json(prompt)?,
+                false => output::write(description_of_prompt(prompt).as_bytes())?,
+            }
+            return Ok(ExitCode::Success);
+        }
+        let Some(tool) = find_tool(&catalog, tool) else {
             return Ok(ExitCode::Tool);
         };
         if args.json {
@@ -39,16 +49,38 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
     .await
 }
 
+/// A name, and a title that is another.
+fn heading(name: &str, title: Option<&str>) -> String {
+    match title {
+        Some(title) if title != name => format!("{name} - {title}"),
+        _ => name.to_owned(),
+    }
+}
+
+fn description_of_prompt(prompt: &Prompt) -> String {
+    let mut text = heading(&prompt.name, prompt.title.as_deref());
+    text.push_str("\n(a prompt)\n");
+    if let Some(description) = &prompt.description {
+        writeln!(text, "\n{}", description.trim_end()).expect(STRING);
+    }
+    if prompt.arguments.is_empty() {
+        return text + "\nIt takes no arguments.\n";
+    }
+    text.push_str("\nArguments:\n");
+    for argument in &prompt.arguments {
+        let is_required = argument.required == Some(true);
+        let required = if is_required { ": required" } else { "" };
+        writeln!(text, "  {}{required}", argument.name).expect(STRING);
+        for line in argument.description.as_deref().unwrap_or_default().lines() {
+            writeln!(text, "      {line}").expect(STRING);
+        }
+    }
+    text
+}
+
 fn description(tool: &Tool) -> String {
     let definition = tool.definition();
-    let mut text = tool.path().to_string();
-    if let Some(title) = definition
-        .title
-        .as_deref()
-        .filter(|title| *title != tool.path().as_str())
-    {
-        write!(text, " - {title}").expect(STRING);
-    }
+    let mut text = heading(tool.path().as_str(), definition.title.as_deref());
     let said = |key| definition.meta.as_ref()?.get(key);
     if let Some(version) = said("mcpd/version").and_then(Value::as_str) {
         write!(text, ", version {version}").expect(STRING);
