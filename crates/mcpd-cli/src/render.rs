@@ -207,9 +207,9 @@ impl<'a> Finding<'a> {
     }
 
     fn between_tools(catalog: &'a Catalog, conflict: &'a Conflict) -> Self {
-        // Of several scripts with one path the last gave way.
+        // Of several scripts with one path the last gave way that is not faulty.
         let mut scripts = catalog.scan().scripts.iter().rev();
-        let script = scripts.find(|script| script.path == conflict.path);
+        let script = scripts.find(|script| script.path == conflict.path && script.spec.is_some());
         Self {
             path: Some(conflict.path.as_str()),
             file: script.map(|script| script.file.as_path()),

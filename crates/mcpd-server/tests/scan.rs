@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpd_exec::{Config, Executor};
 use mcpd_scriptspec::Stream;
 use mcpd_server::catalog::scan::{Scan, Scanner};
-use mcpd_server::{Interpreters, Policy};
+use mcpd_server::{Catalog, Interpreters, Policy};
 
 #[tokio::test]
 async fn a_schema_that_needs_another_document_is_pointed_at() {
@@ -127,6 +127,34 @@ async fn who_is_asked_and_has_no_interpreter_is_told_so() {
         file.display()
     );
     assert_eq!(no_interpreter.2, expected);
+}
+
+#[tokio::test]
+async fn a_faulty_script_is_not_replaced_by_another_of_its_name() {
+    let roots = [(); 2].map(|()| tempfile::tempdir().unwrap());
+    for (root, text) in roots.iter().zip(["exit 1", "echo '{}'"]) {
+        let file = root.path().join("t");
+        std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
+        std::fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
+    }
+    for (file, name, value_type) in [("1.js", "A B", "nothing"), ("2.js", "a-b", "string")] {
+        let text =
+            format!("// Name: {name}\nschema = {{ input: {{ a: {{ type: '{value_type}' }} }} }}\n");
+        std::fs::write(roots[0].path().join(file), text).unwrap();
+    }
+    let mut scanner = Scanner::new(
+        Executor::new(Config::default()).unwrap(),
+        Policy::default(),
+        Interpreters::default().set("js", ["/bin/sh"]),
+        roots.iter().map(|root| root.path().to_owned()).collect(),
+    );
+    let catalog = Catalog::from(scanner.scan().await);
+
+    assert_eq!(catalog.scan().faulty().count(), 2);
+    assert!(catalog.tools().is_empty(), "{:?}", catalog.tools());
+    let conflicts = catalog.conflicts().iter();
+    let conflicts: Vec<_> = conflicts.map(|conflict| conflict.path.as_str()).collect();
+    assert_eq!(conflicts, ["scripts/a-b", "t"]);
 }
 
 async fn scan(root: PathBuf) -> Scan {

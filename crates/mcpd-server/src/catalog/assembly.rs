@@ -65,18 +65,17 @@ impl Assembly {
         assembly
     }
 
-    /// The scripts that can be served, whatever they are: a path means one script.
+    /// The scripts that can be served, whatever they are: a path means one script. A faulty one keeps its path as well,
+    /// or callers would get another program while it is edited.
     fn scripts<'a>(&mut self, scan: &'a Scan) -> Vec<&'a Served> {
         let mut scripts = Vec::new();
-        for served in scan
-            .scripts
-            .iter()
-            .filter_map(|found| found.served.as_ref())
-        {
-            let script = &served.script;
-            match self.paths.claim(script.path.as_str(), &script.path, script) {
-                Ok(()) => scripts.push(served),
-                Err(conflict) => self.conflicts.push(conflict),
+        for found in &scan.scripts {
+            let claim = self.paths.claim(found.path.as_str(), &found.path, found);
+            match (&found.served, claim) {
+                (Some(served), Ok(())) => scripts.push(served),
+                (Some(_), Err(conflict)) => self.conflicts.push(conflict),
+                // What is wrong with it is reported already.
+                (None, _) => {}
             }
         }
         scripts

@@ -1,5 +1,6 @@
 //! One script as a scan finds it: described, or faulty, or both.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -90,5 +91,11 @@ impl ScannedScript {
             help: said.help,
             served,
         }
+    }
+}
+
+impl fmt::Display for ScannedScript {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` ({})", self.path, self.file.display())
     }
 }
