@@ -157,7 +157,7 @@ pub(crate) fn walk(root: &Path) -> Walked {
                 if is_passing(&error) {
                     walked.unseen.push(path.to_owned());
                 }
-                walked.reject(path, Reason::Unreadable(error.to_string()));
+                walked.reject(path, unreadable(&error));
             }
         }
     }
@@ -166,6 +166,14 @@ pub(crate) fn walk(root: &Path) -> Walked {
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
+}
+
+/// The path is told beside the reason.
+fn unreadable(error: &walkdir::Error) -> Reason {
+    Reason::Unreadable(match error.io_error() {
+        Some(error) => format!("it can't be read: {error}"),
+        None => error.to_string(),
+    })
 }
 
 /// Whether another look may succeed: the machine lacks something, there is something to see, the permission is not what is
@@ -196,9 +204,7 @@ impl Walked {
             return Ok(());
         }
         let file = entry.path();
-        let metadata = entry
-            .metadata()
-            .map_err(|error| Reason::Unreadable(error.to_string()))?;
+        let metadata = entry.metadata().map_err(|error| unreadable(&error))?;
         if is_static(root, entry) {
             let path = path_below(root, file)?;
             let fingerprint = Fingerprint::of(&metadata);
@@ -561,6 +567,10 @@ mod tests {
         symlink("loop", root.path().join("loop")).unwrap();
         let walked = walk(&root.path().canonicalize().unwrap());
         assert_eq!((walked.scripts.len(), walked.rejected.len()), (1, 1));
+        let Reason::Unreadable(why) = &walked.rejected[0].reason else {
+            panic!("{:?}", walked.rejected);
+        };
+        assert!(why.starts_with("it can't be read: "), "{why}");
         assert!(walked.unseen.is_empty());
     }
 
