@@ -3,7 +3,7 @@
 use std::{borrow::Cow, cmp::Ordering, fmt};
 
 /// Longest text that a number with an exponent is written out to, in bytes: no variable may be longer.
-const MAX_PLAIN: i64 = 32 * 1024;
+pub(crate) const MAX_PLAIN: i64 = 32 * 1024;
 
 /// Length of the JSON number that `text` starts with.
 pub(crate) fn number_len(text: &str) -> Option<usize> {

@@ -131,7 +131,11 @@ fn integer<'a>(size: &Bounds, value: Value<'a>, strings: Strings) -> Result<Acce
     if !size.contain(&parts) {
         return Err(Refused::Bounds);
     }
-    let digits = decimal::integer_text(number).ok_or(Refused::Bounds)?;
+    let too_long = || {
+        let most = decimal::MAX_PLAIN;
+        Refused::Count(format!("one of more than {most} digits"))
+    };
+    let digits = decimal::integer_text(number).ok_or_else(too_long)?;
     Ok(Accepted {
         json: digits.clone(),
         text: Some(digits),
