@@ -48,7 +48,10 @@ impl Resource {
             "State of {}",
             definition::title(&script.path, &script.spec)
         ));
-        listed.description.clone_from(&script.spec.description);
+        listed.description = Some(format!(
+            "The state of `{}` at the moment when it is read.",
+            script.path
+        ));
         Self {
             definition: listed,
             source: Source::State(Arc::clone(script)),
