@@ -92,7 +92,7 @@ fn json_is_the_definition_that_clients_get() {
     [
       {
         "name": "deep/hello",
-        "title": "deep/hello",
+        "title": "hello",
         "description": "Says hello",
         "inputSchema": {"type":"object","properties":{},"additionalProperties":false},
         "_meta": {

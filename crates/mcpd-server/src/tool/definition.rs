@@ -24,11 +24,11 @@ pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
     tool
 }
 
-/// A list shows another spelling of the path; people should still see the path itself.
+/// What people see: a list may show another spelling of the path, and the path itself is in `_meta`.
 pub(crate) fn title(path: &ScriptPath, spec: &ScriptSpec) -> String {
     spec.title
         .clone()
-        .unwrap_or_else(|| path.as_str().to_owned())
+        .unwrap_or_else(|| path.file_name().to_owned())
 }
 
 /// What its author wants passed on, and the path that every spelling of its name stands for.
