@@ -29,8 +29,27 @@ fn it_says_where_it_listens_and_what_it_serves() {
     assert_snapshot!(announcement, @"
     mcpd listens on http://@@ADDRESS@@/mcp
       token: in @@ROOT@@/state/mcpd/agent-token
-      tools: 4
+      tools: 4, resources: 1
     ");
+}
+
+#[test]
+fn where_nothing_is_served_it_says_why() {
+    for (sandbox, told) in [
+        (
+            Sandbox::new(),
+            "  there are no tools: a script must be executable (`chmod +x`)",
+        ),
+        (
+            Sandbox::new().with_script("broken", BROKEN),
+            "  not served as it should be: 1 faulty script; `mcpd check @@ROOT@@/scripts` says why",
+        ),
+    ] {
+        let daemon = Daemon::start(&sandbox, &["--log", "error"]);
+        daemon.signal(Signal::TERM);
+        let (code, rest) = daemon.wait();
+        assert_eq!((code, sandbox.redact(&rest).as_str()), (0, told));
+    }
 }
 
 #[test]

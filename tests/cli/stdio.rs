@@ -33,9 +33,25 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
     ----- stdout -----
     {"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"{\"message\": \"Hello, World!\"}"}],"isError":false}}
     "#);
-    let event: serde_json::Value = serde_json::from_str(stderr).unwrap();
+    let events = stderr.lines().map(serde_json::from_str);
+    let events: Vec<serde_json::Value> = events.map(Result::unwrap).collect();
+    let [event, hint] = &events[..] else {
+        panic!("{stderr}");
+    };
     assert_eq!(event["code"], "help-failed");
     assert_eq!(event["script"], "broken");
+    assert_eq!(
+        hint["message"],
+        "not served as it should be: 1 faulty script; `mcpd check @@ROOT@@/scripts` says why"
+    );
+}
+
+#[test]
+fn where_there_are_no_tools_the_log_says_why() {
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
+    let transcript = Sandbox::new().run_with_stdin(&["stdio", "scripts"], list);
+    let told = "there are no tools: a script must be executable (`chmod +x`)";
+    assert!(transcript.contains(told), "{transcript}");
 }
 
 #[test]

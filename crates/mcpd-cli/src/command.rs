@@ -1,7 +1,7 @@
 //! The commands. Each reads its arguments, asks the libraries and writes what they say.
 
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,6 +18,7 @@ use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
 use crate::reload::Reloading;
+use crate::render;
 use crate::signals::Termination;
 use crate::suggest;
 
@@ -194,6 +195,21 @@ fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) ->
     let is_its_end = |path: &&str| path.rsplit('/').next() == Some(name);
     let ending = paths.clone().find(is_its_end);
     ending.or_else(|| suggest::nearest(name, paths))
+}
+
+/// What is not served as it should be, or why there may be nothing; and what to do about it, for whoever reads this
+/// elsewhere.
+fn remark(server: &Server, file: &File) -> Option<String> {
+    let catalog = server.catalog();
+    if let Some(shortfall) = render::shortfall(&catalog) {
+        let configuration = file.path().and_then(|path| path::absolute(path).ok());
+        let check = check_command(server.roots(), configuration.as_deref());
+        return Some(format!(
+            "not served as it should be: {shortfall}; `{check}` says why"
+        ));
+    }
+    let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
+    is_empty.then(|| format!("there are no tools: {}", render::WHAT_A_SCRIPT_IS))
 }
 
 /// The command that says what is wrong at `paths` and in what `configuration` adds to them, for the same shell.

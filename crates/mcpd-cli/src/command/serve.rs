@@ -1,13 +1,13 @@
 //! `mcpd serve`: many clients over HTTP.
 
-use std::path::{self, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 
 use anyhow::Context as _;
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
-use super::check_command;
+use super::remark;
 use crate::args::{LogFormat, Logging, Serve};
 use crate::config::{self, File, Started};
 use crate::discovery::{Discovery, Published};
@@ -137,6 +137,9 @@ fn announce(
 ) {
     let catalog = server.catalog();
     let tools = catalog.tools().len();
+    let prompts = catalog.prompts().len();
+    let resources = catalog.resources().len();
+    let templates = catalog.templates().len();
     let shortfall = render::shortfall(&catalog);
     let token_file = token_file.map(|file| file.display().to_string());
     let mut text = String::new();
@@ -150,6 +153,9 @@ fn announce(
                 token_file,
                 metrics,
                 tools,
+                prompts,
+                resources,
+                templates,
                 shortfall,
                 "listening"
             );
@@ -163,14 +169,19 @@ fn announce(
     let token = token_file.map_or_else(|| "none is needed".to_owned(), |file| format!("in {file}"));
     let metrics = metrics.map(|url| format!("  metrics: {url}\n"));
     let metrics = metrics.unwrap_or_default();
-    text += &format!("  token: {token}\n{metrics}  tools: {tools}\n");
-    if let Some(shortfall) = shortfall {
-        // Whoever reads this may be elsewhere.
-        let configuration = file.path().and_then(|path| path::absolute(path).ok());
-        text += &format!(
-            "  not served as it should be: {shortfall}; `{}` says why\n",
-            check_command(server.roots(), configuration.as_deref())
-        );
+    text += &format!("  token: {token}\n{metrics}  tools: {tools}");
+    for (what, number) in [
+        ("prompts", prompts),
+        ("resources", resources),
+        ("templates", templates),
+    ] {
+        if number > 0 {
+            text += &format!(", {what}: {number}");
+        }
+    }
+    text.push('\n');
+    if let Some(remark) = remark(server, file) {
+        text += &format!("  {remark}\n");
     }
     output::note(&text);
 }
