@@ -55,6 +55,32 @@ fn where_there_are_no_tools_the_log_says_why() {
 }
 
 #[test]
+fn how_a_script_failed_is_in_the_log() {
+    let failing = |said: &str| {
+        format!(
+            "#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{{\"kind\": \"prompt\", \"state\": true}}'\n  exit 0\nfi\n{said}\nexit 3\n"
+        )
+    };
+    let get = r#"{"jsonrpc": "2.0", "id": 1, "method": "prompts/get", "params": {"name": "p"}}"#;
+    let read = r#"{"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "mcpd://p/state"}}"#;
+    for (said, request, told) in [
+        ("", get, "the script failed with exit code 3 (forbidden)"),
+        (
+            "echo locked >&2",
+            get,
+            "the script failed with exit code 3 (forbidden): locked",
+        ),
+        ("", read, "`--state` failed with exit code 3 (forbidden)"),
+    ] {
+        let sandbox = Sandbox::new().with_script("p", &failing(said));
+        let arguments = ["stdio", "scripts", "--log-format", "json"];
+        let transcript = sandbox.run_with_stdin(&arguments, request);
+        let told = format!(r#""message":"{told}""#);
+        assert!(transcript.contains(&told), "{transcript}");
+    }
+}
+
+#[test]
 fn requests_are_in_a_log_that_is_to_say_more() {
     let call = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "exit", "arguments": {"code": 4}}}"#;
     let arguments = ["stdio", "scripts", "--log-format", "json"];

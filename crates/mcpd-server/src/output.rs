@@ -243,8 +243,8 @@ fn invalid(script: &Script, fault: &Fault) -> String {
 /// The cause is for the operator's log; a client can do nothing about it.
 fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
-    let stderr = tail(&outcome.stderr);
-    tracing::warn!(script = %script.path, ending = ?outcome.ending, "the script failed: {stderr}");
+    let how = exit.with_last_words(outcome);
+    tracing::warn!(script = %script.path, "the script failed with {how}");
     ErrorObject::internal_error(format!(
         "the script `{}` failed with exit code {} ({})",
         script.path, exit.code, exit.name

@@ -176,7 +176,8 @@ async fn ask_state(
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
-        tracing::warn!(script = %script.path, ending = ?outcome.ending, "`--state` failed: {}", outcome.stderr.to_text_lossy());
+        let how = Exit::of(&outcome).with_last_words(&outcome);
+        tracing::warn!(script = %script.path, "`--state` failed with {how}");
         return Err(unreadable(script, "`--state` did not end with exit code 0"));
     }
     let whole = outcome

@@ -2,6 +2,8 @@
 
 use mcpd_exec::{Ending, Outcome};
 
+use super::text::tail;
+
 /// The names of the exit codes 0 to 9 in the script contract.
 pub(crate) const CONTRACT: [&str; 10] = [
     "success",
@@ -63,6 +65,16 @@ impl Exit {
                 name: "cancelled",
             },
         }
+    }
+
+    /// The same for the operator's log, with the last of what the script said.
+    pub(crate) fn with_last_words(&self, outcome: &Outcome) -> String {
+        let mut text = format!("exit code {} ({})", self.code, self.name);
+        let stderr = tail(&outcome.stderr);
+        if !stderr.is_empty() {
+            text += &format!(": {stderr}");
+        }
+        text
     }
 
     /// The same of a program that knows nothing of the script contract.
