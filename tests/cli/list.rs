@@ -145,6 +145,16 @@ fn a_directory_that_is_missing_is_an_error() {
 }
 
 #[test]
+fn a_file_in_the_place_of_a_directory_says_what_to_give() {
+    let sandbox = Sandbox::new().with_script("hello", HELLO);
+    assert_snapshot!(sandbox.run(&["list", "scripts/hello"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to read the root directory `scripts/hello`: it is a file; give the directory that it is in
+    ");
+}
+
+#[test]
 fn a_reader_that_has_left_is_no_error() {
     let sandbox = sandbox();
     let (reader, writer) = std::io::pipe().unwrap();

@@ -1,5 +1,6 @@
 //! How a server is described before it starts. Everything that can be wrong is found in `start`.
 
+use std::io;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -353,9 +354,13 @@ fn joined(instructions: &[String]) -> Option<String> {
 /// The roots as absolute paths. Links in them stay: they may lead elsewhere tomorrow.
 fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let readable = |root: &PathBuf| {
-        let refused = |source| Error::Root {
-            root: root.clone(),
-            source,
+        let refused = |mut source: io::Error| {
+            if root.is_file() {
+                let hint = "it is a file; give the directory that it is in";
+                source = io::Error::new(source.kind(), hint);
+            }
+            let root = root.clone();
+            Error::Root { root, source }
         };
         std::fs::read_dir(root).map_err(refused)?;
         std::path::absolute(root).map_err(refused)
