@@ -1,18 +1,25 @@
 //! Where a server is, for programs that look for one: a file with its address and the place of its token, there as long
 //! as the server is.
 
+use std::convert::Infallible;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use mcpd_protocol::ServerCapabilities;
 use mcpd_server::Server;
 use serde::{Deserialize, Serialize};
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
 use crate::sockets::Address;
 use crate::{directories, private_file};
+
+/// How often a server looks whether one is found.
+const LOOK: Duration = Duration::from_secs(2);
 
 /// What the file says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -42,7 +49,7 @@ impl Discovery {
     }
 
     /// What a server has left that runs still. A file of one that was killed says nothing.
-    pub(crate) fn running() -> anyhow::Result<Option<Self>> {
+    fn running() -> anyhow::Result<Option<Self>> {
         let file = file()?;
         let text = match fs::read(&file) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -59,17 +66,30 @@ impl Discovery {
     ///
     /// The file can't be written.
     pub(crate) fn publish(self) -> anyhow::Result<Published> {
-        let file = file()?;
         if let Some(other) = Self::running()? {
             tracing::info!(
                 pid = other.pid,
                 "another server is no longer the one that is found"
             );
         }
-        let text = serde_json::to_string_pretty(&self).context("encode where the server is")?;
+        self.write()?;
+        Ok(Published(self))
+    }
+
+    fn write(&self) -> anyhow::Result<()> {
+        let file = file()?;
+        let text = serde_json::to_string_pretty(self).context("encode where the server is")?;
         private_file::replace(&file, format!("{text}\n").as_bytes())
-            .with_context(|| format!("write `{}`", file.display()))?;
-        Ok(Published { file })
+            .with_context(|| format!("write `{}`", file.display()))
+    }
+
+    /// Leaves it again if no server is found. Whether that was so.
+    fn restore(&self) -> anyhow::Result<bool> {
+        let is_lost = Self::running()?.is_none();
+        if is_lost {
+            self.write()?;
+        }
+        Ok(is_lost)
     }
 }
 
@@ -78,19 +98,32 @@ fn file() -> anyhow::Result<PathBuf> {
     Ok(directories::state()?.join("server.json"))
 }
 
-/// The file of this process, as long as it is needed.
+/// What this process has to say, as long as it is to be found.
 #[derive(Debug)]
-pub(crate) struct Published {
-    file: PathBuf,
+pub(crate) struct Published(Discovery);
+
+impl Published {
+    /// Has this server found again when another that came after it has ended, for ever.
+    pub(crate) async fn stay(&self) -> Infallible {
+        loop {
+            sleep(LOOK).await;
+            let discovery = self.0.clone();
+            match spawn_blocking(move || discovery.restore()).await {
+                Ok(Ok(true)) => tracing::info!("this server is the one that is found again"),
+                Ok(Err(error)) => tracing::debug!("failed to {error:#}"),
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Drop for Published {
     fn drop(&mut self) {
         // Another server may have written its own meanwhile.
-        if let Ok(Some(found)) = Discovery::running()
-            && found.pid == process::id()
+        if let (Ok(file), Ok(Some(found))) = (file(), Discovery::running())
+            && found.pid == self.0.pid
         {
-            fs::remove_file(&self.file).ok();
+            fs::remove_file(file).ok();
         }
     }
 }

@@ -1,13 +1,19 @@
 //! The token that HTTP clients must show, in a file that only its owner can read. Made once, and replaced only when
-//! somebody asks for that.
+//! somebody asks for that: every server that uses the file finds the other token there by itself.
 
+use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use mcpd_server::transport::http::Auth;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
 
+use crate::config::clients;
 use crate::{directories, output, private_file};
 
 /// Random bytes of a token: 256 bits.
@@ -15,6 +21,9 @@ const BYTES: usize = 32;
 
 /// Characters of a token that nobody guesses, as long as they are chosen at random.
 const SHORTEST: usize = 16;
+
+/// How often the file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// The token in `file`, which is made if it is missing.
 pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
@@ -24,7 +33,43 @@ pub(crate) fn load_or_create(file: &Path) -> anyhow::Result<String> {
     }
 }
 
+/// Has `auth` want what is in `file`, for ever. What is no good changes nothing, and is spoken of once.
+pub(crate) async fn follow(file: &Path, auth: &Auth) -> Infallible {
+    let mut told = None;
+    loop {
+        sleep(LOOK).await;
+        let (path, accepting) = (file.to_owned(), auth.clone());
+        let refreshed = spawn_blocking(move || refresh(&path, &accepting)).await;
+        let fault = refreshed.ok().and_then(Result::err);
+        let fault = fault.map(|error| format!("{error:#}"));
+        if fault != told
+            && let Some(fault) = &fault
+        {
+            tracing::error!("the token stays as it was: failed to {fault}");
+        }
+        told = fault;
+    }
+}
+
+fn refresh(file: &Path, auth: &Auth) -> anyhow::Result<()> {
+    let name = file.display();
+    let token = read(file)?.with_context(|| format!("find the token file `{name}`"))?;
+    if auth.exchange(clients::AGENT, &token) {
+        warn_of(file, &token);
+        tracing::info!("the token in `{name}` is another; the one before is no longer accepted");
+    }
+    Ok(())
+}
+
 fn load(file: &Path) -> anyhow::Result<Option<String>> {
+    let token = read(file)?;
+    if let Some(token) = &token {
+        warn_of(file, token);
+    }
+    Ok(token)
+}
+
+fn read(file: &Path) -> anyhow::Result<Option<String>> {
     let text = match fs::read_to_string(file) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
         text => text.with_context(|| format!("read the token file `{}`", file.display()))?,
@@ -43,6 +88,10 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
             file.display()
         );
     }
+    Ok(Some(token.to_owned()))
+}
+
+fn warn_of(file: &Path, token: &str) {
     // Who reads credentials is decided by systemd, in access lists, which look like a group here.
     let is_credential = directories::credentials().is_some_and(|place| file.starts_with(place));
     if !is_credential && is_open_to_others(file) {
@@ -59,7 +108,6 @@ fn load(file: &Path) -> anyhow::Result<Option<String>> {
             output::shell_command(rotate)
         );
     }
-    Ok(Some(token.to_owned()))
 }
 
 /// Of two servers that start at once both use the one that was first.
@@ -110,6 +158,9 @@ fn is_open_to_others(file: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use mcpd_server::Principal;
+    use mcpd_server::transport::http::Token;
+
     use super::*;
 
     #[test]
@@ -132,6 +183,21 @@ mod tests {
         replace(&file).unwrap();
         assert_ne!(load_or_create(&file).unwrap(), token);
         assert!(!is_open_to_others(&file));
+    }
+
+    #[test]
+    fn a_server_goes_by_the_token_that_is_in_its_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("agent-token");
+        let auth = Auth::tokens([Token::new("before", Principal::new(clients::AGENT))]);
+        refresh(&file, &auth).unwrap_err();
+        fs::write(&file, "two words").unwrap();
+        refresh(&file, &auth).unwrap_err();
+        assert!(!auth.exchange(clients::AGENT, "before"), "it stays");
+        replace(&file).unwrap();
+        refresh(&file, &auth).unwrap();
+        let token = load_or_create(&file).unwrap();
+        assert!(!auth.exchange(clients::AGENT, &token), "it is in force");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `mcpd serve`: many clients over HTTP.
 
+use std::future::pending;
 use std::path::{Path, PathBuf};
 use std::pin::pin;
 
@@ -9,6 +10,7 @@ use mcpd_server::transport::http::{self, Listener, Options};
 
 use super::remark;
 use crate::args::{LogFormat, Logging, Serve};
+use crate::certificates::Certificates;
 use crate::config::{self, File, Started};
 use crate::discovery::{Discovery, Published};
 use crate::exit_code::ExitCode;
@@ -20,6 +22,7 @@ use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
 use crate::telemetry::Telemetry;
+use crate::token;
 
 /// Serves until the system asks mcpd to end.
 pub(crate) async fn run(
@@ -53,7 +56,7 @@ async fn run_observed(
     let mut served = pin!(serve(&server, listener, config.options, metrics));
     let announced = async {
         server.catalog_ready().await;
-        let _published = publish(&server, &addresses[0], config.token_file.as_deref());
+        let published = publish(&server, &addresses[0], config.token_file.as_deref());
         let token_file = config.token_file.as_ref();
         announce(
             &server,
@@ -73,18 +76,18 @@ async fn run_observed(
             args,
             places: &config.places,
         };
-        reloading.follow(reload, &server, &auth, started).await
-    };
-    let certificates = config.certificates;
-    let encrypted = async {
-        match certificates {
-            Some(certificates) => certificates.follow().await,
-            None => std::future::pending().await,
+        tokio::select! {
+            never = reloading.follow(reload, &server, &auth, started) => never,
+            never = if_any(published.as_ref().map(Published::stay)) => never,
         }
     };
+    let token_file = config.token_file.as_deref();
+    let rotated = if_any(token_file.map(|file| token::follow(file, &auth)));
+    let encrypted = if_any(config.certificates.map(Certificates::follow));
     tokio::select! {
         served = &mut served => return Ok(served.map(|()| ExitCode::Success)?),
         never = announced => match never {},
+        never = rotated => match never {},
         never = encrypted => match never.context("follow the certificate")? {},
         () = service::show_life() => {}
         () = termination.requested() => {}
@@ -95,6 +98,14 @@ async fn run_observed(
         () = termination.requested() => {}
     }
     Ok(ExitCode::Success)
+}
+
+/// What becomes of `future`; without one nothing ever does.
+async fn if_any<T>(future: Option<impl Future<Output = T>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
 }
 
 /// Has programs find the server as long as what this returns is there.

@@ -11,7 +11,7 @@ use super::tables::{ClientTable, RuleTable};
 use super::value::Spanned;
 
 /// Whoever shows the token that mcpd has made.
-pub(super) const AGENT: &str = "agent";
+pub(crate) const AGENT: &str = "agent";
 /// Whoever comes where no token is wanted.
 pub(super) const ANONYMOUS: &str = "anonymous";
 /// Whoever comes with the token of an issuer, and has no rule of their own.

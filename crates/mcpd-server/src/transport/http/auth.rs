@@ -202,6 +202,25 @@ impl Auth {
         self.accepted.store(new);
     }
 
+    /// Wants the token `secret` of `owner` in the place of the one that `owner` has, from the next request on. Whether
+    /// that is another.
+    pub fn exchange(&self, owner: &str, secret: &str) -> bool {
+        let hash: Hash = Sha256::digest(secret).into();
+        let is_old = |token: &Token| token.owner.name() == owner && token.hash != hash;
+        if !self.accepted.load().tokens().iter().any(is_old) {
+            return false;
+        }
+        self.accepted.rcu(|accepted| {
+            let mut accepted = Accepted::clone(accepted);
+            if let Accepted::Known(known) = &mut accepted {
+                let old = known.tokens.iter_mut().filter(|token| is_old(token));
+                old.for_each(|token| token.hash = hash);
+            }
+            accepted
+        });
+        true
+    }
+
     /// Who shows this to a server at `url`.
     pub(super) async fn principal(
         &self,
@@ -245,6 +264,13 @@ impl Auth {
 }
 
 impl Accepted {
+    fn tokens(&self) -> &[Token] {
+        match self {
+            Self::Anybody(_) => &[],
+            Self::Known(known) => &known.tokens,
+        }
+    }
+
     /// Whoever else has made tokens that are accepted.
     fn oauth(&self) -> Option<&OAuth> {
         match self {
@@ -331,6 +357,12 @@ mod tests {
             );
         }
         assert!(!format!("{auth:?}").contains("hash"));
+
+        assert!(auth.exchange("alice", "another") && !auth.exchange("alice", "another"));
+        assert_eq!(owner("one"), Err(Unidentified::UnknownToken));
+        assert_eq!(owner("another").as_deref(), Ok("alice"));
+        assert_eq!(owner("two").as_deref(), Ok("bob"));
+        assert!(!auth.exchange("carol", "another"));
 
         auth.clone()
             .replace(&Auth::tokens([token("three", "alice")]));
