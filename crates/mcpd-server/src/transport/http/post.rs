@@ -166,7 +166,13 @@ impl Router {
     ) -> Response<Body> {
         let hears = params.meta.wants_notifications() || request.method == "subscriptions/listen";
         let (face, notifications) = self.face(head, hears);
-        let context = StatelessEnvelope::new(&params.meta).and_then(|envelope| {
+        let known = match params.meta.is_stateless() {
+            true => Ok(()),
+            // Who speaks a revision that nobody knows need not know of `_meta`.
+            false => announced(head.headers).map(drop),
+        };
+        let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
+        let context = envelope.and_then(|envelope| {
             headers::check_version(head.headers, &envelope.version)?;
             let context = envelope.context(&self.server, face)?;
             headers::check(head.headers, &request.method, params)?;
