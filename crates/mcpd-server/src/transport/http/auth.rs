@@ -251,9 +251,12 @@ impl Auth {
     /// How a client of a server at `url` is told what to mend. Without OAuth there is no `resource_metadata`: a client
     /// that finds it ignores the token it was configured with.
     pub(super) fn challenge(&self, problem: Problem<'_>, url: &str) -> HeaderValue {
-        match self.accepted.load().oauth() {
-            Some(oauth) => oauth.challenge(problem, url),
-            None => HeaderValue::from_static("Bearer"),
+        match (self.accepted.load().oauth(), problem) {
+            (Some(oauth), _) => oauth.challenge(problem, url),
+            (None, Problem::InvalidToken(_)) => {
+                HeaderValue::from_static("Bearer error=\"invalid_token\"")
+            }
+            (None, _) => HeaderValue::from_static("Bearer"),
         }
     }
 

@@ -137,12 +137,17 @@ impl Guard {
                 ));
             }
         };
+        let reason = match problem {
+            Problem::InvalidToken(_) => {
+                "this token is not accepted; the server printed where the token is"
+            }
+            _ => {
+                "send the header `Authorization: Bearer TOKEN`; the server printed where the token is"
+            }
+        };
         Err(Refusal {
             challenge: Some(self.auth.challenge(problem, &self.url)),
-            ..Refusal::new(
-                StatusCode::UNAUTHORIZED,
-                "send the header `Authorization: Bearer TOKEN`; the server printed where the token is",
-            )
+            ..Refusal::new(StatusCode::UNAUTHORIZED, reason)
         })
     }
 

@@ -11,7 +11,7 @@ use hyper::{Method, Request, Response, StatusCode, Version};
 use serde_json::json;
 
 use super::Options;
-use super::guard::{self, Guard};
+use super::guard::{self, Guard, Refusal};
 use super::intake::Intake;
 use super::listener::Listener;
 #[cfg(feature = "metrics")]
@@ -110,8 +110,7 @@ impl Router {
 
     async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
         if let Err(refusal) = self.guard.check_source(parts) {
-            self.server.metrics().refused(Refused::Source);
-            return reply::refused(refusal);
+            return self.refuse(Refused::Source, refusal, peer);
         }
         let origin = parts.headers.get(ORIGIN).cloned();
         let is_in_chunks = parts.headers.contains_key(TRANSFER_ENCODING);
@@ -150,10 +149,7 @@ impl Router {
         let shown = guard::shown(&parts.headers, peer.certificate());
         let principal = match self.guard.identify(shown, peer.address()).await {
             Ok(principal) => principal,
-            Err(refusal) => {
-                self.server.metrics().refused(Refused::Token);
-                return reply::refused(refusal);
-            }
+            Err(refusal) => return self.refuse(Refused::Token, refusal, peer),
         };
         let client = Client { principal, peer };
         match parts.uri.path() {
@@ -180,6 +176,14 @@ impl Router {
                 _ => reply::text(StatusCode::NOT_FOUND, "the MCP endpoint is /mcp"),
             },
         }
+    }
+
+    /// Tells a client why it may not come in. Anybody can have this said as often as they like, so the log has it only
+    /// for whoever looks for it.
+    fn refuse(&self, what: Refused, refusal: Refusal, peer: &Peer) -> Response<Body> {
+        self.server.metrics().refused(what);
+        tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
+        reply::refused(refusal)
     }
 
     async fn endpoint(
