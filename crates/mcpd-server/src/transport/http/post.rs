@@ -110,7 +110,14 @@ impl Router {
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
         let visit = match self.named(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
-            Ok(_) => return reply::not_allowed("POST"),
+            Ok(Some(_)) => {
+                let reason = "the stream of a session is text/event-stream; accept that";
+                return reply::not_allowed_as("POST", reason);
+            }
+            Ok(None) => {
+                let reason = "POST messages here; GET is for the stream of a session that `Mcp-Session-Id` names";
+                return reply::not_allowed_as("POST", reason);
+            }
             Err(response) => return *response,
         };
         let (outbox, notifications) = Outbox::new();
@@ -135,7 +142,11 @@ impl Router {
             return *response;
         }
         match headers.get(&SESSION_ID).map(HeaderValue::to_str) {
-            None => reply::not_allowed("POST"),
+            None => {
+                let reason =
+                    "POST messages here; DELETE ends the session that `Mcp-Session-Id` names";
+                reply::not_allowed_as("POST", reason)
+            }
             Some(Ok(id)) if self.sessions.remove(id, caller) => {
                 reply::text(StatusCode::NO_CONTENT, "")
             }
@@ -301,7 +312,6 @@ impl Router {
     ///
     /// The response for one that is unknown or in another revision than the header says.
     fn named(&self, headers: &HeaderMap, caller: &Principal) -> Result<Option<Visit>, Refused> {
-        let refused = |status, reason| Err(Box::new(reply::text(status, reason)));
         let Some(id) = headers.get(&SESSION_ID) else {
             return Ok(None);
         };
@@ -310,17 +320,17 @@ impl Router {
             .ok()
             .and_then(|id| self.sessions.get(id, caller))
         else {
-            return refused(StatusCode::NOT_FOUND, NO_SESSION);
+            return Err(Box::new(reply::text(StatusCode::NOT_FOUND, NO_SESSION)));
         };
         let version = visit.session.version.as_str();
         if headers
             .get(&PROTOCOL_VERSION)
             .is_some_and(|header| header != version)
         {
-            return refused(
-                StatusCode::BAD_REQUEST,
-                "the session is in another protocol version",
+            let reason = format!(
+                "the session is in protocol version {version}, and the header `MCP-Protocol-Version` says another"
             );
+            return Err(Box::new(reply::text(StatusCode::BAD_REQUEST, reason)));
         }
         Ok(Some(visit))
     }

@@ -147,10 +147,12 @@ pub(super) fn is_read(method: &Method) -> bool {
 
 /// The wrong verb.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<Body> {
-    let mut response = text(
-        StatusCode::METHOD_NOT_ALLOWED,
-        "this method is not allowed here",
-    );
+    not_allowed_as(allowed, "this method is not allowed here")
+}
+
+/// The same where there is more to say.
+pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Response<Body> {
+    let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
     response
         .headers_mut()
         .insert(ALLOW, HeaderValue::from_static(allowed));
