@@ -83,6 +83,24 @@ fn a_bad_endpoint_keeps_nobody_from_the_others() {
     insta::assert_snapshot!(sandbox.transcript(&found));
 }
 
+#[test]
+fn a_list_has_its_own_time() {
+    let program = format!(r#"sleep 1.5; echo '{{"type": "result", "tools": {ONE}}}'"#);
+    let sandbox = configured(&[table(&program, "timeout = 1")]);
+    let mut daemon = Daemon::start(&sandbox, &["--config", "mcpd.toml"]);
+    assert_eq!(names(&mut daemon), ["one", "script"]);
+}
+
+#[test]
+fn who_calls_what_an_endpoint_does_not_list_is_told_of_it() {
+    let sandbox = configured(&[table("exit 3", "")]);
+    let found = output(sandbox.command(&["call", "scripts", "one"]), b"");
+    let said = String::from_utf8_lossy(&found.stderr);
+    let expected = "did not list its tools: it ended with exit code 3";
+    assert!(said.contains("there is no tool `one`"), "{said}");
+    assert!(said.contains(expected), "{said}");
+}
+
 /// The text of a call whose endpoint prints what `body` prints, and whether it is an error.
 #[track_caller]
 fn check(body: &str, expected: &str, is_error: bool) {

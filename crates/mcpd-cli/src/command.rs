@@ -184,10 +184,21 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
         return ": the file is not executable; make it so with `chmod +x`".to_owned();
     }
     let paths = catalog.tools().iter().map(|tool| tool.path().as_str());
-    match nearest_path(name, paths) {
+    let hint = match nearest_path(name, paths) {
         Some(path) => format!("; did you mean `{path}`?"),
         None => "; `mcpd list` shows those there are".to_owned(),
-    }
+    };
+    hint + &missing(catalog)
+}
+
+/// What keeps tools from being there that come from elsewhere.
+fn missing(catalog: &Catalog) -> String {
+    let sources = catalog.offers().iter();
+    let faults = sources.flat_map(|offer| {
+        let faults = offer.faults().iter();
+        faults.map(|fault| format!("\n  {} {fault}", offer.source()))
+    });
+    faults.collect()
 }
 
 /// The path that may be meant: one that ends so, or else the one that is most like it.

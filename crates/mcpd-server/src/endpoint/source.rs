@@ -21,7 +21,7 @@ use crate::source::{Publisher, Source};
 
 /// How often an endpoint is asked for its list by default.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How long it may take to list its tools, at most.
+/// How long it may take to list its tools.
 const LIST_TIME: Duration = Duration::from_secs(10);
 /// How long to wait after the first failure; twice as long after the next.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
@@ -98,7 +98,8 @@ impl Endpoint {
         // Rules are about paths, so the request has one too.
         let terms = client.terms(&path.parse().map_err(wrong)?);
         let mut limits = terms.limits().clone();
-        limits.wall = limits.wall.min(LIST_TIME);
+        // That of a call says nothing of a list, without which there are no calls.
+        limits.wall = LIST_TIME;
         let asked = Asked {
             action: LIST_TOOLS,
             tool: None,
