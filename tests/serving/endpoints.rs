@@ -138,18 +138,23 @@ fn an_answer_is_what_it_says() {
 
 #[test]
 fn what_is_no_answer_is_told_without_details() {
-    let no_answer = "The endpoint gave no valid answer. The server's log says why.";
+    let no_answer = "The endpoint gave no valid answer. The log says why.";
     for body in [
         "echo garbage",
         "exit 1",
         "kill -9 $$",
-        "sleep 1000",
         "head -c 100000000 /dev/zero",
         r#"echo '{"type": "result", "result": "text"}'"#,
         r#"echo '{"type": "result", "tools": []}'"#,
     ] {
         check(body, no_answer, true);
     }
+}
+
+#[test]
+fn an_endpoint_that_takes_too_long_is_told_as_such() {
+    let expected = "The endpoint was stopped because it ran longer than its limit of 2 s.";
+    check("sleep 1000", expected, true);
 }
 
 #[test]

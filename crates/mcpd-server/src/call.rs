@@ -227,10 +227,10 @@ pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
             return Failure::Error(busy_with(subject, busy));
         }
         RunError::Start(StartError::Unenforceable { .. }) => format!(
-            "{subject} can't be run safely here: this system lacks something that confines it. The server's log says what."
+            "{subject} can't be run safely here: this system lacks something that confines it. The log says what."
         ),
         RunError::Start(StartError::ShuttingDown) => "The server is shutting down.".to_owned(),
-        _ => format!("{subject} could not be started. The server's log says why."),
+        _ => format!("{subject} could not be started. The log says why."),
     })
 }
 

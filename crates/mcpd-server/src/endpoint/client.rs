@@ -16,7 +16,7 @@ use crate::run::RunError;
 use crate::source::NO_SOURCES;
 
 /// What the caller is told where there is nothing of use to tell.
-const NO_ANSWER: &str = "The endpoint gave no valid answer. The server's log says why.";
+const NO_ANSWER: &str = "The endpoint gave no valid answer. The log says why.";
 /// How much of what an endpoint says a message repeats, in characters.
 const MAX_SAID: usize = 400;
 /// How much of an answer that is none, in characters.
@@ -131,7 +131,7 @@ fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Answer, 
         return Err(refused(error));
     }
     match answer.filter(|answer| answer.r#type == "result") {
-        _ if ending != Ending::Exited(0) => Err(Unanswered::because(told(ending))),
+        _ if ending != Ending::Exited(0) => Err(ended(ending)),
         Some(answer) => Ok(answer),
         None => Err(Unanswered::because(format!(
             "it printed no object of the type `result`, but {}",
@@ -172,7 +172,22 @@ fn printed(stdout: &Captured) -> String {
     }
 }
 
-fn told(ending: Ending) -> String {
+/// Of a time-out the caller is told as well: another call may take less.
+fn ended(ending: Ending) -> Unanswered {
+    let unanswered = Unanswered::because(reason(ending));
+    match ending {
+        Ending::TimedOut { limit, .. } => Unanswered {
+            told: Failure::NoResult(format!(
+                "The endpoint was stopped because it ran longer than its limit of {} s.",
+                limit.as_secs_f64()
+            )),
+            ..unanswered
+        },
+        _ => unanswered,
+    }
+}
+
+fn reason(ending: Ending) -> String {
     match ending {
         Ending::Exited(code) => format!("it ended with exit code {code}"),
         Ending::Signaled { signal, .. } => format!("it was ended by signal {signal}"),
