@@ -224,7 +224,7 @@ async fn output(named: Named, context: CallContext) -> Result<CallToolResult, St
     let tasks = served(&context)?;
     let principal = &context.request().principal;
     let task = tasks.get(&named.run, principal).await.map_err(told)?;
-    let task = task.ok_or_else(|| told(tasks::unknown()))?;
+    let task = task.ok_or_else(|| no_such(&named.run))?;
     match task.task.status {
         TaskStatus::Completed => {
             result(&task).ok_or_else(|| "The result can't be read.".to_owned())
@@ -243,6 +243,7 @@ async fn output(named: Named, context: CallContext) -> Result<CallToolResult, St
 
 async fn stop(named: Named, context: CallContext) -> Result<&'static str, String> {
     let tasks = served(&context)?;
+    found(&tasks, &named.run, &context).await?;
     let stopped = tasks.cancel(&named.run, &context.request().principal).await;
     stopped.map_err(told)?;
     Ok("The run is told to stop, if it is not over.")
@@ -254,15 +255,17 @@ fn result(task: &DetailedTask) -> Option<CallToolResult> {
 
 async fn found(tasks: &Tasks, id: &str, context: &CallContext) -> Result<Run, String> {
     let stored = tasks.stored(id, &context.request().principal).await;
-    let stored = stored
-        .map_err(told)?
-        .ok_or_else(|| told(tasks::unknown()))?;
+    let stored = stored.map_err(told)?.ok_or_else(|| no_such(id))?;
     Ok(Run::new(&stored, tasks))
 }
 
 fn served(context: &CallContext) -> Result<Arc<Tasks>, String> {
     let tasks = context.server().tasks().cloned();
     tasks.ok_or_else(|| "This server has no database to keep runs in.".to_owned())
+}
+
+fn no_such(run: &str) -> String {
+    format!("There is no run `{run}`, or no longer; runs_list has those that there are.")
 }
 
 /// An error in words that stand alone.

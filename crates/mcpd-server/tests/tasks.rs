@@ -582,8 +582,11 @@ async fn a_client_that_knows_no_tasks_has_tools_for_the_same() {
     assert_eq!(listed["runs"][0]["run"], started["run"]);
     client.old_call("runs_stop", run).await;
 
-    let unknown = client.old_call("runs_status", json!({"run": "x"})).await;
-    assert!(unknown.contains("no such task"), "{unknown}");
+    for tool in ["runs_status", "runs_output", "runs_stop"] {
+        let unknown = client.old_call(tool, json!({"run": "x"})).await;
+        let expected = "There is no run `x`, or no longer; runs_list has those that there are.";
+        assert_eq!(unknown, expected, "{tool}");
+    }
     let unknown = client.old_call("runs_start", json!({"tool": "x"})).await;
     assert_eq!(unknown, "There is no tool `x`.");
 }
