@@ -50,13 +50,13 @@ fn the_tools_of_an_endpoint_are_listed_described_and_called_beside_the_scripts()
     ----- stdout -----
     {"echo":"hi"}
     "#);
-    assert_snapshot!(run(&["call", "scripts", "echo_external"]), @r#"
+    assert_snapshot!(run(&["call", "scripts", "echo_external"]), @"
     exit code: 5
     ----- stdout -----
-    Invalid arguments: "message" is a required property
+    Invalid arguments: option `message`: expected a value, got nothing
     ----- stderr -----
     mcpd: error: `echo_external` failed
-    "#);
+    ");
     assert_snapshot!(run(&["check", "scripts"]), @r"
     exit code: 0
     ----- stdout -----

@@ -178,7 +178,7 @@ fn an_endpoint_gets_what_it_is_asked_for() {
     let refused = server.call("far_sub_one", json!({}));
     assert_eq!(
         text(&refused),
-        "Invalid arguments: \"n\" is a required property"
+        "Invalid arguments: option `n`: expected a value, got nothing"
     );
 }
 

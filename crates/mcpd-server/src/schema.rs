@@ -3,7 +3,8 @@
 
 use std::fmt::{self, Write as _};
 
-use jsonschema::{PatternOptions, ValidationError, Validator};
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, PatternOptions, ValidationError, Validator};
 use mcpd_scriptspec::{ScriptSpec, excerpt};
 use serde::Deserialize;
 use serde_json::Value;
@@ -100,10 +101,10 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// What is wrong, one fault on each line.
+    /// What is wrong, one fault on each line, in the words in which the options of scripts are checked.
     pub(crate) fn check_arguments(&self, arguments: Option<&RawValue>) -> Result<(), String> {
         let value = serde_json::from_str(text_of(arguments)).map_err(|error| error.to_string())?;
-        self.check(&value)
+        self.check_as(&value, of_options)
     }
 
     /// Checks a value.
@@ -112,6 +113,14 @@ impl Schema {
     ///
     /// What is wrong, one fault on each line.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
+        self.check_as(value, |error| vec![located(error)])
+    }
+
+    fn check_as(
+        &self,
+        value: &Value,
+        told: impl Fn(&ValidationError<'_>) -> Vec<String>,
+    ) -> Result<(), String> {
         if self
             .outline
             .as_ref()
@@ -122,8 +131,8 @@ impl Schema {
         let faults: Vec<_> = self
             .validator
             .iter_errors(value)
+            .flat_map(|error| told(&error))
             .take(MAX_TOLD)
-            .map(|error| located(&error))
             .collect();
         if faults.is_empty() {
             Ok(())
@@ -184,6 +193,52 @@ fn located(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str().trim_start_matches('/') {
         "" => message(error),
         path => format!("`{}`: {}", excerpt(path, MAX_VALUE), message(error)),
+    }
+}
+
+/// The same of arguments: their members are options to whoever gives them.
+fn of_options(error: &ValidationError<'_>) -> Vec<String> {
+    let path = error.instance_path().as_str().trim_start_matches('/');
+    let missing = |name: &str| {
+        let name = format!("{path}/{name}");
+        option(
+            name.trim_start_matches('/'),
+            "expected a value, got nothing",
+        )
+    };
+    let unknown = |name: &String| {
+        let name = format!("{path}/{name}");
+        let fault = "expected a declared option, got an unknown name";
+        option(name.trim_start_matches('/'), fault)
+    };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            vec![missing(property.as_str().unwrap_or_default())]
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            unexpected.iter().take(MAX_TOLD).map(unknown).collect()
+        }
+        ValidationErrorKind::Type {
+            kind: TypeKind::Single(kind),
+        } => {
+            let article = match kind {
+                JsonType::Array | JsonType::Integer | JsonType::Object => "an",
+                _ => "a",
+            };
+            let got = shortened(error.instance(), MAX_VALUE);
+            vec![option(
+                path,
+                &format!("expected {article} {kind}, got {got}"),
+            )]
+        }
+        _ => vec![option(path, &message(error))],
+    }
+}
+
+fn option(path: &str, fault: &str) -> String {
+    match path {
+        "" => format!("arguments: {fault}"),
+        path => format!("option `{}`: {fault}", excerpt(path, MAX_VALUE)),
     }
 }
 

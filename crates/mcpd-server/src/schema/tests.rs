@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::*;
+use crate::tool::raw;
 
 #[track_caller]
 fn check_unusable(schema: &Value, reason: &str) {
@@ -107,8 +108,39 @@ fn absent_arguments_are_an_empty_object() {
     let null = RawValue::from_string("null".to_owned()).unwrap();
     for arguments in [None, Some(&*null)] {
         let told = schema.check_arguments(arguments).unwrap_err();
-        assert_eq!(told, r#""a" is a required property"#);
+        assert_eq!(told, "option `a`: expected a value, got nothing");
     }
+}
+
+#[test]
+fn faults_in_arguments_are_those_of_options() {
+    let inner = json!({"type": "object", "required": ["b"], "additionalProperties": false});
+    let schema = json!({"properties": {"a": inner, "n": {"minimum": 1}}, "minProperties": 1, "additionalProperties": false});
+    let schema = Schema::compile(&schema).unwrap();
+    let check = |arguments: Value, faults: &[&str]| {
+        let told = schema.check_arguments(Some(&raw(&arguments))).unwrap_err();
+        assert_eq!(told.lines().collect::<Vec<_>>(), faults);
+    };
+    check(
+        json!({"a": {}}),
+        &["option `a/b`: expected a value, got nothing"],
+    );
+    check(
+        json!({"a": [1]}),
+        &["option `a`: expected an object, got [1]"],
+    );
+    check(
+        json!({"x": 1, "y": 2}),
+        &[
+            "option `x`: expected a declared option, got an unknown name",
+            "option `y`: expected a declared option, got an unknown name",
+        ],
+    );
+    check(
+        json!({"n": 0}),
+        &["option `n`: 0 is less than the minimum of 1"],
+    );
+    check(json!({}), &["arguments: {} has less than 1 property"]);
 }
 
 /// So many schemas, of which each is what `link` makes of a reference to the next.
