@@ -152,6 +152,15 @@ fn what_is_no_answer_is_told_without_details() {
 }
 
 #[test]
+fn whoever_calls_in_the_shell_reads_why_there_is_no_answer() {
+    let sandbox = configured(&[endpoint("far", ONE, "echo garbage", "")]);
+    let found = output(sandbox.command(&["call", "scripts", "far/one"]), b"");
+    let said = String::from_utf8_lossy(&found.stderr);
+    let expected = "it printed no object of the type `result`, but `garbage`";
+    assert!(said.contains(expected), "{said}");
+}
+
+#[test]
 fn an_endpoint_that_takes_too_long_is_told_as_such() {
     let expected = "The endpoint was stopped because it ran longer than its limit of 2 s.";
     check("sleep 1000", expected, true);

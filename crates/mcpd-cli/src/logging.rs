@@ -20,9 +20,10 @@ pub(crate) enum Audience {
     Caller,
 }
 
-/// What callers are told: what goes wrong, and what a script may do or leave behind that nobody expects of it. All else is
-/// in words of the command.
-const CALLER: &str = "error,mcpd_server::run=warn,mcpd_server::policy=warn";
+/// What callers are told: what goes wrong, also with an endpoint, and what a script may do or leave behind that nobody
+/// expects of it. All else is in words of the command.
+const CALLER: &str =
+    "error,mcpd_server::run=warn,mcpd_server::policy=warn,mcpd_server::endpoint=warn";
 
 /// Which messages are logged, to be changed while mcpd runs.
 #[derive(Debug)]
