@@ -166,7 +166,7 @@ fn a_script_that_is_no_tool_is_told_from_a_faulty_one() {
             "motd",
             &script(r#"{"kind": "resource", "uri": "my://motd"}"#),
         );
-    assert_snapshot!(sandbox.run(&["describe", "scripts", "review"]), @"
+    assert_snapshot!(sandbox.run(&["call", "scripts", "review"]), @"
     exit code: 5
     ----- stderr -----
     mcpd: error: there is no tool `review`: the script is a prompt; try it with `mcpd prompt`

@@ -83,8 +83,8 @@ fn what_is_denied_to_a_client_is_not_shown_to_it() {
     assert_snapshot!(answers(&sandbox, &[], &requests), @r#"
     {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
     {"contents":[{"uri":"kit://state","mimeType":"application/json","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}]}
-    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"scripts/create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
-    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"scriptlets/greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
     "#);
 }
 
@@ -125,8 +125,8 @@ fn scripts_and_scriptlets_are_listed_as_they_are_now() {
     ];
     assert_snapshot!(answers(&sandbox(), &[], &requests), @r#"
     {"resources":[{"uri":"kit://state","name":"kit/state","description":"Whether the window is visible and focused, and how many scripts and scriptlets there are.","mimeType":"application/json"},{"uri":"scriptlets://","name":"scriptlets","description":"The scriptlets.","mimeType":"application/json"},{"uri":"scripts://","name":"scripts","description":"The scripts.","mimeType":"application/json"}]}
-    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"scripts/create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
-    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"scriptlets/greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
     "#);
 }
 

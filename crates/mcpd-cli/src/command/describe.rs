@@ -49,10 +49,10 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
     .await
 }
 
-/// A name, and a title that is another.
+/// A name, and a title that says more than its end, which it is without one.
 fn heading(name: &str, title: Option<&str>) -> String {
     match title {
-        Some(title) if title != name => format!("{name} - {title}"),
+        Some(title) if name.rsplit('/').next() != Some(title) => format!("{name} - {title}"),
         _ => name.to_owned(),
     }
 }

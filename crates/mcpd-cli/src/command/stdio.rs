@@ -35,8 +35,10 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         std::future::pending().await
     };
     tokio::select! {
-        served = stdio::serve(&server, input, output, options) => served?,
+        biased;
+        // Before a client is gone that has asked for nothing else.
         () = looked_over => {}
+        served = stdio::serve(&server, input, output, options) => served?,
         () = termination.requested() => {}
     }
     tokio::select! {
