@@ -1,6 +1,7 @@
 //! The end of mcpd, however it comes: no script outlives it that a process group can reach.
 
 use std::fs;
+use std::path::Path;
 
 use mcpd_tests::{Pipes, Sandbox, binary, eventually, skip};
 use rustix::process::Signal;
@@ -147,32 +148,19 @@ if [ "$1" = --help ]; then echo '{"description": "Counts the dead."}'; exit; fi
     let sandbox = Sandbox::new()
         .with_script("strangers", STRANGERS)
         .with_script("dead", DEAD);
-    let mut container = sandbox.program("unshare");
-    container.args([
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-    ]);
-    if !container
-        .arg("true")
-        .output()
-        .is_ok_and(|done| done.status.success())
-    {
+    let container = |program: &Path| {
+        let mut command = sandbox.program("unshare");
+        command.args(["--user", "--map-root-user", "--pid", "--fork"]);
+        command.args(["--mount-proc", "--kill-child"]).arg(program);
+        command
+    };
+    let tried = container(Path::new("true")).output();
+    if !tried.is_ok_and(|done| done.status.success()) {
         return skip("namespaces of processes, which this system does not let everybody make");
     }
-    let mut container = sandbox.program("unshare");
-    container.args([
-        "--user",
-        "--map-root-user",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "--kill-child",
-    ]);
-    container.arg(binary()).args(["stdio", "scripts"]);
-    let mut client = Pipes::of(container);
+    let mut server = container(binary());
+    server.args(["stdio", "scripts"]);
+    let mut client = Pipes::of(server);
     client.call("strangers", json!({}));
     let mut dead = || client.call("dead", json!({}))["content"][0]["text"].take();
     eventually("they die", || (dead() == "3").then_some(()));

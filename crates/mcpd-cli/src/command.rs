@@ -208,16 +208,17 @@ fn nearest_path<'a>(name: &str, paths: impl Iterator<Item = &'a str> + Clone) ->
     ending.or_else(|| suggest::nearest(name, paths))
 }
 
-/// What is not served as it should be, or why there may be nothing; and what to do about it, for whoever reads this
-/// elsewhere.
-fn remark(server: &Server, file: &File) -> Option<String> {
-    let catalog = server.catalog();
-    if let Some(shortfall) = render::shortfall(&catalog) {
-        let configuration = file.path().and_then(|path| path::absolute(path).ok());
-        let check = check_command(server.roots(), configuration.as_deref());
-        return Some(format!(
-            "not served as it should be: {shortfall}; `{check}` says why"
-        ));
+/// What is not as it should be of what is served, for whoever reads this elsewhere.
+fn remark_of(server: &Server, file: &File) -> Option<String> {
+    let configuration = file.path().and_then(|path| path::absolute(path).ok());
+    let check = check_command(server.roots(), configuration.as_deref());
+    remark(&server.catalog(), "not served as it should be", &check)
+}
+
+/// What is not as it should be, said with the words `how` and the command that says why; or why there may be nothing.
+fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
+    if let Some(shortfall) = render::shortfall(catalog) {
+        return Some(format!("{how}: {shortfall}; `{check}` says why"));
     }
     let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
     is_empty.then(|| format!("there are no tools: {}", render::WHAT_A_SCRIPT_IS))

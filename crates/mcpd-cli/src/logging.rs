@@ -111,9 +111,10 @@ fn read(filter: &str) -> anyhow::Result<EnvFilter> {
 }
 
 fn filter(options: &Logging, audience: Audience) -> anyhow::Result<EnvFilter> {
-    match &options.filter {
-        Some(filter) if options.verbose == 0 && !options.quiet => read(filter),
-        _ if options.verbose == 0 && !options.quiet && audience == Audience::Caller => read(CALLER),
+    let is_flagged = options.verbose > 0 || options.quiet;
+    match (&options.filter, audience) {
+        (Some(filter), _) if !is_flagged => read(filter),
+        (None, Audience::Caller) if !is_flagged => read(CALLER),
         _ => read(&level(options, audience).to_string()),
     }
 }

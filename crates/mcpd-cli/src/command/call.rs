@@ -25,7 +25,7 @@ use crate::{client, config, output};
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
         Some(json) => Arguments::Whole(whole(json)?),
-        None => Arguments::Pairs(pairs(&args.arguments)?),
+        None => Arguments::Pairs(pairs(&args.arguments, pair)?),
     };
     let level = log_level(logging);
     let tool = &args.tool;
@@ -36,9 +36,8 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
             return Ok(ExitCode::Tool);
         };
         let name = tool.path().as_str();
-        let hints = arguments.hints(tool.definition());
-        let arguments = arguments.for_tool(tool.definition())?;
-        let mut params = CallToolRequestParams::new(name).with_arguments(arguments);
+        let given = arguments.for_tool(tool.definition())?;
+        let mut params = CallToolRequestParams::new(name).with_arguments(given);
         params.meta = Some(client::envelope(level));
         let principal = Principal::local();
         match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
@@ -46,7 +45,7 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
                 print(&result, args.output)?;
                 note_rest(&result);
                 if is_refused(&result) {
-                    output::note(&hints);
+                    output::note(&arguments.hints(tool.definition()));
                 }
                 Ok(verdict(name, &result))
             }
@@ -97,18 +96,18 @@ impl Arguments<'_> {
         hints.collect()
     }
 
-    fn for_tool(self, tool: &Tool) -> anyhow::Result<Box<RawValue>> {
+    fn for_tool(&self, tool: &Tool) -> anyhow::Result<Box<RawValue>> {
         let pairs = match self {
-            Self::Whole(arguments) => return Ok(arguments),
+            Self::Whole(arguments) => return Ok(arguments.clone()),
             Self::Pairs(pairs) => pairs,
         };
         let properties = properties(tool);
         let mut object = BTreeMap::new();
         for (name, given) in pairs {
             let value = match given {
-                Given::Json(value) => value,
-                Given::Text(text) if is_wanted_as_json(text, &properties[name]) => {
-                    RawValue::from_string(text.to_owned())?
+                Given::Json(value) => value.clone(),
+                Given::Text(text) if is_wanted_as_json(text, &properties[*name]) => {
+                    RawValue::from_string((*text).to_owned())?
                 }
                 Given::Text(text) => to_raw_value(text)?,
             };
@@ -172,8 +171,11 @@ fn whole(json: &str) -> anyhow::Result<Box<RawValue>> {
     Ok(arguments)
 }
 
-/// The arguments `name=text` and `name:=json`.
-fn pairs(arguments: &[String]) -> anyhow::Result<BTreeMap<&str, Given<'_>>> {
+/// Arguments by their names, each read by `pair`.
+pub(super) fn pairs<'a, T>(
+    arguments: &'a [String],
+    pair: impl Fn(&'a str) -> anyhow::Result<(&'a str, T)>,
+) -> anyhow::Result<BTreeMap<&'a str, T>> {
     let mut pairs = BTreeMap::new();
     for argument in arguments {
         let (name, value) = pair(argument)?;
@@ -184,6 +186,7 @@ fn pairs(arguments: &[String]) -> anyhow::Result<BTreeMap<&str, Given<'_>>> {
     Ok(pairs)
 }
 
+/// An argument `name=text` or `name:=json`.
 fn pair(argument: &str) -> anyhow::Result<(&str, Given<'_>)> {
     let Some((name, text)) = argument.split_once('=') else {
         bail!("read the argument `{argument}`: expected NAME=TEXT or NAME:=JSON");
@@ -305,7 +308,8 @@ mod tests {
             .collect();
         let schema = serde_json::json!({"type": "object", "properties": properties});
         let tool = Tool::new("test", to_raw_value(&schema).unwrap());
-        let object = pairs(&arguments).and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
+        let object =
+            pairs(&arguments, pair).and_then(|pairs| Arguments::Pairs(pairs).for_tool(&tool));
         let read = object.map_or_else(
             |error| format!("{error:#}"),
             |object| object.get().to_owned(),
@@ -335,9 +339,10 @@ mod tests {
         );
         check_with(
             &properties,
-            &["count= 3", "quiet=yes", "ratio=true"],
-            r#"{"count":" 3","quiet":"yes","ratio":"true"}"#,
+            &["count=three", "quiet=yes", "ratio=true"],
+            r#"{"count":"three","quiet":"yes","ratio":"true"}"#,
         );
+        check_with(&properties, &["count= 3"], r#"{"count":" 3"}"#);
     }
 
     #[test]
@@ -356,7 +361,7 @@ mod tests {
             ("other=1", ""),
         ] {
             let arguments = [argument.to_owned()];
-            let pairs = Arguments::Pairs(pairs(&arguments).unwrap());
+            let pairs = Arguments::Pairs(pairs(&arguments, pair).unwrap());
             assert_eq!(pairs.hints(&tool), expected, "{argument}");
         }
     }

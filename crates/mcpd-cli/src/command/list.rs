@@ -5,11 +5,11 @@ use mcpd_protocol::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpd_server::Catalog;
 use serde::Serialize;
 
-use super::{check_command, with_server};
+use super::{check_command, remark, with_server};
 use crate::args::List;
 use crate::config::File;
 use crate::exit_code::ExitCode;
-use crate::{config, output, render};
+use crate::{config, output};
 
 /// Lists what is served, and says if that is not all.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
@@ -39,16 +39,9 @@ pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
                 (false, false) => note_others(&catalog),
                 _ => {}
             }
-            if let Some(shortfall) = render::shortfall(&catalog) {
-                output::note(&format!(
-                    "not all is as it should be: {shortfall}; `{}` says why\n",
-                    check_command(args.roots.all(), file.to_be_named())
-                ));
-            } else if catalog.tools().is_empty() && catalog.scan().scripts.is_empty() {
-                output::note(&format!(
-                    "there are no tools: {}\n",
-                    render::WHAT_A_SCRIPT_IS
-                ));
+            let check = check_command(args.roots.all(), file.to_be_named());
+            if let Some(remark) = remark(&catalog, "not all is as it should be", &check) {
+                output::note(&format!("{remark}\n"));
             }
             for fault in config::unmatched(file, &catalog)? {
                 output::note(&format!("{fault}\n"));

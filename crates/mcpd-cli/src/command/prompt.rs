@@ -1,14 +1,12 @@
 //! `mcpd prompt`: what a prompt comes to, as every client gets it.
 
-use std::collections::BTreeMap;
-
 use anyhow::bail;
 use mcpd_protocol::{
     GetPromptRequest, GetPromptRequestParams, GetPromptResult, PromptMessage, Role,
 };
 use mcpd_server::{Catalog, Principal};
 
-use super::call::{log_level, print_block, relay};
+use super::call::{log_level, pairs, print_block, relay};
 use super::{nearest_path, server_of, with_server};
 use crate::args::{Enabling, Logging, Prompt};
 use crate::config::File;
@@ -18,7 +16,9 @@ use crate::{client, config, output};
 /// Gets the prompt and prints its messages.
 pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let mut params = GetPromptRequestParams::new(&args.prompt);
-    params.arguments = Some(arguments(&args.arguments)?);
+    let arguments = pairs(&args.arguments, pair)?.into_iter();
+    let arguments = arguments.map(|(name, text)| (name.to_owned(), text.to_owned()));
+    params.arguments = Some(arguments.collect());
     params.meta = Some(client::envelope(log_level(logging)));
     let limits = config::limits(&args.limits);
     let server = server_of(&args.place, &Enabling::default(), limits, file).await?;
@@ -46,21 +46,15 @@ pub(crate) async fn run(args: Prompt, logging: &Logging, file: &File) -> anyhow:
     .await
 }
 
-/// The arguments `name=text`.
-fn arguments(given: &[String]) -> anyhow::Result<BTreeMap<String, String>> {
-    let mut arguments = BTreeMap::new();
-    for argument in given {
-        let Some((name, text)) = argument.split_once('=') else {
-            bail!("read the argument `{argument}`: expected NAME=TEXT");
-        };
-        if name.ends_with(':') {
-            bail!("read the argument `{argument}`: prompts take texts, NAME=TEXT");
+/// An argument `name=text`.
+fn pair(argument: &str) -> anyhow::Result<(&str, &str)> {
+    match argument.split_once('=') {
+        None => bail!("read the argument `{argument}`: expected NAME=TEXT"),
+        Some((name, _)) if name.ends_with(':') => {
+            bail!("read the argument `{argument}`: prompts take texts, NAME=TEXT")
         }
-        if arguments.insert(name.to_owned(), text.to_owned()).is_some() {
-            bail!("read the arguments: `{name}` is given twice");
-        }
+        Some(pair) => Ok(pair),
     }
-    Ok(arguments)
 }
 
 /// What may be meant instead.

@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use mcpd_server::Server;
 use mcpd_server::transport::http::{self, Listener, Options};
 
-use super::remark;
+use super::remark_of;
 use crate::args::{LogFormat, Logging, Serve};
 use crate::certificates::Certificates;
 use crate::config::{self, File, Started};
@@ -191,7 +191,7 @@ fn announce(
         }
     }
     text.push('\n');
-    if let Some(remark) = remark(server, file) {
+    if let Some(remark) = remark_of(server, file) {
         text += &format!("  {remark}\n");
     }
     output::note(&text);

@@ -5,7 +5,7 @@ use std::io;
 use anyhow::Context as _;
 use mcpd_server::transport::stdio::{self, Options};
 
-use super::remark;
+use super::remark_of;
 use crate::args::Stdio;
 use crate::config;
 use crate::config::File;
@@ -28,7 +28,7 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     }
     let looked_over = async {
         server.catalog_ready().await;
-        if let Some(remark) = remark(&server, file) {
+        if let Some(remark) = remark_of(&server, file) {
             tracing::warn!("{remark}");
         }
         config::warn_of_unmatched(file, &server.catalog());
