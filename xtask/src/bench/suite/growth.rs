@@ -24,7 +24,7 @@ wc -c
 /// The lengths of arguments, in bytes.
 const LENGTHS: [usize; 3] = [1_000, 100_000, 10_000_000];
 
-/// What may be added with a thousand times as many tools.
+/// What may be added with ever more tools.
 const FLAT: f64 = 1.1;
 
 pub(crate) async fn run(lab: &Lab) -> anyhow::Result<Findings> {
@@ -47,6 +47,7 @@ async fn tools(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
         "10 tools",
         "1 000",
         "10 000",
+        "1 000 / 10",
         "10 000 / 10",
     ]);
     for (name, request) in [
@@ -59,12 +60,14 @@ async fn tools(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
             let cpu = samples.figure(&format!("mcpd {number}"), Sample::cpu)?;
             cells.push(cpu.to_string());
         }
-        let [most, fewest] = [numbers[2], numbers[0]].map(|number| format!("mcpd {number}"));
-        let ratio = samples.ratio(&most, &fewest, Sample::cpu)?;
-        cells.push(ratio.to_string());
+        for (label, number) in [("1 000", numbers[1]), ("10 000", numbers[2])] {
+            let [more, fewest] = [number, numbers[0]].map(|number| format!("mcpd {number}"));
+            let ratio = samples.ratio(&more, &fewest, Sample::cpu)?;
+            cells.push(ratio.to_string());
+            let what = format!("CPU for a call {name}, {label} tools / 10");
+            findings.at_most(what, FLAT, "", ratio);
+        }
         table.row(cells);
-        let what = format!("CPU for a call {name}, 10 000 tools / 10");
-        findings.at_most(what, FLAT, "", ratio);
     }
     findings.table("growth-tools", table);
     Ok(())
@@ -95,8 +98,10 @@ async fn arguments(lab: &Lab, findings: &mut Findings) -> anyhow::Result<()> {
             Spread::over(samples, |sample| length / 1e3 / median(sample)).to_string(),
         ]);
     }
-    let ratio = Spread::ratio(&samples[2].1, &samples[1].1, median);
-    findings.at_most("time for arguments of 10 MB / 100 kB", 100.0, "", ratio);
+    for (what, longer, shorter) in [("100 kB / 1 kB", 1, 0), ("10 MB / 100 kB", 2, 1)] {
+        let ratio = Spread::ratio(&samples[longer].1, &samples[shorter].1, median);
+        findings.at_most(format!("time for arguments of {what}"), 100.0, "", ratio);
+    }
     findings.table("growth-arguments", table);
     Ok(())
 }
