@@ -261,6 +261,7 @@ fn a_description_names_variables_and_shows_none() {
     It takes no options.
 
     Sandbox: none
+    Limits: ended after 60s
     Variables: SECRET
     ");
 }

@@ -31,6 +31,7 @@ fn a_tool_is_described_for_people() {
           Whether to be strict
 
     Sandbox: none
+    Limits: ended after 60s
     "#);
 }
 
@@ -86,7 +87,30 @@ value_type = "string"
               Their name
 
     Sandbox: none
+    Limits: ended after 60s
     "#);
+}
+
+#[test]
+fn what_a_tool_needs_and_may_use_is_told() {
+    let metadata = r#"{"requires": ["sampling"], "task": "auto", "timeout": 1.5}"#;
+    let sandbox = Sandbox::new().with_script("render", &format!("#!/bin/sh\necho '{metadata}'\n"));
+    let configuration = "[sandbox.small]\nlevel = \"none\"\nmemory = \"64 MiB\"\ncpu = 2\nprocesses = 9\n[[tool]]\nmatch = \"render\"\nsandbox = \"small\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    assert_snapshot!(sandbox.run(&["describe", "scripts", "render"]), @"
+    exit code: 0
+    ----- stdout -----
+    render
+
+    Needs a client with: sampling
+
+    May go on as a task
+
+    It takes no options.
+
+    Sandbox: none
+    Limits: ended after 1.5s, 2s of processor time, 64 MiB of memory, 9 processes
+    ");
 }
 
 #[test]
@@ -101,6 +125,7 @@ fn a_tool_without_options_says_so() {
     It takes no options.
 
     Sandbox: none
+    Limits: ended after 60s
     ");
 }
 

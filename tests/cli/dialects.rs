@@ -59,6 +59,7 @@ fn what_describes_itself_is_not_run_to_be_found() {
           for example 99.5
 
     Sandbox: none
+    Limits: ended after 60s
     ");
     assert!(!sandbox.path().join("scripts/ran").exists());
     assert_snapshot!(sandbox.run(&["call", "scripts", "order", "amount=5"]), @r#"

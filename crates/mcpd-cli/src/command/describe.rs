@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use mcpd_exec::{Command, Containment, Enforced, Executor, Level, Limits, Network};
 use mcpd_protocol::{Prompt, ToolAnnotations};
+use mcpd_scriptspec::{ScriptSpec, TaskSupport};
 use mcpd_server::{Terms, Tool};
 use serde_json::Value;
 
@@ -38,6 +39,7 @@ pub(crate) async fn run(args: Describe, file: &File) -> anyhow::Result<ExitCode>
             if let Some(terms) = tool.terms() {
                 text += &confinement(terms);
                 text += &in_force(server.executor(), terms).await;
+                text += &allowance(terms);
             }
             if let Some(source) = tool.source() {
                 writeln!(text, "\nRuns elsewhere: {source}").expect(STRING);
@@ -101,8 +103,23 @@ fn description(tool: &Tool) -> String {
     if !tags.is_empty() {
         writeln!(text, "\nTags: {}", tags.join(", ")).expect(STRING);
     }
+    text += &tool.spec().map(demands).unwrap_or_default();
     let schema: Value = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
     text + &options(&schema)
+}
+
+/// What the script asks of its clients.
+fn demands(spec: &ScriptSpec) -> String {
+    let mut text = String::new();
+    if !spec.requires.is_empty() {
+        writeln!(text, "\nNeeds a client with: {}", spec.requires.join(", ")).expect(STRING);
+    }
+    text.push_str(match spec.task {
+        TaskSupport::Auto => "\nMay go on as a task\n",
+        TaskSupport::Required => "\nGoes on as a task: for clients that know tasks\n",
+        _ => "",
+    });
+    text
 }
 
 /// How the tool behaves, in its own words.
@@ -138,7 +155,7 @@ fn hints(annotations: &ToolAnnotations) -> impl Iterator<Item = &'static str> {
 /// Writing into a string can't fail.
 const STRING: &str = "a string takes everything";
 
-/// How the script is confined, and what it alone is given. Of variables nothing but the names.
+/// How the script is confined.
 fn confinement(terms: &Terms) -> String {
     let sandbox = terms.sandbox();
     let mut text = format!("\nSandbox: {}", sandbox.level);
@@ -154,11 +171,45 @@ fn confinement(terms: &Terms) -> String {
             writeln!(text, "  may write {}", path.display()).expect(STRING);
         }
     }
+    text
+}
+
+/// What the script may use, and what it alone is given. Of variables nothing but the names.
+fn allowance(terms: &Terms) -> String {
+    let mut text = format!("Limits: {}\n", limits(terms.limits()).join(", "));
     let names: Vec<_> = terms.variables().collect();
     if !names.is_empty() {
         writeln!(text, "Variables: {}", names.join(", ")).expect(STRING);
     }
     text
+}
+
+/// When a run is ended, and what else it is held to beyond what its level brings.
+fn limits(limits: &Limits) -> Vec<String> {
+    let number = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{limit} {of}"));
+    let size = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{} {of}", bytes(limit)));
+    let all = [
+        Some(format!("ended after {:?}", limits.wall)),
+        limits.cpu.map(|time| format!("{time:?} of processor time")),
+        size(limits.memory, "of memory"),
+        size(limits.address_space, "of address space"),
+        size(limits.file_size, "in a file"),
+        number(limits.open_files, "open files"),
+        number(limits.processes, "processes"),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+/// A number of bytes as the configuration has it.
+fn bytes(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = units
+        .iter()
+        .find(|(bits, _)| bytes.trailing_zeros() >= *bits);
+    match whole {
+        Some((bits, unit)) => format!("{} {unit}", bytes >> bits),
+        None => format!("{bytes} bytes"),
+    }
 }
 
 /// What of that is in force on this machine. A program is run under the same terms to see it: this one.
