@@ -37,6 +37,8 @@ mod queue;
 mod races;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod resources;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod scripts;
 mod shutdown;
 mod skip;
 mod start;
