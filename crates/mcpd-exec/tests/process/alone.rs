@@ -8,7 +8,7 @@ use std::os::fd::AsRawFd as _;
 use std::path::Path;
 use std::time::Duration;
 
-use mcpd_exec::{Ending, Sandbox};
+use mcpd_exec::{Ending, Limits, Sandbox};
 
 use crate::support::{World, config, eventually, levels, limits, ms, within};
 
@@ -130,7 +130,7 @@ fn a_large_host_starts_processes_as_fast() {
     });
 }
 
-/// A thousand runs of every kind and every ending.
+/// A thousand runs. What becomes of control groups is in `groups.rs`.
 #[test]
 fn nothing_accumulates() {
     alone("alone::nothing_accumulates", || async {
@@ -143,10 +143,10 @@ fn nothing_accumulates() {
             config.reaper = true;
             config.temporary = Some(place.path().to_owned());
             let world = World::with(config);
-            mixed_runs(&world, 100).await;
+            mixed_runs(&world, 100, &Limits::default()).await;
             world.nothing_left();
             let warm = (descriptors(), status("Threads:"));
-            mixed_runs(&world, 1000).await;
+            mixed_runs(&world, 1000, &Limits::default()).await;
             world.nothing_left();
             // A ruleset is kept for every run that there was at a time.
             eventually("descriptors and threads as before", || {
@@ -164,22 +164,22 @@ fn nothing_accumulates() {
     });
 }
 
-async fn mixed_runs(world: &World, count: usize) {
-    let quick = limits(|limits| {
-        (limits.wall, limits.grace, limits.drain, limits.output_hard) =
-            (ms(50), ms(20), ms(20), 100_000);
-    });
+/// Runs of every kind and every ending, at every level. Some have less than `limits`.
+pub(crate) async fn mixed_runs(world: &World, count: usize, limits: &Limits) {
+    let mut quick = limits.clone();
+    (quick.wall, quick.grace, quick.drain, quick.output_hard) = (ms(50), ms(20), ms(20), 100_000);
+    let within_limits = |body| world.sh(body).limits(limits.clone());
     let kinds = [
-        world.sh("exit 0"),
-        world.sh("exit 5").stdin(vec![b'x'; 200_000]),
-        world.sh("echo x > $TMPDIR/file; mkdir $TMPDIR/directory"),
-        world.sh("kill -SEGV $$"),
+        within_limits("exit 0"),
+        within_limits("exit 5").stdin(vec![b'x'; 200_000]),
+        within_limits("echo x > $TMPDIR/file; mkdir $TMPDIR/directory"),
+        within_limits("kill -SEGV $$"),
         world.sh("trap '' TERM; sleep 300").limits(quick.clone()),
         world.sh("setsid sleep 0.1 &").limits(quick.clone()),
         world.command("yes").limits(quick),
         world.command("/no/such/program"),
-        world.sh("sleep 300"),
-        world.sh("sleep 300"),
+        within_limits("sleep 300"),
+        within_limits("sleep 300"),
     ];
     let levels: Vec<_> = levels().await.collect();
     let mut runs = tokio::task::JoinSet::new();

@@ -7,10 +7,11 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use mcpd_exec::{Config, Ending, Level, Limits, Outcome, Sandbox};
+use mcpd_exec::{Ending, Level, Limits, Outcome, Sandbox};
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::support::{World, eventually, limits, ms, skip};
+use crate::alone::mixed_runs;
+use crate::support::{World, config, eventually, limits, ms, skip};
 
 /// Takes up so many bytes, and tells when it has.
 const HOG: &str =
@@ -26,7 +27,7 @@ fn delegated() -> Option<&'static Path> {
 async fn world() -> Option<(World, MutexGuard<'static, ()>)> {
     static TURN: Mutex<()> = Mutex::const_new(());
     let turn = TURN.lock().await;
-    let mut config = Config::default();
+    let mut config = config(16, 1000);
     config.reaper = true;
     config.cgroup = delegated().map(Path::to_owned);
     let world = World::with(config);
@@ -134,7 +135,6 @@ async fn no_group_is_left() {
     let Some((world, _turn)) = world().await else {
         return;
     };
-    let parent = delegated().unwrap();
     for level in LEVELS {
         for body in [
             "true",
@@ -152,7 +152,22 @@ async fn no_group_is_left() {
         }
         world.end_all();
     }
+    none_is_left(world);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_group_is_left_of_a_thousand_runs() {
+    let Some((world, _turn)) = world().await else {
+        return;
+    };
+    mixed_runs(&world, 1000, &processes(100)).await;
+    world.end_all();
+    none_is_left(world);
+}
+
+fn none_is_left(world: World) {
     drop(world);
+    let parent = delegated().unwrap();
     let groups = || {
         let entries = fs::read_dir(parent).unwrap().filter_map(Result::ok);
         let names = entries.map(|entry| entry.file_name().into_string().unwrap());
