@@ -119,11 +119,16 @@ async fn confined_processes_are_held_to_ordinary_limits() {
 
 /// A run may have so many processes, all of a sudden.
 async fn processes(level: Level, limit: Option<u64>, attempts: u32) -> u32 {
-    let world = World::new();
     let code = format!("for (1 .. {attempts}) {{ my $p = fork; defined $p or last; $p or exec qw(sleep 300); push @p, $p }}
         print scalar @p; kill KILL => @p");
+    made(level, limit, &["perl", "-e", &code]).await
+}
+
+/// How many there are, as a program says that makes them.
+async fn made(level: Level, limit: Option<u64>, words: &[&str]) -> u32 {
+    let world = World::new();
     let limits = limits(|limits| limits.processes = limit);
-    let command = world.command("perl").args(["-e", &code]).current_dir("/");
+    let command = world.command(words[0]).args(&words[1..]).current_dir("/");
     let command = command.limits(limits).sandbox(counted(level));
     let outcome = within(world.executor.run(command)).await.unwrap();
     assert_eq!(outcome.ending, Ending::Exited(0), "at {level}: {outcome:?}");
@@ -138,6 +143,32 @@ async fn a_run_makes_no_more_processes_than_allowed() {
     for level in levels().await {
         assert_eq!(processes(level, None, 40).await, 40, "at {level}");
         let held = processes(level, Some(20), 40).await;
+        assert!((10..20).contains(&held), "{held} at {level}");
+    }
+}
+
+#[tokio::test]
+async fn threads_are_counted_as_processes_are() {
+    const THREADS: &str = "import threading
+stop, made = threading.Event(), 0
+try:
+    while made < 40:
+        threading.Thread(target=stop.wait).start()
+        made += 1
+except RuntimeError:
+    pass
+print(made, end='')
+stop.set()";
+    if !is_root() {
+        return skip("limits of threads, which count those of an ordinary user elsewhere too");
+    }
+    let python = ["/usr/bin/python3", "-c", THREADS];
+    if !fs::exists(python[0]).unwrap() {
+        return skip("threads, without `/usr/bin/python3`");
+    }
+    for level in levels().await {
+        assert_eq!(made(level, None, &python).await, 40, "at {level}");
+        let held = made(level, Some(20), &python).await;
         assert!((10..20).contains(&held), "{held} at {level}");
     }
 }
