@@ -5,11 +5,11 @@ use std::future::pending;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use mcpd_exec::{Ending, StartError};
+use mcpd_exec::{Ending, Sandbox, StartError};
 use tokio::runtime::{Builder, Handle};
 use tokio::sync::Notify;
 
-use crate::support::{World, config, exit_code, limits, ms, within};
+use crate::support::{World, config, exit_code, levels, limits, ms, within};
 
 #[tokio::test]
 async fn a_cancelled_run_keeps_its_output() {
@@ -231,35 +231,35 @@ async fn a_panic_in_the_callback_kills_the_group() {
 
 #[test]
 fn a_run_survives_the_thread_that_began_it() {
-    let world = World::new();
     let runtime = Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .unwrap();
-    let (executor, script) = (
-        world.executor.clone(),
-        world.sh("echo started; sleep 0.3; exit 7"),
-    );
-    let started = Notify::new();
-    let outcome = std::thread::scope(|scope| {
-        let mut run = Box::pin(executor.run_with(script, |_| started.notify_one()));
-        let handle: Handle = runtime.handle().clone();
-        let first = &started;
-        let begun = scope.spawn(move || {
-            handle.block_on(async {
-                tokio::select! {
-                    outcome = &mut run => panic!("{outcome:?}"),
-                    () = within(first.notified()) => {}
-                }
+    for level in runtime.block_on(levels()) {
+        let world = World::new();
+        let script = world.sh("echo started; sleep 0.3; exit 7");
+        let script = script.sandbox(Sandbox::at(level));
+        let started = Notify::new();
+        let outcome = std::thread::scope(|scope| {
+            let mut run = Box::pin(world.executor.run_with(script, |_| started.notify_one()));
+            let handle: Handle = runtime.handle().clone();
+            let first = &started;
+            let begun = scope.spawn(move || {
+                handle.block_on(async {
+                    tokio::select! {
+                        outcome = &mut run => panic!("{outcome:?}"),
+                        () = within(first.notified()) => {}
+                    }
+                });
+                run
             });
-            run
+            let run = begun.join().unwrap();
+            runtime.block_on(within(run))
         });
-        let run = begun.join().unwrap();
-        runtime.block_on(within(run))
-    });
-    assert_eq!(outcome.unwrap().ending, Ending::Exited(7));
-    world.nothing_left();
+        assert_eq!(outcome.unwrap().ending, Ending::Exited(7), "at {level}");
+        world.nothing_left();
+    }
 }
 
 #[test]

@@ -3,66 +3,79 @@
 use std::thread;
 use std::time::Duration;
 
-use mcpd_exec::{Ending, Line, Stream};
+use mcpd_exec::{Ending, Limits, Line, Outcome, Sandbox, Stream};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{World, limits, signal, within};
+use crate::support::{World, levels, limits, signal, within};
 
 const MIB: u64 = 1024 * 1024;
 
+/// Runs a script at each level, and looks at what became of it.
+async fn check(body: &str, limits: Limits, look: impl Fn(&Outcome)) {
+    for level in levels().await {
+        let world = World::new();
+        let script = world.sh(body).limits(limits.clone());
+        let outcome = world.run_in(Sandbox::at(level), script).await;
+        look(&outcome);
+        world.nothing_left();
+    }
+}
+
 #[tokio::test]
 async fn both_pipes_are_drained_at_once() {
-    let world = World::new();
     // More than a pipe holds, one after the other, so that reading one first would never end.
-    let outcome = world
-        .run("head -c 70000 /dev/zero >&2; head -c 70000 /dev/zero")
-        .await;
-    assert_eq!(outcome.ending, Ending::Exited(0));
-    assert_eq!(
-        (outcome.stdout.total_bytes, outcome.stderr.total_bytes),
-        (70_000, 70_000)
-    );
-    world.nothing_left();
+    let body = "head -c 70000 /dev/zero >&2; head -c 70000 /dev/zero";
+    check(body, Limits::default(), |outcome| {
+        assert_eq!(outcome.ending, Ending::Exited(0));
+        assert_eq!(
+            (outcome.stdout.total_bytes, outcome.stderr.total_bytes),
+            (70_000, 70_000)
+        );
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn large_output_on_both_pipes_is_counted_exactly() {
-    let world = World::new();
-    let outcome = world
-        .run("head -c 20000001 /dev/zero & head -c 20000003 /dev/zero >&2; wait")
-        .await;
-    assert_eq!(outcome.stdout.total_bytes, 20_000_001);
-    assert_eq!(outcome.stderr.total_bytes, 20_000_003);
-    assert_eq!(outcome.stdout.omitted(), 20_000_001 - 128 * 1024);
+    let body = "head -c 20000001 /dev/zero & head -c 20000003 /dev/zero >&2; wait";
+    check(body, Limits::default(), |outcome| {
+        assert_eq!(outcome.stdout.total_bytes, 20_000_001);
+        assert_eq!(outcome.stderr.total_bytes, 20_000_003);
+        assert_eq!(outcome.stdout.omitted(), 20_000_001 - 128 * 1024);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn head_and_tail_are_the_first_and_last_bytes() {
-    let outcome = World::new().run("seq 1 100000").await;
-    assert!(outcome.stdout.head.starts_with(b"1\n2\n3\n"));
-    assert!(outcome.stdout.tail.ends_with(b"99999\n100000\n"));
-    assert_eq!(outcome.stdout.total_bytes, 588_895);
+    check("seq 1 100000", Limits::default(), |outcome| {
+        assert!(outcome.stdout.head.starts_with(b"1\n2\n3\n"));
+        assert!(outcome.stdout.tail.ends_with(b"99999\n100000\n"));
+        assert_eq!(outcome.stdout.total_bytes, 588_895);
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn endless_output_is_stopped() {
-    let world = World::new();
     let limits = limits(|limits| limits.output_hard = 8 * MIB);
-    let outcome = within(world.executor.run(world.command("yes").limits(limits)))
-        .await
-        .unwrap();
-    assert!(matches!(outcome.ending, Ending::OutputLimit { limit, .. } if limit == 8 * MIB));
-    assert_eq!(signal(&outcome), Some(9));
-    assert!((8 * MIB..9 * MIB).contains(&outcome.stdout.total_bytes));
-    world.nothing_left();
+    check("exec yes", limits, |outcome| {
+        assert!(matches!(outcome.ending, Ending::OutputLimit { limit, .. } if limit == 8 * MIB));
+        assert_eq!(signal(outcome), Some(9));
+        assert!((8 * MIB..9 * MIB).contains(&outcome.stdout.total_bytes));
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn bytes_that_are_not_text_are_kept_as_they_are() {
-    let outcome = World::new().run(r"printf 'a\377\000b\033[31m'").await;
-    assert_eq!(&outcome.stdout.head[..], b"a\xff\0b\x1b[31m");
-    assert!(!outcome.stdout.is_utf8());
-    assert_eq!(outcome.stdout.to_text_lossy(), "a\u{fffd}\0b\u{1b}[31m");
+    let body = r"printf 'a\377\000b\033[31m'";
+    check(body, Limits::default(), |outcome| {
+        assert_eq!(&outcome.stdout.head[..], b"a\xff\0b\x1b[31m");
+        assert!(!outcome.stdout.is_utf8());
+        assert_eq!(outcome.stdout.to_text_lossy(), "a\u{fffd}\0b\u{1b}[31m");
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -137,20 +150,22 @@ async fn a_slow_consumer_misses_nothing_of_what_is_in_the_pipe() {
 
 #[tokio::test]
 async fn a_consumer_that_stalls_does_not_stop_the_process() {
-    let world = World::new();
-    let (lines, mut consumer) = mpsc::channel(4);
-    let mut dropped = 0;
-    let on_line = |line: Line<'_>| {
-        if lines.try_send(line.bytes.to_vec()).is_err() {
-            dropped += 1;
-        }
-    };
-    let outcome = within(world.executor.run_with(world.sh("seq 1 50000"), on_line))
-        .await
-        .unwrap();
-    assert!(outcome.success());
-    assert_eq!(dropped, 49_996);
-    assert_eq!(consumer.recv().await.unwrap(), b"1");
+    for level in levels().await {
+        let world = World::new();
+        let (lines, mut consumer) = mpsc::channel(4);
+        let mut dropped = 0;
+        let on_line = |line: Line<'_>| {
+            if lines.try_send(line.bytes.to_vec()).is_err() {
+                dropped += 1;
+            }
+        };
+        let script = world.sh("seq 1 50000").sandbox(Sandbox::at(level));
+        let run = world.executor.run_with(script, on_line);
+        let outcome = within(run).await.unwrap();
+        assert!(outcome.success(), "at {level}: {outcome:?}");
+        assert_eq!(dropped, 49_996, "at {level}");
+        assert_eq!(consumer.recv().await.unwrap(), b"1");
+    }
 }
 
 #[tokio::test]
