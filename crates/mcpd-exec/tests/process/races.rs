@@ -1,4 +1,4 @@
-//! Trees that fork faster than anybody can look are ended all the same: 200 rounds of each, no survivor.
+//! Trees that fork faster than anybody can look are ended all the same: 200 rounds of each at each level, no survivor.
 //!
 //! They run inside a limit of processes and give up by themselves, lest a failure takes the machine along.
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt as _;
 use mcpd_exec::{Command, Ending, Level, Sandbox};
 use tokio::sync::Mutex;
 
-use crate::support::{World, config, counted, is_root, limits, ms, timed_out, within};
+use crate::support::{World, config, counted, is_root, levels, limits, ms, timed_out, within};
 
 const ROUNDS: usize = 200;
 /// Room for the tree beside whatever else the user runs.
@@ -25,36 +25,43 @@ const STORM: &str = r"
     use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
     while (time - $^T < 15) { my $p = fork; if (defined $p and !$p) { setsid; setpgrp } select undef, undef, undef, 0.002 }";
 
-/// Runs `code` until its time is up, over and over, and looks for survivors each time.
+/// Runs `code` until its time is up, over and over, and looks for survivors each time; at both levels that leave none.
 async fn check(code: &str, rabbits: &str) {
     // One at a time: each would take the others for processes the user has anyway, and be allowed more.
     static TURN: Mutex<()> = Mutex::const_new(());
     let _turn = TURN.lock().await;
-    let mut config = config(1, 1);
-    config.reaper = true;
-    let world = World::with(config);
-    for round in 0..ROUNDS {
-        let limits = limits(|limits| {
-            limits.wall = ms(20);
-            limits.grace = ms(0);
-            limits.drain = ms(10_000);
-            limits.processes = Some(own_processes() + PROCESSES);
-        });
-        let command = world.command("perl").args(["-e", code, rabbits]);
-        let command = command
-            .current_dir("/")
-            .limits(limits)
-            .sandbox(counted(Level::Guarded));
-        let outcome = within(world.executor.run(command)).await.unwrap();
-        // One that hops is gone at once; what it leaves goes on.
-        let cut_short = timed_out(&outcome) || outcome.ending == Ending::Exited(0);
-        assert!(cut_short, "round {round}: {outcome:?}");
-        for _ in 0..8 {
-            // Who hops from process to process may slip through one look.
-            assert_eq!(world.processes(), 0, "round {round}: {outcome:?}");
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let mut config = config(1, 1);
+        config.reaper = true;
+        let world = World::with(config);
+        for round in 0..ROUNDS {
+            race(&world, level, [code, rabbits], round).await;
         }
+        world.nothing_left();
     }
-    world.nothing_left();
+}
+
+async fn race(world: &World, level: Level, code: [&str; 2], round: usize) {
+    let limits = limits(|limits| {
+        limits.wall = ms(20);
+        limits.grace = ms(0);
+        limits.drain = ms(10_000);
+        limits.processes = Some(own_processes() + PROCESSES);
+    });
+    let command = world.command("perl").arg("-e").args(code);
+    let command = command
+        .current_dir("/")
+        .limits(limits)
+        .sandbox(counted(level));
+    let outcome = within(world.executor.run(command)).await.unwrap();
+    // One that hops is gone at once; what it leaves goes on.
+    let cut_short = timed_out(&outcome) || outcome.ending == Ending::Exited(0);
+    assert!(cut_short, "at {level}, round {round}: {outcome:?}");
+    for _ in 0..8 {
+        // Who hops from process to process may slip through one look.
+        let left = world.processes();
+        assert_eq!(left, 0, "at {level}, round {round}: {outcome:?}");
+    }
 }
 
 /// How many threads this user has already, who will run the tree unless somebody else does.
