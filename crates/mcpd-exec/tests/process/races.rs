@@ -4,28 +4,32 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
 
 use mcpd_exec::{Command, Ending, Level, Sandbox};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, Notify};
 
-use crate::support::{World, config, counted, is_root, levels, limits, ms, timed_out, within};
+use crate::support::{World, config, counted, is_root, levels, limits, ms, within};
 
 const ROUNDS: usize = 200;
 /// Room for the tree beside whatever else the user runs.
 const PROCESSES: u64 = 150;
 
-/// Hops: each process forks and ends, its child takes a new session and group.
-const RABBIT: &str = r"
+/// Hops: each process forks and ends, its child takes a new session and group. The first stays for so many seconds.
+const RABBIT: &str = r#"
     use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
-    for (2 .. $ARGV[0]) { last unless fork }
-    while (time - $^T < 15) { my $p = fork; exit if $p; if (defined $p) { setsid; setpgrp } }";
+    my $first = $$;
+    for (1 .. $ARGV[0]) { last unless fork }
+    if ($$ == $first) { syswrite STDOUT, "begun\n"; sleep $ARGV[1]; exit }
+    while (time - $^T < 15) { my $p = fork; exit if $p; if (defined $p) { setsid; setpgrp } }"#;
 
 /// Every process forks on and on, each child in a session of its own.
-const STORM: &str = r"
+const STORM: &str = r#"
     use POSIX; $SIG{TERM} = $SIG{HUP} = 'IGNORE'; $SIG{CHLD} = 'IGNORE';
-    while (time - $^T < 15) { my $p = fork; if (defined $p and !$p) { setsid; setpgrp } select undef, undef, undef, 0.002 }";
+    syswrite STDOUT, "begun\n";
+    while (time - $^T < 15) { my $p = fork; if (defined $p and !$p) { setsid; setpgrp } select undef, undef, undef, 0.002 }"#;
 
-/// Runs `code` until its time is up, over and over, and looks for survivors each time; at both levels that leave none.
+/// Ends `code` soon after it has begun, over and over, and looks for survivors each time; at both levels that leave none.
 async fn check(code: &str, rabbits: &str) {
     // One at a time: each would take the others for processes the user has anyway, and be allowed more.
     static TURN: Mutex<()> = Mutex::const_new(());
@@ -35,33 +39,40 @@ async fn check(code: &str, rabbits: &str) {
         config.reaper = true;
         let world = World::with(config);
         for round in 0..ROUNDS {
-            race(&world, level, [code, rabbits], round).await;
+            // Every other time it ends by itself, if it ever does.
+            let stays = if round % 2 == 0 { "0" } else { "15" };
+            let command = world.command("perl").args(["-e", code, rabbits, stays]);
+            race(&world, level, command, round).await;
         }
         world.nothing_left();
     }
 }
 
-async fn race(world: &World, level: Level, code: [&str; 2], round: usize) {
+async fn race(world: &World, level: Level, command: Command, round: usize) {
     let limits = limits(|limits| {
-        limits.wall = ms(20);
         limits.grace = ms(0);
         limits.drain = ms(10_000);
         limits.processes = Some(own_processes() + PROCESSES);
     });
-    let command = world.command("perl").arg("-e").args(code);
-    let command = command
-        .current_dir("/")
-        .limits(limits)
-        .sandbox(counted(level));
-    let outcome = within(world.executor.run(command)).await.unwrap();
-    // One that hops is gone at once; what it leaves goes on.
-    let cut_short = timed_out(&outcome) || outcome.ending == Ending::Exited(0);
-    assert!(cut_short, "at {level}, round {round}: {outcome:?}");
-    for _ in 0..8 {
-        // Who hops from process to process may slip through one look.
-        let left = world.processes();
-        assert_eq!(left, 0, "at {level}, round {round}: {outcome:?}");
-    }
+    let command = command.current_dir("/").limits(limits);
+    let begun = Notify::new();
+    let soon = async {
+        begun.notified().await;
+        // In steps that are no multiple of anything.
+        tokio::time::sleep(Duration::from_micros(round as u64 * 137 % 5003)).await;
+    };
+    let run = world.executor.run_until(
+        command.sandbox(counted(level)),
+        |_| begun.notify_one(),
+        soon,
+    );
+    let outcome = within(run).await.unwrap();
+    let is_ended = matches!(outcome.ending, Ending::Cancelled | Ending::Exited(0));
+    assert!(is_ended, "at {level}, round {round}: {outcome:?}");
+    assert_eq!(outcome.stdout.head, "begun\n", "at {level}, round {round}");
+    // Who hops from process to process may slip through a look, but not let go of the pipes.
+    let left = (outcome.pipes_held, world.processes());
+    assert_eq!(left, (false, 0), "at {level}, round {round}: {outcome:?}");
 }
 
 /// How many threads this user has already, who will run the tree unless somebody else does.
