@@ -159,6 +159,7 @@ async fn check_strict(body: &str, expected: &str) {
 #[tokio::test]
 async fn a_strict_run_sees_its_own_processes_only() {
     check_strict("echo $PPID; cd /proc; echo [0-9]*", "1\n1 2\n").await;
+    check_up_to(Level::Guarded, "test -d /proc/$1").await;
 }
 
 /// It reaps what is orphaned, and there is nothing to be had of it.
@@ -187,7 +188,17 @@ async fn a_strict_run_has_its_own_terminals_names_and_directories() {
         "1777\n1777\n1777\n",
     )
     .await;
-    assert!(!Path::new("/var/tmp/f").exists() && !Path::new("/dev/shm/f").exists());
+    let name = format!("mcpd-exec-test-{}", std::process::id());
+    for level in levels().await.filter(|level| *level != Level::Guarded) {
+        for place in ["/tmp", "/var/tmp", "/dev/shm"] {
+            let file = Path::new(place).join(&name);
+            let world = World::new();
+            let script = world.sh("echo x > $1").arg(&file);
+            assert!(world.run_in(Sandbox::at(level), script).await.success());
+            let is_there = fs::remove_file(&file).is_ok();
+            assert_eq!(is_there, level == Level::None, "at {level}: {place}");
+        }
+    }
 }
 
 #[tokio::test]
