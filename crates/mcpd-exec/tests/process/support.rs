@@ -4,6 +4,7 @@ use std::fs;
 use std::future::Future;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::process::Output;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,17 @@ use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 pub(crate) use crate::skip::skip;
+
+/// Says and counts what a copy of this process could not test, as nobody else hears it.
+pub(crate) fn skip_as(copy: &Output) {
+    let said = String::from_utf8_lossy(&copy.stderr);
+    let lines = said
+        .lines()
+        .filter(|line| line.starts_with("skipped (no. "));
+    for (_, reason) in lines.filter_map(|line| line.split_once("): ")) {
+        skip(reason);
+    }
+}
 
 /// Longer than anything here takes on a busy machine, shorter than anybody's patience.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
