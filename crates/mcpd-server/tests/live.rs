@@ -576,6 +576,51 @@ async fn a_file_under_two_roots_is_two_scripts_for_good() {
     eventually(|| names() == ["sub/x", "x", "y"]).await;
 }
 
+/// What a script is that says nothing of itself before there is a file `answer`.
+fn silent(description: &str) -> String {
+    let answer = script(description, "");
+    answer.replace(
+        "--help ]; then",
+        "--help ]; then\n  until [ -e answer ]; do sleep 0.01; done",
+    )
+}
+
+#[tokio::test]
+async fn a_script_that_does_not_answer_holds_up_no_other() {
+    let mut served = Fixture::new().await;
+    let at = |name: &str| served.root.path().join(name);
+    let [first, second, new, answer] = ["first", "second", "new", "answer"].map(at);
+    write(&new, &silent("new"));
+    write(&first, &silent("edited"));
+    write(&second, &script("added", "echo 2"));
+    // One goes on as it was, and of the other nothing is known yet.
+    served.expect(&["first: one", "second: added"]).await;
+    let faulty = served.server.catalog().scan().faulty().count();
+    assert_eq!(faulty, 0, "nobody has been given up");
+    fs::write(answer, "").expect("written");
+    served.expect_events(&["tools/list_changed"]).await;
+    while served.list().await != ["first: edited", "new: new", "second: added"] {
+        served.expect_events(&["tools/list_changed"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_script_that_changes_while_it_is_asked_is_what_it_is_now() {
+    let mut served = Fixture::new().await;
+    let at = |name: &str| served.root.path().join(name);
+    let [first, second, gone, answer] = ["first", "second", "gone", "answer"].map(at);
+    write(&first, &silent("two"));
+    write(&gone, &silent("gone"));
+    write(&second, &script("added", "echo 2"));
+    served.expect(&["first: one", "second: added"]).await;
+    fs::remove_file(&gone).expect("removed");
+    write(&first, &script("three", "echo 3"));
+    served.expect(&["first: three", "second: added"]).await;
+    fs::write(answer, "").expect("written");
+    write(&second, &script("edited", "echo 2"));
+    served.expect(&["first: three", "second: edited"]).await;
+}
+
 #[tokio::test]
 async fn a_script_that_is_still_being_written_is_asked_again() {
     use std::io::Write as _;

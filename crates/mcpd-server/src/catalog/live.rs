@@ -27,6 +27,8 @@ use crate::tool::Tool;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
+/// How long others wait for scripts that are being asked. Most answer within it, and show together.
+const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
 /// How often it is checked whether the watch is still that of the roots.
 const ROOTS_INTERVAL: Duration = Duration::from_secs(2);
 /// How long to wait before what could not be asked is asked again: at first, and at most.
@@ -168,6 +170,10 @@ impl Follower {
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
+                true = self.scanner.answered() => {
+                    again = survived(self.publish()).await.unwrap_or(true);
+                    continue;
+                }
                 _ = check.tick(), if is_watching => {
                     let is_current = match &mut watch {
                         Some(watch) => watch.is_current().await,
@@ -191,7 +197,7 @@ impl Follower {
         }
     }
 
-    /// Does what was ordered, and waits for new sources, so that what they have is not missing in between.
+    /// Does what was ordered, and waits for what is new, so that it is not missing in between.
     async fn obey(&mut self) {
         let Some(order) = lock(&self.live.orders.next).take() else {
             return;
@@ -207,14 +213,23 @@ impl Follower {
         }
         self.sources
             .replace(order.sources, &order.host, order.is_same_policy);
-        self.sources.first().await;
+        self.find_all().await;
+    }
+
+    /// Waits for all there is.
+    async fn find_all(&mut self) {
+        let scripts = async {
+            self.scanner.look().await;
+            self.scanner.all_answered().await;
+        };
+        tokio::join!(scripts, self.sources.first());
     }
 
     /// Makes the catalog that everybody waits for. Says whether another look is worth while.
     async fn first(&mut self) -> bool {
-        let (scan, ()) = tokio::join!(self.scanner.look(), self.sources.first());
+        self.find_all().await;
+        let (scan, offers) = (self.scanner.found(), self.sources.offers());
         let again = scan.is_passing;
-        let offers = self.sources.offers();
         // Before anybody is answered, as a command ends when it has its answer. Nobody has seen a list before, so none has
         // changed.
         let swap = async { self.swap(scan, offers) };
@@ -222,12 +237,21 @@ impl Follower {
         again
     }
 
-    /// Scans, and swaps the catalog if anything is different. Says whether another look is worth while.
+    /// Looks at the roots, and publishes what there is. Says whether another look is worth while.
     async fn refresh(&mut self) -> bool {
+        self.scanner.look().await;
+        self.publish().await
+    }
+
+    /// Swaps the catalog if anything is different. Who is asked and takes long comes with another one, and is what it was
+    /// until then. Says whether another look is worth while.
+    async fn publish(&mut self) -> bool {
+        let answers = self.scanner.all_answered();
+        tokio::time::timeout(ANSWER_PATIENCE, answers).await.ok();
+        self.scanner.remember().await;
         let before = self.live.current();
-        let scan = self.scanner.scan().await;
+        let (scan, offers) = (self.scanner.found(), self.sources.offers());
         let again = scan.is_passing;
-        let offers = self.sources.offers();
         let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
         if !is_rebuilt && is_same(&offers, before.offers()) && scan.is_same_as(before.scan()) {
             return again;

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use futures_util::stream::{self, StreamExt as _};
 use mcpd_exec::Executor;
 use mcpd_scriptspec::ScriptPath;
 use tokio::task::{JoinError, JoinHandle};
@@ -17,19 +16,18 @@ use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::sync;
 
+mod asked;
 mod examiner;
 mod probe;
 mod program;
 mod reading;
 mod script;
 
+use asked::Asked;
 pub(crate) use examiner::{Answer, Looked};
 use examiner::{Examiner, Sight, Unasked};
 pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
 pub use script::ScannedScript;
-
-/// How many scripts are asked at once, for each processor: while one is started or has just ended, another runs.
-const ASKED_AT_ONCE: usize = 2;
 
 /// A file that can't even be asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,10 +83,14 @@ pub struct Scanner {
     is_thorough: bool,
     /// The path of all that anybody wants to know of.
     wanted: Option<String>,
-    /// Of each root, by the paths of the files.
+    processors: usize,
+    /// Of each root, by the paths of the files. Of a script that is being asked, what was known before.
     known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
+    asked: Asked,
     /// Of each root.
     files: Vec<Vec<Arc<StaticFile>>>,
+    /// What was found beside scripts.
+    rest: Scan,
 }
 
 impl Scanner {
@@ -102,14 +104,18 @@ impl Scanner {
         interpreters: Interpreters,
         roots: Vec<PathBuf>,
     ) -> Self {
+        let processors = std::thread::available_parallelism().map_or(2, usize::from);
         Self {
             examiner: Arc::new(Examiner::new(executor, policy, interpreters)),
             roots,
             memory: None,
             is_thorough: false,
             wanted: None,
+            processors,
             known: Arc::default(),
+            asked: Asked::new(processors),
             files: Vec::new(),
+            rest: Scan::default(),
         }
     }
 
@@ -141,28 +147,37 @@ impl Scanner {
     pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
         self.examiner = Arc::new(self.examiner.configured(policy, interpreters));
         self.known = Arc::default();
+        self.asked.retain(|_, _| false);
     }
 
-    /// Looks at every root now.
+    /// Looks at every root now, and waits for everybody who has to be asked.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, probes still running are killed and the next scan starts over.
+    /// Dropped halfway, scripts may still be asked, and the next scan waits for those. They are killed with the scanner.
     pub async fn scan(&mut self) -> Scan {
-        let scan = self.look().await;
+        self.look().await;
+        self.all_answered().await;
         self.remember().await;
-        scan
+        self.found()
     }
 
-    /// A scan of which nothing is written to disk yet.
-    pub(crate) async fn look(&mut self) -> Scan {
+    /// Looks at every root, and begins to ask those scripts that can't be understood otherwise.
+    pub(crate) async fn look(&mut self) {
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
-        self.look_through(walked).await
+        self.look_through(walked).await;
     }
 
     /// The same of what there is under each root.
-    async fn look_through(&mut self, walked: Vec<Walked>) -> Scan {
-        let mut scan = Scan::default();
+    async fn look_through(&mut self, walked: Vec<Walked>) {
+        self.asked.retain(|root, candidate| {
+            let walked = &walked[root];
+            match walked.scripts.get(&candidate.path) {
+                Some(now) => now == candidate,
+                None => walked.is_hidden(&candidate.file),
+            }
+        });
+        let mut rest = Scan::default();
         let mut candidates = Vec::new();
         let mut looked = Vec::new();
         let mut passed_over = Vec::new();
@@ -175,37 +190,61 @@ impl Scanner {
                 looked.extend(self.unseen(root, &walked));
                 found.extend(self.unseen_files(root, &walked, &found));
                 found.sort_by(|a, b| a.path().cmp(b.path()));
-                scan.is_passing = true;
+                rest.is_passing = true;
             }
             candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
-            scan.files.extend(found.iter().map(Arc::clone));
+            rest.files.extend(found.iter().map(Arc::clone));
             files.push(found);
-            scan.unusable
+            rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
             passed_over.extend(walked.passed_over);
         }
         if self.is_thorough {
-            scan.overlooked = overlooked(passed_over).await;
+            rest.overlooked = overlooked(passed_over).await;
         }
-        looked.extend(self.look_at(candidates).await);
-        scan.is_passing |= looked.iter().any(|(_, looked)| looked.is_passing);
-        let mut scripts: Vec<_> = looked
-            .iter()
-            .flat_map(|(root, looked)| looked.scripts.iter().map(|script| (*root, script)))
-            .collect();
+        self.rest = rest;
+        self.files = files;
+        self.look_at(candidates, looked).await;
+    }
+
+    /// Waits for the next of those who are being asked. Says whether there was one.
+    ///
+    /// It may be dropped and called again.
+    pub(crate) async fn answered(&mut self) -> bool {
+        let Some((root, looked)) = self.asked.next().await else {
+            return false;
+        };
+        let path = looked.candidate.path.clone();
+        Arc::make_mut(&mut self.known)[root].insert(path, Arc::new(looked));
+        true
+    }
+
+    /// Waits for all of them.
+    pub(crate) async fn all_answered(&mut self) {
+        while self.answered().await {}
+    }
+
+    /// All that is known now.
+    pub(crate) fn found(&self) -> Scan {
+        let mut scan = self.rest.clone();
+        let mut scripts = Vec::new();
+        for (root, looked) in self.looked() {
+            scan.is_passing |= looked.is_passing;
+            scripts.extend(looked.scripts.iter().map(|script| (root, script)));
+        }
         // Of two with one path the first is served, at every scan the same.
         scripts.sort_by_key(|(root, script)| (*root, &script.path, &script.file));
         scan.scripts = scripts
             .into_iter()
             .map(|(_, script)| Arc::clone(script))
             .collect();
-        let mut known = vec![BTreeMap::new(); self.roots.len()];
-        for (root, looked) in looked {
-            known[root].insert(looked.candidate.path.clone(), looked);
-        }
-        self.known = known.into();
-        self.files = files;
         scan
+    }
+
+    /// What is known of files, each with its root.
+    fn looked(&self) -> impl Iterator<Item = (usize, &Looked)> {
+        let roots = self.known.iter().enumerate();
+        roots.flat_map(|(root, files)| files.values().map(move |looked| (root, &**looked)))
     }
 
     /// Walks every root. It blocks; a thread pool is where blocking belongs.
@@ -253,78 +292,89 @@ impl Scanner {
             .collect()
     }
 
-    /// Looks at files, unless what is to be seen is still known.
-    async fn look_at(&self, candidates: Vec<(usize, Candidate)>) -> Vec<(usize, Arc<Looked>)> {
-        let mut looked = Vec::with_capacity(candidates.len());
+    /// Looks at files, unless what is to be seen is still known, and begins to ask those that only asking can tell of.
+    /// Some have been `looked` at already.
+    async fn look_at(
+        &mut self,
+        candidates: Vec<(usize, Candidate)>,
+        mut looked: Vec<(usize, Arc<Looked>)>,
+    ) {
         let mut new = Vec::new();
         for (root, candidate) in candidates {
-            match self.known(root, &candidate) {
-                Some(known) => looked.push((root, known)),
-                None => new.push((root, candidate)),
+            let earlier = self.earlier(root, &candidate);
+            let is_known = earlier
+                .is_some_and(|earlier| earlier.candidate == candidate && !earlier.is_passing);
+            if is_known || self.asked.contains(root, &candidate) {
+                looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
+            } else {
+                new.push((root, candidate));
             }
         }
-        let workers = std::thread::available_parallelism().map_or(2, usize::from);
         let mut unasked = Vec::new();
-        for (root, sight) in self.read(new, workers).await {
+        for (root, sight) in self.read(new).await {
             match sight {
                 Sight::Clear(seen) => looked.push((root, Arc::new(seen))),
-                Sight::Unasked(script) => unasked.push((root, script)),
+                Sight::Unasked(script) => {
+                    let earlier = self.earlier(root, script.candidate());
+                    looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
+                    unasked.push((root, script));
+                }
             }
         }
-        let is_wanted = |path: &ScriptPath| {
-            let wanted = self.wanted.as_deref();
-            wanted.is_none_or(|wanted| path.as_str() == wanted)
-        };
-        let (first, others): (Vec<_>, Vec<_>) = unasked
-            .into_iter()
-            .partition(|(_, script)| is_wanted(&script.candidate().path));
-        looked.extend(self.ask(first, workers).await);
-        let mut scripts = looked.iter().flat_map(|(_, looked)| &looked.scripts);
-        // Otherwise any of the others may say what is missing.
-        let is_found = scripts.any(|script| is_wanted(&script.path) && script.served.is_some());
-        if self.wanted.is_none() || !is_found {
-            looked.extend(self.ask(others, workers).await);
+        let mut known = vec![BTreeMap::new(); self.roots.len()];
+        for (root, looked) in looked {
+            known[root].insert(looked.candidate.path.clone(), looked);
         }
-        looked
+        self.known = known.into();
+        self.ask(unasked).await;
     }
 
-    /// Asks scripts what they say of themselves, several at a time.
-    async fn ask(
-        &self,
-        scripts: Vec<(usize, Unasked)>,
-        workers: usize,
-    ) -> Vec<(usize, Arc<Looked>)> {
-        let ask = async |(root, script): (usize, Unasked)| {
-            let earlier = self.seen(root, script.candidate());
+    /// Begins to ask scripts, of those that nobody wants to know of only as many as it takes.
+    async fn ask(&mut self, scripts: Vec<(usize, Unasked)>) {
+        let (first, others): (Vec<_>, Vec<_>) = scripts
+            .into_iter()
+            .partition(|(_, script)| self.is_wanted(&script.candidate().path));
+        self.begin(first);
+        if others.is_empty() {
+            return;
+        }
+        self.all_answered().await;
+        let is_found = self.looked().any(|(_, looked)| {
+            let mut scripts = looked.scripts.iter();
+            scripts.any(|script| self.is_wanted(&script.path) && script.served.is_some())
+        });
+        // Otherwise any of the others may say what is missing.
+        if !is_found {
+            self.begin(others);
+        }
+    }
+
+    fn begin(&mut self, scripts: Vec<(usize, Unasked)>) {
+        for (root, script) in scripts {
+            let candidate = script.candidate().clone();
+            let earlier = self.earlier(root, &candidate);
+            let earlier = earlier.filter(|earlier| earlier.candidate == candidate);
             let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);
-            (root, Arc::new(self.examiner.ask(script, time_outs).await))
-        };
-        let asked = stream::iter(scripts)
-            .map(ask)
-            .buffer_unordered(ASKED_AT_ONCE * workers);
-        asked.collect().await
+            let examiner = Arc::clone(&self.examiner);
+            let ask = async move { examiner.ask(script, time_outs).await };
+            self.asked.add(root, candidate, ask);
+        }
     }
 
-    /// What is known of a file, if it is not to be looked at again.
-    fn known(&self, root: usize, candidate: &Candidate) -> Option<Arc<Looked>> {
-        let seen = self.seen(root, candidate)?;
-        (!seen.is_passing).then(|| Arc::clone(seen))
+    fn is_wanted(&self, path: &ScriptPath) -> bool {
+        let wanted = self.wanted.as_deref();
+        wanted.is_none_or(|wanted| path.as_str() == wanted)
     }
 
-    /// What was seen of a file, if it is still the same.
-    fn seen(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
-        let seen = self.known.get(root)?.get(&candidate.path)?;
-        (seen.candidate == *candidate).then_some(seen)
+    /// What is known of a file as it is now, or as it was before.
+    fn earlier(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
+        self.known.get(root)?.get(&candidate.path)
     }
 
-    /// Sees what can be seen of files without running them. It blocks so many threads.
-    async fn read(
-        &self,
-        mut candidates: Vec<(usize, Candidate)>,
-        workers: usize,
-    ) -> Vec<(usize, Sight)> {
-        let share = candidates.len().div_ceil(workers);
-        let mut reading = Vec::with_capacity(workers);
+    /// Sees what can be seen of files without running them. It blocks a thread for each processor.
+    async fn read(&self, mut candidates: Vec<(usize, Candidate)>) -> Vec<(usize, Sight)> {
+        let share = candidates.len().div_ceil(self.processors);
+        let mut reading = Vec::with_capacity(self.processors);
         while !candidates.is_empty() {
             let rest = candidates.split_off(share.min(candidates.len()));
             let ours = std::mem::replace(&mut candidates, rest);
@@ -455,7 +505,8 @@ mod tests {
             (walk::walk(&root), 1),
             (hidden(&root.join("elsewhere")), 0),
         ] {
-            assert_eq!(scanner.look_through(vec![walked]).await.files.len(), files);
+            scanner.look_through(vec![walked]).await;
+            assert_eq!(scanner.found().files.len(), files);
         }
     }
 }

@@ -1,10 +1,11 @@
 //! One file at a time: what it says of itself, or answers when it is asked, and how what it describes is started.
 
 use std::borrow::Cow;
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{
     Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, parse,
@@ -204,6 +205,16 @@ impl Examiner {
 
     /// Asks a script what it says of itself, which has taken too long for that so many times.
     pub(super) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
+        let candidate = script.candidate.clone();
+        // What one script does to its reader must not concern the others.
+        let asked = AssertUnwindSafe(self.heard(script, time_outs)).catch_unwind();
+        asked.await.unwrap_or_else(|_| {
+            let fault = Diagnostic::help_not_started("reading what it says failed");
+            self.faulty(candidate, HelpText::default(), fault)
+        })
+    }
+
+    async fn heard(&self, script: Unasked, time_outs: u8) -> Looked {
         let Unasked {
             candidate,
             has_shebang,
