@@ -29,6 +29,7 @@ const APPLICATION: i32 = i32::from_be_bytes(*b"mcpd");
 const MIGRATIONS: &[&str] = &[
     include_str!("database/1.sql"),
     include_str!("database/2.sql"),
+    include_str!("database/3.sql"),
 ];
 
 /// A database of mcpd's own, opened when it is needed. All clones are one.

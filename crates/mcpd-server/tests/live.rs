@@ -383,6 +383,42 @@ async fn a_second_start_runs_no_script() {
 }
 
 #[tokio::test]
+async fn what_is_remembered_is_served_only_if_its_interpreter_is_there() {
+    let root = tempfile::tempdir().expect("a directory");
+    let elsewhere = tempfile::tempdir().expect("a directory");
+    let interpreter = elsewhere.path().join("interpreter");
+    let link = || std::os::unix::fs::symlink("/bin/sh", &interpreter).expect("linked");
+    link();
+    let ours = format!("#!{}", interpreter.display());
+    let theirs = script("described", "echo");
+    for name in ["a", "b"] {
+        write(&root.path().join(name), &theirs.replace("#!/bin/sh", &ours));
+    }
+    write(&root.path().join("c"), &theirs);
+    let tools = async || {
+        let server = Server::builder()
+            .scripts(root.path())
+            .database(Database::new(elsewhere.path().join("mcpd.db")))
+            .watch(false)
+            .start()
+            .expect("starts");
+        server.catalog_ready().await;
+        let catalog = server.catalog();
+        for faulty in catalog.scan().faulty() {
+            let fault = &faulty.diagnostics[0];
+            assert_eq!(fault.code.as_str(), "help-not-started");
+        }
+        catalog.tools().len()
+    };
+    assert_eq!(tools().await, 3);
+    assert_eq!(tools().await, 3);
+    fs::remove_file(&interpreter).expect("removed");
+    assert_eq!(tools().await, 1);
+    link();
+    assert_eq!(tools().await, 3);
+}
+
+#[tokio::test]
 async fn of_two_that_want_one_uri_the_first_is_served() {
     let root = tempfile::tempdir().expect("a directory");
     let other = tempfile::tempdir().expect("a directory");

@@ -82,7 +82,7 @@ impl Database {
     ) -> Result<BTreeMap<String, Remembered>, DatabaseError> {
         self.with(|connection| {
             let mut statement = connection.prepare(
-                "SELECT name, fingerprint, has_shebang, stdout, stderr FROM definitions
+                "SELECT name, fingerprint, stdout, stderr, shebang FROM definitions
                  WHERE namespace = ?1 AND compiler = ?2",
             )?;
             let rows = statement.query_map([namespace, COMPILER], |row| {
@@ -125,7 +125,7 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO definitions
-         (namespace, name, compiler, fingerprint, dialect, stdout, stderr, has_shebang, content_hash, compiled_at, metadata)
+         (namespace, name, compiler, fingerprint, dialect, stdout, stderr, shebang, content_hash, compiled_at, metadata)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
     )?;
     statement.execute(params![
@@ -136,7 +136,7 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
         definition.dialect,
         answer.map(|answer| text(&answer.help.stdout)),
         answer.map(|answer| text(&answer.help.stderr)),
-        answer.map(|answer| answer.has_shebang),
+        answer.map(|answer| answer.shebang.as_deref()),
         definition.content_hash,
         definition.compiled_at,
         definition.metadata.get(),
@@ -160,16 +160,16 @@ fn definition(row: &Row<'_>) -> rusqlite::Result<Definition> {
 }
 
 fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
-    let has_shebang: Option<bool> = row.get(2)?;
-    let answer = match has_shebang {
+    let stdout: Option<String> = row.get(2)?;
+    let answer = match stdout {
         None => None,
-        Some(has_shebang) => Some(Answer {
-            has_shebang,
+        Some(stdout) => Some(Answer {
             help: HelpText {
-                stdout: row.get::<_, String>(3)?.into(),
-                stderr: row.get::<_, String>(4)?.into(),
+                stdout: stdout.into(),
+                stderr: row.get::<_, String>(3)?.into(),
                 ..HelpText::default()
             },
+            shebang: row.get(4)?,
         }),
     };
     Ok(Remembered {

@@ -26,7 +26,7 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
             fingerprint: format!("of {name}"),
             answer: Some(Answer {
                 help,
-                has_shebang: true,
+                shebang: Some("#!/bin/sh".to_owned()),
             }),
         },
     }
@@ -61,7 +61,7 @@ fn what_is_remembered_is_there_at_the_next_start() {
     assert_eq!(remembered["x"].fingerprint, "of x");
     let answer = remembered["x"].answer.as_ref().unwrap();
     assert_eq!(answer.help.stdout, r#"{"description": "x"}"#);
-    assert!(answer.has_shebang);
+    assert_eq!(answer.shebang.as_deref(), Some("#!/bin/sh"));
 
     next.remember("/a", &[], &["y".to_owned()]).unwrap();
     assert_eq!(names(&database), ["x", "x"]);
@@ -131,6 +131,24 @@ fn a_file_that_is_no_good_is_put_aside() {
         bytes[4096..length].fill(0xff);
         fs::write(file, bytes).unwrap();
     });
+}
+
+#[test]
+fn an_older_one_is_brought_up_to_date() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("mcpd.db");
+    let older = Connection::open(&file).unwrap();
+    older.execute_batch(MIGRATIONS[0]).unwrap();
+    older
+        .pragma_update(None, "application_id", APPLICATION)
+        .unwrap();
+    older.pragma_update(None, "user_version", 1).unwrap();
+    let database = Database::new(&file);
+    database
+        .remember("/a", &[compiled("/a", "x")], &[])
+        .unwrap();
+    assert_eq!(names(&database), ["x"]);
+    assert_eq!(aside(&file), None);
 }
 
 #[test]

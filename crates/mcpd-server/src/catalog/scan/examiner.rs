@@ -1,9 +1,10 @@
 //! One file at a time: what it says of itself, or answers when it is asked, and how what it describes is started.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt as _;
 use mcpd_exec::Executor;
@@ -20,6 +21,7 @@ use crate::catalog::walk::Candidate;
 use crate::interpreter::{Interpreter, Interpreters, MissingInterpreter};
 use crate::launch::{Excerpts, Launch};
 use crate::policy::Policy;
+use crate::sync::lock;
 
 /// How often a script is asked that takes too long to answer: it may be the machine, which has just been started.
 const PATIENCE: u8 = 3;
@@ -31,6 +33,8 @@ pub(super) struct Examiner {
     policy: Policy,
     interpreters: Interpreters,
     excerpts: Arc<Excerpts>,
+    /// First lines whose interpreters are there.
+    sound: Mutex<BTreeSet<String>>,
 }
 
 /// A file that has been looked at.
@@ -55,7 +59,8 @@ pub(crate) struct Looked {
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
     pub(crate) help: HelpText,
-    pub(crate) has_shebang: bool,
+    /// The first line of the file if it names an interpreter; empty if it can't be read.
+    pub(crate) shebang: Option<String>,
 }
 
 /// What is to be seen of a file without running it.
@@ -69,7 +74,7 @@ pub(super) enum Sight {
 /// A script that is to be asked.
 pub(super) struct Unasked {
     candidate: Candidate,
-    has_shebang: bool,
+    shebang: Option<String>,
     launch: Launch,
 }
 
@@ -86,6 +91,7 @@ impl Examiner {
             policy,
             interpreters,
             excerpts: Arc::default(),
+            sound: Mutex::default(),
         }
     }
 
@@ -96,6 +102,7 @@ impl Examiner {
             policy,
             interpreters,
             excerpts: Arc::clone(&self.excerpts),
+            sound: Mutex::default(),
         }
     }
 
@@ -103,7 +110,9 @@ impl Examiner {
     /// Blocks, and must be called on a tokio runtime.
     pub(super) fn see(&self, candidate: Candidate, answer: Option<Answer>) -> Sight {
         if let Some(answer) = answer {
-            let launch = self.launch(&candidate, answer.has_shebang);
+            let launch = self
+                .launch(&candidate, answer.shebang.is_some())
+                .and_then(|launch| self.looked_at_again(launch, &candidate, &answer));
             return Sight::Clear(match launch {
                 Ok(launch) => self.answer(candidate, answer, launch),
                 Err(missing) => self.faulty(candidate, HelpText::default(), missing),
@@ -113,18 +122,18 @@ impl Examiner {
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {
             Ok(Ok(Reading {
-                has_shebang,
+                shebang,
                 description: Some(description),
-            })) => return Sight::Clear(self.described(candidate, description, has_shebang)),
+            })) => return Sight::Clear(self.described(candidate, description, shebang.is_some())),
             Ok(Ok(_)) if !candidate.is_executable => {
                 return Sight::Clear(Looked::new(candidate, Vec::new()));
             }
-            Ok(Ok(Reading { has_shebang, .. })) => return self.unasked(candidate, has_shebang),
+            Ok(Ok(Reading { shebang, .. })) => return self.unasked(candidate, shebang),
             // Who may execute a file need not be allowed to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
-                return self.unasked(candidate, true);
+                return self.unasked(candidate, Some(String::new()));
             }
             Ok(Err(Unreadable::Io(error))) => {
                 Diagnostic::help_not_started(&format!("it can't be read: {error}"))
@@ -192,11 +201,11 @@ impl Examiner {
         Looked::new(candidate, scripts)
     }
 
-    fn unasked(&self, candidate: Candidate, has_shebang: bool) -> Sight {
-        match self.launch(&candidate, has_shebang) {
+    fn unasked(&self, candidate: Candidate, shebang: Option<String>) -> Sight {
+        match self.launch(&candidate, shebang.is_some()) {
             Ok(launch) => Sight::Unasked(Unasked {
                 candidate,
-                has_shebang,
+                shebang,
                 launch,
             }),
             Err(missing) => Sight::Clear(self.faulty(candidate, HelpText::default(), missing)),
@@ -217,14 +226,14 @@ impl Examiner {
     async fn heard(&self, script: Unasked, time_outs: u8) -> Looked {
         let Unasked {
             candidate,
-            has_shebang,
+            shebang,
             launch,
         } = script;
         let terms = self
             .policy
             .terms(&candidate.path, candidate.directory(), None);
         match probe::probe(&self.executor, &candidate, &launch, &terms).await {
-            Ok(help) => self.answer(candidate, Answer { help, has_shebang }, launch),
+            Ok(help) => self.answer(candidate, Answer { help, shebang }, launch),
             Err(fault) => {
                 let diagnostic = fault.diagnostic();
                 let time_outs = if fault.is_time_out() {
@@ -301,6 +310,25 @@ impl Examiner {
             Ok(()) => Ok(launch),
             Err(error) => Err(probe::not_started(&error)),
         }
+    }
+
+    /// The same of what was asked at an earlier start: its interpreter may have gone since. One look for each first line is
+    /// enough.
+    fn looked_at_again(
+        &self,
+        launch: Launch,
+        candidate: &Candidate,
+        answer: &Answer,
+    ) -> Result<Launch, Diagnostic> {
+        let Some(line) = &answer.shebang else {
+            return Ok(launch);
+        };
+        if lock(&self.sound).contains(line) {
+            return Ok(launch);
+        }
+        let launch = self.looked_at(launch, candidate, &candidate.path)?;
+        lock(&self.sound).insert(line.clone());
+        Ok(launch)
     }
 
     /// How a file is started: as what it is, or by the interpreter for its extension.

@@ -23,8 +23,8 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 /// What was read.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The first line of the file names an interpreter, perhaps behind a byte order mark.
-    pub(super) has_shebang: bool,
+    /// The first line of the file if it names an interpreter, perhaps behind a byte order mark.
+    pub(super) shebang: Option<String>,
     /// Nothing if only asking it can tell.
     pub(super) description: Option<Description>,
 }
@@ -64,10 +64,10 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     open(&candidate.file)?.take(HEAD).read_to_end(&mut head)?;
     // Behind a byte order mark the system sees none: its author is told so, and not that the interpreter for the
     // extension stumbles over the line.
-    let has_shebang = head
-        .strip_prefix(BYTE_ORDER_MARK)
-        .unwrap_or(&head)
-        .starts_with(SHEBANG);
+    let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
+    let line = text.split(|byte| *byte == b'\n').next();
+    let line = line.filter(|line| line.starts_with(SHEBANG));
+    let shebang = line.map(|line| String::from_utf8_lossy(line).into_owned());
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
             head = whole(&sidecar.file)?;
@@ -92,7 +92,7 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
         }
     };
     Ok(Reading {
-        has_shebang,
+        shebang,
         description,
     })
 }
