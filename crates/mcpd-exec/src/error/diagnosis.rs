@@ -136,8 +136,12 @@ pub(crate) fn look(command: &Command, program: &Path) -> Result<(), StartError> 
     if !is_program(&start) {
         return Err(no_shebang(program, &start));
     }
+    // A relative one is looked for from where the program starts.
+    let directory = command.current_dir.clone().unwrap_or_default();
     let fault = match interpreter(&start) {
-        Some((interpreter, crlf)) if crlf || !runs(&interpreter) => Some((interpreter, crlf)),
+        Some((interpreter, crlf)) if crlf || !runs(&directory.join(&interpreter)) => {
+            Some((interpreter, crlf))
+        }
         Some((interpreter, _)) if interpreter.ends_with("env") => missing_in_path(command, &start),
         _ => None,
     };
@@ -313,13 +317,15 @@ mod tests {
         let file = directory.path().join("file");
         fs::write(&file, contents).unwrap();
         fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-        let found = format!("{:?}", look(&Command::new(&file), &file));
+        let command = Command::new(&file).current_dir("/");
+        let found = format!("{:?}", look(&command, &file));
         assert!(found.starts_with(expected), "{found}");
     }
 
     #[test]
     fn a_program_is_looked_at_before_it_is_started_by_another() {
         check(b"#!/bin/sh\n", 0o755, "Ok");
+        check(b"#!bin/sh\n", 0o755, "Ok");
         check(b"\xcf\xfa\xed\xfe\x0c", 0o755, "Ok");
         check(b"#!/usr/bin/env sh\n", 0o755, "Ok");
         check(b"#!/usr/bin/env -S sh -e\n", 0o755, "Ok");

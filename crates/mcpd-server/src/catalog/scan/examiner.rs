@@ -306,7 +306,8 @@ impl Examiner {
         path: &ScriptPath,
     ) -> Result<Launch, Diagnostic> {
         let terms = self.policy.terms(path, candidate.directory(), None);
-        match self.executor.look(&terms.apply(launch.command())) {
+        let command = launch.command().current_dir(&candidate.root);
+        match self.executor.look(&terms.apply(command)) {
             Ok(()) => Ok(launch),
             Err(error) => Err(probe::not_started(&error)),
         }
