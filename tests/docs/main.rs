@@ -181,7 +181,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/event-stream.md", 1),
     ("docs/observability.md", 4),
     ("docs/run-command.md", 2),
-    ("docs/service.md", 7),
+    ("docs/service.md", 8),
 ];
 
 /// Pages with commands that are not followed, and why.
