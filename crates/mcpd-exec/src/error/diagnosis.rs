@@ -19,6 +19,19 @@ pub(super) const SHEBANG_LIMIT: u64 = 256;
 /// Finds what the system calls would silently misread.
 pub(crate) fn check(command: &Command) -> Result<(), StartError> {
     let nul = |text: &OsStr| text.as_encoded_bytes().contains(&0);
+    // No file has such a name.
+    if nul(command.program.as_os_str()) {
+        return Err(StartError::NotFound {
+            program: command.program.clone(),
+        });
+    }
+    if let Some(directory) = &command.current_dir
+        && nul(directory.as_os_str())
+    {
+        return Err(StartError::CwdMissing {
+            directory: directory.clone(),
+        });
+    }
     if let Some(index) = command.args.iter().position(|arg| nul(arg)) {
         return Err(StartError::InvalidArgument {
             position: index + 1,

@@ -232,6 +232,17 @@ async fn a_directory_to_start_in_that_is_gone() {
 }
 
 #[tokio::test]
+async fn names_no_file_can_have_are_nowhere() {
+    let world = World::new();
+    let text = "start `@`: no such file or command";
+    let command = world.command("/bin/\0sh");
+    check(&world, command, "NotFound", text).await;
+    let text = "enter the directory `/\0`: it is missing or not accessible";
+    let command = world.sh("exit 0").current_dir("/\0");
+    check(&world, command, "CwdMissing", text).await;
+}
+
+#[tokio::test]
 async fn a_file_that_stays_open_for_writing() {
     let world = World::new();
     let file = world.file("#!/bin/sh\n", 0o755);
