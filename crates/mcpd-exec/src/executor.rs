@@ -37,7 +37,7 @@ const MOST_AT_A_TIME: usize = 1 << 22;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Config {
-    /// Processes running at a time. Four per core.
+    /// Processes running at a time, at least one. Four per core.
     pub concurrency: usize,
     /// Runs waiting for their turn; one more is refused as [`StartError::Busy`]. 256.
     pub queue: usize,

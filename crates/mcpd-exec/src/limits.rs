@@ -39,9 +39,11 @@ pub struct Limits {
     pub keep: u64,
     /// Bytes of both output streams together at which the group is killed. 256 MiB.
     pub output_hard: u64,
-    /// Bytes of one line handed to a line callback; a longer line comes in pieces. 64 KiB.
+    /// Bytes of one line handed to a line callback, at least one; a longer line comes in pieces. 64 KiB.
     pub line: usize,
-    /// Processor time of each process, in whole seconds. None; 300 s.
+    /// Processor time of each process, in whole seconds, at least one. None; 300 s.
+    ///
+    /// One that passes it is ended by SIGXCPU, or a second later by SIGKILL: no [`Ending`](crate::Ending) of its own.
     pub cpu: Option<Duration>,
     /// Bytes of address space of each process. None; none. Programs that reserve much and use little, such as Java's, need much.
     pub address_space: Option<u64>,

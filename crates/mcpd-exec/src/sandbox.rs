@@ -70,7 +70,11 @@ pub enum Network {
 pub enum Missing {
     /// The process runs without it, and the outcome says so.
     Report,
-    /// Nothing is run.
+    /// Nothing is run. [`Level::Guarded`] is also made of [`Config::reaper`](crate::Config::reaper) and
+    /// [`Config::watchdog`](crate::Config::watchdog).
+    ///
+    /// A path in [`Sandbox::write`] that is not there, an empty `/proc`, and
+    /// [`Limits::processes`](crate::Limits::processes) that the kernel does not count are reported all the same.
     Refuse,
 }
 
@@ -104,7 +108,7 @@ pub struct Sandbox {
     /// How far the process is confined. What follows has no effect at level `none`, but for `run_as`.
     pub level: Level,
     /// Files and directories it may write, and everything below, besides its temporary directory. One that is not there when
-    /// it starts is no reason not to run it; the outcome says so.
+    /// it starts is no reason not to run it; the outcome says so. A relative path is meant relative to the caller's directory.
     ///
     /// Links are followed, but for those that lie where it may write: such a link may be a process's own, and lead anywhere. What
     /// lies behind one is to be named by where it is.
