@@ -21,6 +21,42 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
+//! A request of the stateless wire says so itself, and is answered with another stamp:
+//!
+//! ```
+//! use mcpd_protocol::jsonrpc::Message;
+//! use mcpd_protocol::{CacheHint, DiscoverResult, Implementation, Params, ProtocolVersion, ServerCapabilities, Stamp};
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":
+//!     {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+//! let Message::Request(request) = Message::decode(line)? else { panic!("has an id") };
+//! let params = Params::read(request.params)?;
+//! assert!(params.meta.is_stateless());
+//! assert_eq!(params.meta.protocol_version()?.as_deref(), Some("2026-07-28"));
+//!
+//! let stamp = Stamp::Stateless { server_info: Implementation::new("me", "1.0").into(), cache: CacheHint::NONE };
+//! let result = DiscoverResult::new(ProtocolVersion::ALL, ServerCapabilities::default());
+//! let answer = String::from_utf8(stamp.respond(&request.id, result)?)?;
+//! assert!(answer.contains(r#""resultType":"complete""#), "{answer}");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A client has the same types from the other side:
+//!
+//! ```
+//! use mcpd_protocol::jsonrpc::{self, Message};
+//! use mcpd_protocol::{ListToolsRequest, ListToolsResult, Method as _, PaginatedRequestParams};
+//!
+//! let line = jsonrpc::request(&1.into(), ListToolsRequest::NAME, &PaginatedRequestParams::default())?;
+//! assert_eq!(line, br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
+//!
+//! let line = br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"greet","inputSchema":{"type":"object"}}]}}"#;
+//! let Message::Response(response) = Message::decode(line)? else { panic!("has a result") };
+//! let result: ListToolsResult = serde_json::from_str(response.outcome?.get())?;
+//! assert_eq!(result.tools[0].name, "greet");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! # Layers
 //!
 //! | layer | what it knows |
