@@ -58,6 +58,20 @@
 //! assert!(lint(br#"{"descripton": "Says hello"}"#, b""));
 //! assert!(!lint(b"Hello, World!", b""));
 //! ```
+//!
+//! Where there is no output to parse, [`Diagnostic::help_failed`] and its neighbours say why. A file that describes
+//! itself is not asked but read, and may be several tools:
+//!
+//! ```
+//! use mcpd_scriptspec::Dialect;
+//!
+//! let (path, text) = ("hello.sh", b"# /// mcpd\n# titel = \"Hello\"\n# description = \"Says it\"\n# ///\n");
+//! let dialect = Dialect::of(path, text).expect("it has a header");
+//! let tools = dialect.read(path, text);
+//! let fault = &tools[0].parsed.diagnostics[0];
+//! let line = text[..fault.location.span.start].split(|byte| *byte == b'\n').count();
+//! assert_eq!((line, fault.code.as_str()), (2, "unknown-field"));
+//! ```
 
 #![forbid(unsafe_code)]
 
