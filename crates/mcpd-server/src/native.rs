@@ -13,7 +13,6 @@ use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
 use tokio::task::yield_now;
 
-use crate::Server;
 use crate::call::{invalid_arguments, text_of};
 use crate::catalog::Catalog;
 use crate::context::Context;
@@ -22,6 +21,7 @@ use crate::schema::Schema;
 use crate::spans::ChildSpan;
 use crate::tool::Run;
 use crate::trace::TraceContext;
+use crate::{Principal, Server};
 
 mod resource;
 
@@ -51,10 +51,16 @@ impl CallContext {
         &self.server
     }
 
+    /// Who calls, as the transport has found out.
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.request.principal
+    }
+
     /// What is served at this moment that the caller may use.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.server.catalog_for(&self.request.principal)
+        self.server.catalog_for(self.principal())
     }
 
     /// The circumstances of the request.

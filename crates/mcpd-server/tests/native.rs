@@ -75,6 +75,36 @@ fn a_panic_is_an_internal_error_on_both_wires() {
 }
 
 #[tokio::test]
+async fn a_tool_and_a_resource_know_who_calls() {
+    let server = Server::builder()
+        .tool(
+            "who",
+            "Says who.",
+            async |_: Nothing, context: CallContext| context.principal().name().to_owned(),
+        )
+        .resource("kit://who", "kit/who", "Says who.", async |context| {
+            context.principal().name().to_owned()
+        })
+        .start()
+        .expect("starts");
+    let (connection, _messages) =
+        Connection::open_for(Principal::new("ada"), &server, ToolNames::Path);
+    let read = json!({"jsonrpc": "2.0", "id": 1, "method": "resources/read", "params": {"uri": "kit://who"}});
+    for (request, found) in [
+        (call("who", json!({})), "/result/content/0/text"),
+        (read, "/result/contents/0/text"),
+    ] {
+        let Reply::Pending(answer) = connection.receive(request.to_string().as_bytes()) else {
+            panic!("it takes a turn of the runtime");
+        };
+        let answer = tokio::time::timeout(PATIENCE, answer).await;
+        let answer = answer.expect("an answer").expect("an answer");
+        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!(answer.pointer(found), Some(&json!("ada")), "{answer}");
+    }
+}
+
+#[tokio::test]
 async fn a_resource_that_can_not_be_served_keeps_the_server_from_starting() {
     for (uri, name, refused) in [
         (
