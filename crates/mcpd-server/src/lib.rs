@@ -23,6 +23,33 @@
 //! # }
 //! ```
 //!
+//! # Policy
+//!
+//! What scripts may do is said in the words of `mcpd-exec`, as prompts and results are in those of `mcpd-protocol`:
+//! a program that needs them depends on the same version of those crates.
+//!
+//! ```no_run
+//! use mcpd_exec::{Config, Executor, Network, Sandbox};
+//! use mcpd_server::{Policy, Profile, Server};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // First in `main`: `watchdog` starts this program a second time.
+//! mcpd_exec::prepare_signals();
+//! if mcpd_exec::run_watchdog() {
+//!     return Ok(());
+//! }
+//! // Without these two, confinement is reported as incomplete.
+//! let mut config = Config::default();
+//! config.reaper = true;
+//! config.watchdog = true;
+//! let sandbox = Sandbox::guarded().network(Network::Off);
+//! let server = Server::builder()
+//!     .scripts("/srv/tools")
+//!     .executor(Executor::new(config)?)
+//!     .policy(Policy::default().floor(Profile::new(sandbox)));
+//! # Ok(()) }
+//! ```
+//!
 //! # The way of a message
 //!
 //! ```text

@@ -110,7 +110,10 @@ impl Server {
         self.inner.catalog.scanned().await;
     }
 
-    /// Ends everything: scripts are asked to end and killed if they don't, connections close.
+    /// Ends everything: scripts are asked to end and killed two seconds later if they don't, connections close.
+    ///
+    /// It waits for scripts alone; what native tools still do goes on until whoever [serves](crate::transport) has
+    /// returned.
     ///
     /// # Cancel safety
     ///

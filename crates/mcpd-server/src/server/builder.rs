@@ -125,9 +125,14 @@ impl ServerBuilder {
 
     /// Serves `function` as the tool `name`, which may be a path such as `kit/show`.
     ///
-    /// The input schema is that of the argument type; arguments that don't fit never reach the function.
+    /// The input schema is that of the argument type; arguments that don't fit never reach the function. Those that it
+    /// doesn't have are ignored, unless the type has `#[serde(deny_unknown_fields)]`.
     /// Each call is a task of the runtime: one that computes for long belongs into
-    /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its caller alone.
+    /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its caller alone. What the
+    /// function returned is dropped when the call is cancelled.
+    ///
+    /// A tool with more to say of itself, such as annotations or an output schema, is offered by a
+    /// [`source`](Self::source), and so are prompts and resource templates.
     pub fn tool<A, F, R, O>(
         mut self,
         name: impl Into<String>,

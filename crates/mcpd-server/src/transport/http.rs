@@ -1,5 +1,21 @@
 //! Streamable HTTP: many clients on one listener, each message a POST. Owns the listener and the
 //! connections; who may come in is decided in `guard`, what a message means behind it.
+//!
+//! ```no_run
+//! use mcpd_server::transport::http::{self, Auth, Options, Token};
+//! use mcpd_server::{Principal, Server};
+//!
+//! # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+//! let server = Server::builder().scripts("/srv/tools").start()?;
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:43210").await?;
+//! let auth = Auth::tokens([Token::new("a secret", Principal::new("me"))]);
+//! let mut served = std::pin::pin!(http::serve(&server, listener, Options::new(auth)));
+//! tokio::select! {
+//!     served = &mut served => served?,
+//!     () = told_to_stop => tokio::join!(served, server.shutdown()).0?,
+//! }
+//! # Ok(()) }
+//! ```
 
 use std::convert::Infallible;
 use std::pin::pin;
@@ -94,24 +110,24 @@ static HTTP1: LazyLock<Builder<Carrier>> = LazyLock::new(|| protocols().http1_on
 pub struct Options {
     /// What a client must show.
     pub auth: Auth,
-    /// Names this server may be reached under, besides the loopback names and the address it listens on.
+    /// Names this server may be reached under, besides the loopback names and the address it listens on. None.
     pub allowed_hosts: Vec<String>,
-    /// Web origins that may call, besides the server's own.
+    /// Web origins that may call, such as `https://app.example.com`, besides the server's own. None.
     pub allowed_origins: Vec<String>,
     /// How lists spell the names of tools: by default portable names on `/mcp`, paths on `/rpc` and
     /// `/api/mcp`.
     pub names: Option<ToolNames>,
-    /// Whether revision 2024-11-05 is served on its own paths, `/sse` and `/messages`.
+    /// Whether revision 2024-11-05 is served on its own paths, `/sse` and `/messages`. False.
     pub http_sse: bool,
-    /// Whether clients are also served the metrics, at `/metrics`.
+    /// Whether clients are also served the metrics, at `/metrics`. False.
     #[cfg(feature = "metrics")]
     pub metrics: bool,
-    /// The largest request body that is read, in bytes.
+    /// The largest request body that is read, in bytes. 16 MiB.
     pub max_message: usize,
     /// How many connections may be open at once; further ones wait in the system's queue. Each takes a descriptor, and
-    /// where there is none left, nothing else can be opened either.
+    /// where there is none left, nothing else can be opened either. 16384.
     pub max_connections: usize,
-    /// How long a client may leave what is written to it unread before its connection is closed.
+    /// How long a client may leave what is written to it unread before its connection is closed. 60 s.
     pub write_timeout: Duration,
 }
 
@@ -134,7 +150,7 @@ impl Options {
     }
 }
 
-/// Serves clients until the server stops; then open requests get a few seconds to end.
+/// Serves clients until the server stops; then open requests get three seconds to end.
 ///
 /// # Errors
 ///

@@ -26,17 +26,17 @@ const CHUNK: usize = 64 * 1024;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Who the client is.
+    /// Who the client is. [`Principal::local`].
     pub principal: Principal,
-    /// How lists spell the names of tools.
+    /// How lists spell the names of tools. Portably.
     pub names: ToolNames,
-    /// The longest line that is read, in bytes; a longer one is refused and skipped.
+    /// The longest line that is read, in bytes; a longer one is refused and skipped. 16 MiB.
     pub max_message: usize,
     /// How long requests may go on when the client has nothing more to say, so that
-    /// `echo '…' | mcpd stdio DIR` gets its answer.
+    /// `echo '…' | mcpd stdio DIR` gets its answer; what takes longer gets none. 2 s.
     pub linger: Duration,
     /// How long a client may leave what is written to it unread before it is given up. It is noticed
-    /// at the latest after twice that time.
+    /// at the latest after twice that time. 60 s.
     pub write_timeout: Duration,
 }
 

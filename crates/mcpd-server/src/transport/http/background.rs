@@ -103,8 +103,8 @@ impl Background {
         self.server.reload(settings)
     }
 
-    /// Takes no further connections, lets open requests end within `deadline`, ends what scripts still run, and waits
-    /// for all of that.
+    /// Takes no further connections, lets open requests end within `deadline` and three seconds, whichever is less, ends
+    /// what scripts still run, and waits for all of that.
     ///
     /// # Errors
     ///
