@@ -123,7 +123,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves `function` as the tool `name`, which may be a path such as `kit/show`.
+    /// Serves `function` as the tool `name`, which may be a path such as `kit/show`. It goes before scripts with that
+    /// path, and the first of two functions before the other: see [`Catalog::conflicts`](crate::Catalog::conflicts).
     ///
     /// The input schema is that of the argument type; arguments that don't fit never reach the function. Those that it
     /// doesn't have are ignored, unless the type has `#[serde(deny_unknown_fields)]`.
