@@ -249,7 +249,7 @@ impl fmt::Debug for NativeTool {
 
 /// Lets whoever takes in messages go on, who has each request begin and leaves the rest to the task that waits for the
 /// answer: whatever a function does before it first waits, messages are read and answered meanwhile.
-async fn aside() {
+pub(crate) async fn aside() {
     yield_now().await;
 }
 

@@ -10,7 +10,9 @@ use std::time::Duration;
 
 use mcpd_exec::Limits;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
-use mcpd_protocol::{CallToolResult, LoggingLevel, Prompt, Resource, Tool};
+use mcpd_protocol::{
+    CallToolResult, GetPromptResult, LoggingLevel, Prompt, ReadResourceResult, Resource, Tool,
+};
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
 use mcpd_server::{Connection, Interpreters, Policy, Reply, Server, Settings, ToolNames};
 use serde_json::value::RawValue;
@@ -462,6 +464,58 @@ async fn a_call_tells_how_it_is_doing() {
     let message = served.message().await;
     let told = json!({"level": "error", "logger": "work", "data": "it creaks"});
     assert_eq!(message["params"], told);
+}
+
+#[tokio::test]
+async fn what_a_source_computes_keeps_nobody_from_sending_the_next_message() {
+    let computed = Arc::new(AtomicUsize::new(0));
+    let served = Fixture::new(|offer| {
+        let compute = || {
+            let computed = Arc::clone(&computed);
+            move || computed.fetch_add(1, Ordering::Relaxed)
+        };
+        let work = compute();
+        let tool = definition(r#"{"type": "object"}"#);
+        offer.tool("work", tool, move |_, _| {
+            let work = work.clone();
+            async move { Ok(CallToolResult::text(work().to_string())) }
+        });
+        let work = compute();
+        offer.prompt("work", Prompt::new("work"), move |_, _| {
+            let work = work.clone();
+            async move {
+                work();
+                Ok(GetPromptResult::default())
+            }
+        });
+        let work = compute();
+        let resource = Resource::new("work://1", "work");
+        offer.resource("work/1", resource, move |_, _| {
+            let work = work.clone();
+            async move {
+                work();
+                Ok(ReadResourceResult::default())
+            }
+        });
+    })
+    .await;
+    for (done, (method, params)) in [
+        ("tools/call", json!({"name": "work"})),
+        ("prompts/get", json!({"name": "work"})),
+        ("resources/read", json!({"uri": "work://1"})),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+        let reply = served.connection.receive(request.to_string().as_bytes());
+        assert_eq!(computed.load(Ordering::Relaxed), done, "{method}");
+        let Reply::Pending(answer) = reply else {
+            panic!("it takes a turn of the runtime: {reply:?}");
+        };
+        answer.await.expect("not cancelled");
+        assert_eq!(computed.load(Ordering::Relaxed), done + 1, "{method}");
+    }
 }
 
 #[tokio::test]
