@@ -68,6 +68,12 @@
 //! Both wires of MCP are spoken everywhere, decided message by message: revision 2026-07-28, in which
 //! every request stands alone, and the older ones, which begin with `initialize`.
 //!
+//! # What goes wrong
+//!
+//! A script that can't be described or started, confinement that can't be had, a name that two want: the operator reads
+//! of it in events of `tracing`, so a program without a subscriber says nothing. [`Server::catalog`] has what is wrong
+//! with scripts and sources, too.
+//!
 //! # Features
 //!
 //! | feature | default | what it adds |

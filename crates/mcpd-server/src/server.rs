@@ -101,7 +101,8 @@ impl Server {
         }
     }
 
-    /// Waits until the roots have been scanned once.
+    /// Waits until the roots have been scanned once and all sources have said something, but no longer than
+    /// [`FIRST_WAIT`](crate::source::FIRST_WAIT) for those.
     ///
     /// # Cancel safety
     ///

@@ -126,8 +126,9 @@ impl ServerBuilder {
     /// Serves `function` as the tool `name`, which may be a path such as `kit/show`. It goes before scripts with that
     /// path, and the first of two functions before the other: see [`Catalog::conflicts`](crate::Catalog::conflicts).
     ///
-    /// The input schema is that of the argument type; arguments that don't fit never reach the function. Those that it
-    /// doesn't have are ignored, unless the type has `#[serde(deny_unknown_fields)]`.
+    /// The input schema is that of the argument type, by `schemars` 1; arguments that don't fit never reach the function.
+    /// Those that it doesn't have are ignored, unless the type has `#[serde(deny_unknown_fields)]`.
+    ///
     /// Each call is a task of the runtime: one that computes for long belongs into
     /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its caller alone. What the
     /// function returned is dropped when the call is cancelled.
