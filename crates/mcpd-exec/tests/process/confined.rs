@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use mcpd_exec::{Containment, Ending, Level, Outcome, Sandbox};
+use mcpd_exec::{Containment, Ending, Level, Missing, Outcome, Sandbox, StartError};
 use tokio::sync::Notify;
 
 use crate::support::{
@@ -55,6 +55,24 @@ async fn daemons_end_with_the_run() {
     check("setsid sleep 300 >/dev/null 2>&1 & sleep 0.2", 1).await;
     check("setsid -f sleep 300 >/dev/null 2>&1; sleep 0.2", 1).await;
     check("nohup sleep 300 >/dev/null 2>&1 &", 1).await;
+}
+
+#[tokio::test]
+async fn nothing_may_be_missing_but_the_watchdog_is() {
+    let world = world();
+    let whole = Sandbox::guarded().missing(Missing::Refuse);
+    let command = world.sh("true").sandbox(whole);
+    match within(world.executor.run(command)).await {
+        Err(StartError::Unenforceable { missing, .. }) => {
+            assert!(
+                missing
+                    .iter()
+                    .any(|missing| missing.mechanism == "watchdog")
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+    world.nothing_left();
 }
 
 #[tokio::test]
