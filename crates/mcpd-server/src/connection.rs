@@ -192,9 +192,12 @@ impl Connection {
         self.face.outbox.close();
     }
 
-    /// Whether no request is open.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.inflight.is_empty()
+    /// Ends what is still open with this answer.
+    pub(crate) async fn give_up(&self, error: &ErrorObject) {
+        for id in self.inflight.cancel_all() {
+            let answer = jsonrpc::error_response(Some(&id), error);
+            self.face.outbox.send(answer.into()).await.ok();
+        }
     }
 
     /// Waits until no request is open.

@@ -78,13 +78,15 @@ impl Inflight {
         }
     }
 
-    /// Cancels everything, whatever may still come: the client is gone.
-    pub(crate) fn cancel_all(&self) {
+    /// Cancels everything, whatever may still come: the client is gone. Gives what was open.
+    pub(crate) fn cancel_all(&self) -> Vec<RequestId> {
         let mut state = lock(&self.state);
         state.is_over = true;
-        for cancelled in std::mem::take(&mut state.open).values() {
+        let open = std::mem::take(&mut state.open);
+        for cancelled in open.values() {
             cancelled.cancel();
         }
+        open.into_keys().collect()
     }
 
     /// Whether nothing is open.

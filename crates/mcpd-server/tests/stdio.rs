@@ -174,7 +174,7 @@ async fn many_requests_at_once_are_each_answered_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn when_the_input_ends_so_do_the_runs() {
+async fn when_the_input_ends_so_do_the_runs_and_their_calls_are_told() {
     let mut options = Options::default();
     options.linger = Duration::from_millis(100);
     let mut client = Client::start(options);
@@ -183,6 +183,14 @@ async fn when_the_input_ends_so_do_the_runs() {
     client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());
     assert_eq!(client.receive()["params"]["data"], "waiting");
     let closed = Instant::now();
+    client.input = None;
+    let answer = client.receive();
+    assert_eq!(answer["id"], 1);
+    let told = answer["error"]["message"].as_str();
+    assert!(
+        told.is_some_and(|told| told.contains("the input has ended")),
+        "{answer}"
+    );
     let server = client.finish().await;
     assert!(
         closed.elapsed() < Duration::from_secs(5),

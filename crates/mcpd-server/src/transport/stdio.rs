@@ -33,7 +33,7 @@ pub struct Options {
     /// The longest line that is read, in bytes; a longer one is refused and skipped. 16 MiB.
     pub max_message: usize,
     /// How long requests may go on when the client has nothing more to say, so that
-    /// `echo '…' | mcpd stdio DIR` gets its answer; what takes longer gets none. 2 s.
+    /// `echo '…' | mcpd stdio DIR` gets its answer; what takes longer gets an error. 2 s.
     pub linger: Duration,
     /// How long a client may leave what is written to it unread before it is given up. It is noticed
     /// at the latest after twice that time. 60 s.
@@ -104,13 +104,14 @@ pub async fn serve(
                 _ = &mut write_ended => {}
                 () = server.stopping().cancelled() => {}
             }
-            if !connection.is_idle() {
-                tracing::warn!("the input has ended; requests that are still open are cancelled");
-            }
-            drop((connection, guard.0.take()));
-            // With the connection its queue ends, and the writer with it, as soon as all is read.
+            let last = async {
+                connection.give_up(&too_late()).await;
+                // With the connection its queue ends, and the writer with it, as soon as all is read.
+                drop((connection, guard.0.take()));
+                write_ended.await.ok();
+            };
             tokio::select! {
-                _ = write_ended => {}
+                () = last => {}
                 () = progress.rest(options.linger) => {}
                 () = progress.stall(options.write_timeout) => {}
                 () = server.stopping().cancelled() => {}
@@ -123,6 +124,12 @@ pub async fn serve(
         }
         () = server.stopping().cancelled() => Ok(()),
     }
+}
+
+fn too_late() -> ErrorObject {
+    ErrorObject::internal_error(
+        "stopped: the input has ended; keep it open until there is an answer",
+    )
 }
 
 /// Hangs up when it is dropped: the thread that reads holds the connection, too, until it has read something.
