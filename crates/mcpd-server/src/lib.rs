@@ -60,7 +60,7 @@
 //! is dropped or [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel;
 //! [`transport`] has two that bring their own: [`transport::stdio`] and [`transport::http`].
 //! A [`Catalog`] is what is served at one moment: never changed, only replaced.
-//! What runs elsewhere comes from a [`source`].
+//! What runs elsewhere comes from a [`source`], for which `serde_json` is needed with its feature `raw_value`.
 //!
 //! A program without an async runtime has a server on a thread of its own: `transport::http::Background`.
 //! While a server runs, [`Server::reload`] gives it other [`Settings`].
