@@ -165,13 +165,18 @@ impl Follower {
         let mut check = interval_at(Instant::now() + ROOTS_INTERVAL, ROOTS_INTERVAL);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
+            let mut patience = ANSWER_PATIENCE;
             tokio::select! {
-                () = self.live.orders.is_there.notified() => drop(survived(self.obey()).await),
+                () = self.live.orders.is_there.notified() => {
+                    survived(self.obey()).await;
+                    // Nothing may be known any more, and nothing shall be missing in between.
+                    patience = Duration::MAX;
+                }
                 () = changed.notified() => tokio::time::sleep(SETTLE).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
                 true = self.scanner.answered() => {
-                    again = survived(self.publish()).await.unwrap_or(true);
+                    again = survived(self.publish(patience)).await.unwrap_or(true);
                     continue;
                 }
                 _ = check.tick(), if is_watching => {
@@ -187,7 +192,7 @@ impl Follower {
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
             }
-            again = survived(self.refresh()).await.unwrap_or(true);
+            again = survived(self.refresh(patience)).await.unwrap_or(true);
             pause = if again {
                 LONGEST_PAUSE.min(pause * 2)
             } else {
@@ -197,7 +202,7 @@ impl Follower {
         }
     }
 
-    /// Does what was ordered, and waits for what is new, so that it is not missing in between.
+    /// Does what was ordered, and waits for new sources, so that what they have is not missing in between.
     async fn obey(&mut self) {
         let Some(order) = lock(&self.live.orders.next).take() else {
             return;
@@ -213,21 +218,16 @@ impl Follower {
         }
         self.sources
             .replace(order.sources, &order.host, order.is_same_policy);
-        self.find_all().await;
+        self.sources.first().await;
     }
 
-    /// Waits for all there is.
-    async fn find_all(&mut self) {
+    /// Makes the catalog that everybody waits for. Says whether another look is worth while.
+    async fn first(&mut self) -> bool {
         let scripts = async {
             self.scanner.look().await;
             self.scanner.all_answered().await;
         };
         tokio::join!(scripts, self.sources.first());
-    }
-
-    /// Makes the catalog that everybody waits for. Says whether another look is worth while.
-    async fn first(&mut self) -> bool {
-        self.find_all().await;
         let (scan, offers) = (self.scanner.found(), self.sources.offers());
         let again = scan.is_passing;
         // Before anybody is answered, as a command ends when it has its answer. Nobody has seen a list before, so none has
@@ -238,16 +238,16 @@ impl Follower {
     }
 
     /// Looks at the roots, and publishes what there is. Says whether another look is worth while.
-    async fn refresh(&mut self) -> bool {
+    async fn refresh(&mut self, patience: Duration) -> bool {
         self.scanner.look().await;
-        self.publish().await
+        self.publish(patience).await
     }
 
     /// Swaps the catalog if anything is different. Who is asked and takes long comes with another one, and is what it was
     /// until then. Says whether another look is worth while.
-    async fn publish(&mut self) -> bool {
+    async fn publish(&mut self, patience: Duration) -> bool {
         let answers = self.scanner.all_answered();
-        tokio::time::timeout(ANSWER_PATIENCE, answers).await.ok();
+        tokio::time::timeout(patience, answers).await.ok();
         self.scanner.remember().await;
         let before = self.live.current();
         let (scan, offers) = (self.scanner.found(), self.sources.offers());

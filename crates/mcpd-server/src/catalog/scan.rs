@@ -89,7 +89,7 @@ pub struct Scanner {
     asked: Asked,
     /// Of each root.
     files: Vec<Vec<Arc<StaticFile>>>,
-    /// What was found beside scripts.
+    /// What was found beside scripts and files.
     rest: Scan,
 }
 
@@ -193,7 +193,6 @@ impl Scanner {
                 rest.is_passing = true;
             }
             candidates.extend(walked.scripts.into_values().map(|script| (root, script)));
-            rest.files.extend(found.iter().map(Arc::clone));
             files.push(found);
             rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
@@ -227,6 +226,7 @@ impl Scanner {
     /// All that is known now.
     pub(crate) fn found(&self) -> Scan {
         let mut scan = self.rest.clone();
+        scan.files = self.files.iter().flatten().map(Arc::clone).collect();
         let mut scripts = Vec::new();
         for (root, looked) in self.looked() {
             scan.is_passing |= looked.is_passing;
