@@ -1,21 +1,19 @@
 //! Input of any size is written while both outputs are read; a process need not read it.
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Ending, Outcome, Sandbox};
+use mcpd_exec::{Command, Ending, Outcome};
 
-use crate::support::{World, levels, limits};
+use crate::support::{World, at_each_level, limits};
 
 const MIB: usize = 1024 * 1024;
 
-/// Runs a command at each level, and looks at what became of it.
+/// Runs a command to a good end at each level, and looks at what became of it.
 async fn check(command: impl Fn(&World) -> Command, look: impl Fn(&Outcome)) {
-    for level in levels().await {
-        let world = World::new();
-        let outcome = world.run_in(Sandbox::at(level), command(&world)).await;
+    let look = |level, outcome: &Outcome| {
         assert_eq!(outcome.ending, Ending::Exited(0), "at {level}");
-        look(&outcome);
-        world.nothing_left();
-    }
+        look(outcome);
+    };
+    at_each_level(command, look).await;
 }
 
 #[tokio::test]

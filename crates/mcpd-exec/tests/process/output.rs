@@ -6,19 +6,14 @@ use std::time::Duration;
 use mcpd_exec::{Ending, Limits, Line, Outcome, Sandbox, Stream};
 use tokio::sync::{Notify, mpsc};
 
-use crate::support::{World, levels, limits, signal, within};
+use crate::support::{World, at_each_level, levels, limits, signal, within};
 
 const MIB: u64 = 1024 * 1024;
 
 /// Runs a script at each level, and looks at what became of it.
 async fn check(body: &str, limits: Limits, look: impl Fn(&Outcome)) {
-    for level in levels().await {
-        let world = World::new();
-        let script = world.sh(body).limits(limits.clone());
-        let outcome = world.run_in(Sandbox::at(level), script).await;
-        look(&outcome);
-        world.nothing_left();
-    }
+    let script = |world: &World| world.sh(body).limits(limits.clone());
+    at_each_level(script, |_, outcome| look(outcome)).await;
 }
 
 #[tokio::test]

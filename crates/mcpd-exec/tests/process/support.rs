@@ -145,6 +145,21 @@ pub(crate) async fn levels() -> impl DoubleEndedIterator<Item = Level> {
     LEVELS.get_or_init(probe).await.iter().copied()
 }
 
+/// Runs a command at each level, looks at what became of it, and that nothing is left.
+pub(crate) async fn at_each_level(
+    command: impl Fn(&World) -> Command,
+    look: impl Fn(Level, &Outcome),
+) {
+    for level in levels().await {
+        let world = World::new();
+        look(
+            level,
+            &world.run_in(Sandbox::at(level), command(&world)).await,
+        );
+        world.nothing_left();
+    }
+}
+
 async fn probe() -> Vec<Level> {
     let mut levels = vec![Level::None];
     for level in [Level::Guarded, Level::Strict] {
