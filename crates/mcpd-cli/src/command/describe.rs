@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{find_tool, server_of, with_server};
 use crate::args::Describe;
-use crate::config::File;
+use crate::config::{File, in_units};
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -187,7 +187,8 @@ fn allowance(terms: &Terms) -> String {
 /// When a run is ended, and what else it is held to beyond what its level brings.
 fn limits(limits: &Limits) -> Vec<String> {
     let number = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{limit} {of}"));
-    let size = |limit: Option<u64>, of: &str| limit.map(|limit| format!("{} {of}", bytes(limit)));
+    let size =
+        |limit: Option<u64>, of: &str| limit.map(|limit| format!("{} {of}", in_units(limit)));
     let all = [
         Some(format!("ended after {:?}", limits.wall)),
         limits.cpu.map(|time| format!("{time:?} of processor time")),
@@ -198,18 +199,6 @@ fn limits(limits: &Limits) -> Vec<String> {
         number(limits.processes, "processes"),
     ];
     all.into_iter().flatten().collect()
-}
-
-/// A number of bytes as the configuration has it.
-fn bytes(bytes: u64) -> String {
-    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
-    let whole = units
-        .iter()
-        .find(|(bits, _)| bytes.trailing_zeros() >= *bits);
-    match whole {
-        Some((bits, unit)) => format!("{} {unit}", bytes >> bits),
-        None => format!("{bytes} bytes"),
-    }
 }
 
 /// What of that is in force on this machine. A program is run under the same terms to see it: this one.

@@ -46,10 +46,20 @@ impl<T: JsonSchema> JsonSchema for Spanned<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Amount(pub(super) u64);
 
+/// Units of bytes from small to large, and none last, as every text ends with it.
+const UNITS: &[(&str, u32)] = &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
+
+/// Bytes in the largest unit in which they are a whole number.
+pub(crate) fn in_units(bytes: u64) -> String {
+    let fits = |(_, bits): &&(&str, u32)| *bits > 0 && bytes.trailing_zeros() >= *bits;
+    match UNITS.iter().rfind(fits) {
+        Some((unit, bits)) if bytes > 0 => format!("{} {unit}", bytes >> bits),
+        _ => format!("{bytes} bytes"),
+    }
+}
+
 impl Amount {
     fn parse(text: &str) -> Option<Self> {
-        const UNITS: &[(&str, u32)] =
-            &[("KiB", 10), ("MiB", 20), ("GiB", 30), ("TiB", 40), ("", 0)];
         let (number, bits) = UNITS
             .iter()
             .find_map(|(unit, bits)| Some((text.strip_suffix(unit)?, *bits)))?;
@@ -363,5 +373,16 @@ mod tests {
         check("MiB", None);
         check("1.5GiB", None);
         check("99999999999TiB", None);
+    }
+
+    #[test]
+    fn bytes_are_told_as_they_would_be_written() {
+        for text in ["64 MiB", "3 TiB", "1 KiB", "2048 TiB"] {
+            let Amount(bytes) = Amount::parse(text).unwrap();
+            assert_eq!(in_units(bytes), text);
+        }
+        for bytes in [0, 1, 1025] {
+            assert_eq!(in_units(bytes), format!("{bytes} bytes"));
+        }
     }
 }
