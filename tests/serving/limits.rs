@@ -86,17 +86,21 @@ fn check_refused(client: &Client, request: &str, body: &Value) {
     );
 }
 
-/// Has as many calls of `slow` wait as may.
-fn fill(daemon: &Daemon) -> Vec<thread::JoinHandle<()>> {
-    let clients = (1..=6).map(|number| {
+/// Has one call of `slow` run, and as many wait as may. Not one more: it might come when there is room again.
+fn fill(daemon: &Daemon) -> Vec<thread::JoinHandle<Vec<Value>>> {
+    let calls = (1..=257).map(|id| {
+        let mut message = call("slow", json!({}));
+        message["id"] = id.into();
+        message
+    });
+    let calls: Vec<_> = calls.collect();
+    let clients = calls.chunks(50).map(|calls| {
         let client = daemon.client();
-        let calls = (1..=50).map(|id| {
-            let mut message = call("slow", json!({}));
-            message["id"] = (number * 100 + id).into();
-            message
-        });
-        let batch = Value::from_iter(calls).to_string();
-        thread::spawn(move || drop(client.post(&batch).unwrap()))
+        let batch = Value::from(calls).to_string();
+        thread::spawn(move || {
+            let (_, body) = client.post(&batch).unwrap();
+            serde_json::from_str(&body).unwrap()
+        })
     });
     let clients = clients.collect();
     eventually("a full queue", || {
@@ -138,7 +142,9 @@ fn whoever_comes_when_too_many_wait_is_told_when_to_try_again() {
     }
     fs::write(sandbox.path().join("scripts/go"), "").unwrap();
     for waiting in waiting {
-        waiting.join().unwrap();
+        for answer in waiting.join().unwrap() {
+            assert_eq!(answer["result"]["isError"], false, "{answer}");
+        }
     }
     let (status, body) = client.post(&call("slow", json!({})).to_string()).unwrap();
     assert_eq!(status, 200, "{body}");
