@@ -535,6 +535,10 @@ fn explain(
             );
             unenforceable(NAMESPACES, reason)
         }
+        Stage::Namespaces if !tree::sees_processes() => {
+            let reason = "there is no `/proc`, by which a user is given to them";
+            unenforceable(NAMESPACES, reason.to_owned())
+        }
         Stage::Seccomp => unenforceable("seccomp", format!("the kernel refuses it ({error})")),
         Stage::Clone => StartError::Resource {
             program,

@@ -355,15 +355,16 @@ fn a_second_process_that_is_none_has_no_watchdog() {
 }
 
 /// As in a directory that somebody has changed the root to.
+const COVER_PROC: &str = "mount -t tmpfs none /proc && exec \"$@\"";
+
 #[tokio::test]
 async fn without_proc_guarded_kills_groups_and_says_so() {
-    const COVER: &str = "mount -t tmpfs none /proc && exec \"$@\"";
     if levels().await.all(|level| level != Level::Guarded) {
         return;
     }
     if !is_again() {
         let itself = "host::without_proc_guarded_kills_groups_and_says_so";
-        return again_with_mounts(COVER, itself);
+        return again_with_mounts(COVER_PROC, itself);
     }
     let executor = Executor::new(Config::default()).unwrap();
     for _ in 0..3 {
@@ -376,6 +377,21 @@ async fn without_proc_guarded_kills_groups_and_says_so() {
         let mut missing = outcome.enforced.missing.iter();
         assert!(missing.any(|missing| missing.mechanism == "/proc"));
     }
+}
+
+#[tokio::test]
+async fn without_proc_strict_is_refused_for_that() {
+    if !is_again() {
+        if levels().await.any(|level| level == Level::Strict) {
+            let itself = "host::without_proc_strict_is_refused_for_that";
+            again_with_mounts(COVER_PROC, itself);
+        }
+        return;
+    }
+    let executor = Executor::new(Config::default()).unwrap();
+    let command = mcpd_exec::Command::new("true").sandbox(Sandbox::strict());
+    let refused = executor.run(command).await.unwrap_err().to_string();
+    assert!(refused.contains("there is no `/proc`"), "{refused}");
 }
 
 /// A host whose files may have no more than so many bytes.
