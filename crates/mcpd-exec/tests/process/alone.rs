@@ -180,7 +180,7 @@ pub(crate) async fn mixed_runs(world: &World, count: usize, limits: &Limits) {
     let kinds = [
         within_limits("exit 0"),
         within_limits("exit 5").stdin(vec![b'x'; 200_000]),
-        within_limits("echo x > $TMPDIR/file; mkdir $TMPDIR/directory"),
+        within_limits("cd \"${TMPDIR:?}\" && echo x > file && mkdir directory"),
         within_limits("kill -SEGV $$"),
         world.sh("trap '' TERM; sleep 300").limits(quick.clone()),
         world.sh("setsid sleep 0.1 &").limits(quick.clone()),
