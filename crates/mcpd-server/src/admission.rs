@@ -7,9 +7,18 @@ use mcpd_protocol::jsonrpc::ErrorObject;
 
 use crate::Server;
 use crate::call;
+use crate::catalog::MAX_SIZE;
 use crate::context::Context;
-use crate::quota::Pace;
+use crate::principal::Principal;
+use crate::quota::{self, Pace};
+use crate::room::{Crowded, Room, Taken};
 use crate::turns::{Busy, Lane, Turns};
+
+/// How much of what is read may be waiting for its readers: so many of the largest files, and so many for one client.
+const CONTENTS: usize = 16;
+const CONTENTS_OF_ONE: usize = 4;
+/// In bytes.
+const LARGEST: usize = MAX_SIZE as usize;
 
 /// The gates of one server.
 #[derive(Debug)]
@@ -20,6 +29,8 @@ pub(crate) struct Admission {
     pub(crate) runs: Turns,
     /// Who may call now what is no process of ours.
     pub(crate) calls: Turns,
+    /// What is read for somebody, until they have it.
+    contents: Room,
 }
 
 impl Admission {
@@ -29,8 +40,27 @@ impl Admission {
             pace: Pace::default(),
             runs: Turns::new(processes),
             calls: Turns::new(usize::MAX),
+            contents: Room::new(LARGEST, CONTENTS, CONTENTS_OF_ONE),
         }
     }
+}
+
+/// Waits for room for so many bytes that are to be read for a caller.
+///
+/// # Errors
+///
+/// There was none for too long.
+pub(crate) async fn room(
+    server: &Server,
+    principal: &Principal,
+    bytes: u64,
+) -> Result<Option<Taken>, ErrorObject> {
+    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+    let taken = server.admission().contents.take(principal, bytes).await;
+    taken.map_err(|Crowded| {
+        server.metrics().refused(Refused::Busy);
+        quota::crowded("too much is being read from this server at once")
+    })
 }
 
 /// Does `work` when it is the caller's turn. It runs no process of ours, so that nothing limits it but the quota of its

@@ -36,7 +36,7 @@ mod walk;
 mod watch;
 
 use assembly::Assembly;
-pub(crate) use file::{ReadError, StaticFile, real_path};
+pub(crate) use file::{MAX_SIZE, ReadError, StaticFile, real_path};
 use list::List;
 pub(crate) use list::Wanted;
 pub use names::ToolNames;

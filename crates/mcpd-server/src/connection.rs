@@ -22,11 +22,12 @@ use crate::handler::{lifecycle, subscriptions};
 use crate::inflight::{Inflight, MAX_OPEN};
 use crate::outbox::{Closed, Outbox};
 use crate::principal::Principal;
+use crate::room;
+#[cfg(feature = "http")]
+use crate::room::Held;
 use crate::session::{Introduction, Session};
 use crate::sync::lock;
 use crate::trace::TraceContext;
-#[cfg(feature = "http")]
-use crate::wire::Held;
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// The revision of a client that never said `initialize`: a person with `echo`, most likely.
@@ -349,9 +350,8 @@ impl Reply {
                 .flatten()
                 .collect();
             (!answers.is_empty()).then(|| {
-                [b"[", answers.join(&b","[..]).as_slice(), b"]"]
-                    .concat()
-                    .into()
+                let whole = [b"[", answers.join(&b","[..]).as_slice(), b"]"].concat();
+                room::made_of(answers, whole)
             })
         }))
     }

@@ -25,10 +25,11 @@ use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::output::Downgrade;
 use crate::principal::Principal;
+use crate::room::Held;
 use crate::session::Session;
 use crate::sync::lock;
 use crate::trace::TraceContext;
-use crate::wire::{Held, Transport};
+use crate::wire::Transport;
 
 /// The circumstances of one request.
 #[derive(Debug, Clone)]

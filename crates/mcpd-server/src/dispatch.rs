@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::handler::lists::list;
 use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, tasks, tools};
 use crate::inflight::Inflight;
+use crate::room;
 
 /// The methods for which something may run: they are recorded, and counted against the quota of whoever calls.
 pub(crate) const CALLS: [&str; 3] = [
@@ -185,7 +186,10 @@ pub(crate) fn begin(result: &mut Later) -> Option<MethodResult> {
 /// A result or an error as a response.
 pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
     match result {
-        Ok(result) => jsonrpc::response_raw(id, &result).into(),
+        Ok(result) => {
+            let response = jsonrpc::response_raw(id, &result);
+            room::made_of([result], response)
+        }
         Err(error) => jsonrpc::error_response(Some(id), &error).into(),
     }
 }

@@ -129,6 +129,7 @@ mod questions;
 mod quota;
 mod regular;
 mod relay;
+mod room;
 mod run;
 mod run_command;
 mod runs;

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use crate::room;
+
 /// How many bytes may wait. A message of more waits alone.
 const BYTES: u32 = 256 * 1024;
 /// What the smallest message counts as: it costs more than its bytes.
@@ -23,18 +25,6 @@ pub(crate) struct Outbox {
 /// A message was not taken: nobody will fetch it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
-
-/// A message that gives its room back when it is dropped.
-struct Queued {
-    message: Bytes,
-    _room: OwnedSemaphorePermit,
-}
-
-impl AsRef<[u8]> for Queued {
-    fn as_ref(&self) -> &[u8] {
-        &self.message
-    }
-}
 
 impl Outbox {
     /// An empty one, and the end that messages come out of. A message takes up room until its reader
@@ -78,10 +68,7 @@ impl Outbox {
 
     /// The queue is as long as there is room for messages, so it is never full.
     fn put(&self, message: Bytes, room: OwnedSemaphorePermit) -> Result<(), Closed> {
-        let message = Bytes::from_owner(Queued {
-            message,
-            _room: room,
-        });
+        let message = room::holding(message, room);
         self.queue.try_send(message).map_err(|_| Closed)
     }
 

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::meta::{self, RequestMeta};
 use mcpd_protocol::{ClientCapabilities, ProtocolVersion, Wire};
-use tokio::sync::OwnedSemaphorePermit;
 use tokio_util::sync::CancellationToken;
 
 use crate::Server;
@@ -18,6 +17,7 @@ use crate::context::{Context, SideStream};
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
+use crate::room::Held;
 use crate::session::Session;
 use crate::trace::TraceContext;
 
@@ -72,9 +72,6 @@ impl Transport {
         }
     }
 }
-
-/// The room that a large message takes where many are sent, given back when nothing of it is left.
-pub(crate) type Held = Option<Arc<[OwnedSemaphorePermit; 2]>>;
 
 /// What a transport adds to every context it makes.
 #[derive(Debug, Clone)]

@@ -15,7 +15,7 @@ use crate::regular;
 pub(super) const DIRECTORY: &str = "resources";
 
 /// The largest file that is read, in bytes.
-const MAX_SIZE: u64 = 16 << 20;
+pub(crate) const MAX_SIZE: u64 = 16 << 20;
 
 /// A file under [`DIRECTORY`].
 #[derive(Debug, Clone, PartialEq, Eq)]

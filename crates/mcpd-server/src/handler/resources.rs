@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use crate::Server;
 use crate::access::Defaults;
+use crate::admission;
 use crate::archive::Output;
 use crate::call::{self, Call};
 use crate::catalog::{Catalog, ReadError, Source, StaticFile};
@@ -22,6 +23,7 @@ use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::native::NativeResource;
 use crate::output::{self, Exit};
+use crate::room;
 use crate::run::{Job, execute};
 use crate::source::{self, Behind, RemoteResource};
 use crate::tool::{Script, raw};
@@ -41,7 +43,7 @@ pub(crate) fn read(
         &context.principal,
         context.introduced_session(),
     ) {
-        return Ok(read_output(output, params.uri, context));
+        return Ok(read_output(server, output, params.uri, context));
     }
     let catalog = server.catalog_for(&context.principal);
     if let Some(resource) = catalog.resource(&params.uri) {
@@ -50,7 +52,8 @@ pub(crate) fn read(
             Source::Script(script) => run(server, script, None, params, context),
             Source::File(file) => {
                 let mime_type = resource.definition().mime_type.clone();
-                Ok(read_file(Arc::clone(file), mime_type, params.uri, context))
+                let file = Arc::clone(file);
+                Ok(read_file(server, file, mime_type, params.uri, context))
             }
             Source::Native(path, native) => {
                 Ok(read_native(server, (path, native), params.uri, context))
@@ -196,8 +199,10 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
 }
 
 /// Reads what a script has printed.
-fn read_output(output: Output, uri: String, context: Context) -> Handled {
+fn read_output(server: &Server, output: Output, uri: String, context: Context) -> Handled {
+    let server = server.clone();
     Handled::later(async move {
+        let taken = admission::room(&server, &context.principal, output.size()).await?;
         let (size, omitted) = (output.size(), output.omitted());
         let bytes = tokio::task::spawn_blocking(move || output.read())
             .await
@@ -209,18 +214,22 @@ fn read_output(output: Output, uri: String, context: Context) -> Handled {
             })?;
         let mut result = ReadResourceResult::new(vec![file_contents(uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
-        context.encode_content(result)
+        let result = context.encode_content(result)?;
+        Ok(room::holding(result, taken))
     })
 }
 
 /// Reads a file where it may take its time.
 fn read_file(
+    server: &Server,
     file: Arc<StaticFile>,
     mime_type: Option<String>,
     uri: String,
     context: Context,
 ) -> Handled {
+    let server = server.clone();
     Handled::later(async move {
+        let taken = admission::room(&server, &context.principal, file.size()).await?;
         let opened = Arc::clone(&file);
         let bytes = tokio::task::spawn_blocking(move || opened.read())
             .await
@@ -230,7 +239,8 @@ fn read_file(
                 not_read(&error, &uri, context.version.wire())
             })?;
         let contents = file_contents(uri, mime_type, bytes);
-        context.encode_content(ReadResourceResult::new(vec![contents]))
+        let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
+        Ok(room::holding(result, taken))
     })
 }
 

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
 use mcpd_protocol::jsonrpc::{self, RequestId};
 
+use crate::room;
+
 /// A result from here on is sent from where it is kept. It might be the list of a thousand tools, which everybody gets.
 const LARGE: usize = 16 * 1024;
 
@@ -33,7 +35,7 @@ impl Pieces {
             pieces => {
                 let mut whole = pieces.concat();
                 jsonrpc::one_line(&mut whole);
-                whole.into()
+                room::made_of(pieces, whole)
             }
         }
     }

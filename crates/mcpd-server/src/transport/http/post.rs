@@ -36,8 +36,9 @@ use crate::handler::{lifecycle, subscriptions};
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
+use crate::room::Held;
 use crate::session::{Introduction, Session};
-use crate::wire::{Face, Held, StatelessEnvelope, Transport};
+use crate::wire::{Face, StatelessEnvelope, Transport};
 
 /// "the server SHOULD assume protocol version `2025-03-26`" without the header
 /// -- 2025-11-25/basic/transports#protocol-version-header

@@ -1,0 +1,54 @@
+//! Files that are read and not fetched: what waits for its readers is bounded.
+
+use std::fs;
+use std::pin::pin;
+
+use bytes::Bytes;
+use futures_util::poll;
+use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
+use serde_json::json;
+use tokio::time::timeout;
+
+/// Far longer than anything here takes; only a hang meets it.
+const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
+/// The largest file that is read.
+const LARGEST: u64 = 16 << 20;
+/// How many of them one caller may have waiting.
+const OF_ONE: usize = 4;
+
+fn read(connection: &Connection, id: usize) -> impl Future<Output = Option<Bytes>> + use<> {
+    let params = json!({"uri": "mcpd://resources/large"});
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": "resources/read", "params": params});
+    match connection.receive(request.to_string().as_bytes()) {
+        Reply::Pending(answer) => answer,
+        reply => panic!("{reply:?}"),
+    }
+}
+
+#[tokio::test]
+async fn large_files_wait_for_those_that_nobody_has_fetched() {
+    let root = tempfile::tempdir().expect("a directory");
+    fs::create_dir(root.path().join("resources")).expect("a directory");
+    let file = fs::File::create(root.path().join("resources/large")).expect("a file");
+    file.set_len(LARGEST).expect("a length");
+    let server = Server::builder().scripts(root.path()).start();
+    let server = server.expect("starts");
+    server.catalog_ready().await;
+    let (connection, _messages) = Connection::open(&server, ToolNames::Path);
+    let (other, _messages) =
+        Connection::open_for(Principal::new("other"), &server, ToolNames::Path);
+
+    let mut answers = Vec::new();
+    for id in 0..OF_ONE {
+        let answer = timeout(PATIENCE, read(&connection, id)).await;
+        answers.push(answer.expect("in time").expect("an answer"));
+    }
+    let mut last = pin!(read(&connection, OF_ONE));
+    assert!(poll!(&mut last).is_pending());
+    let others = timeout(PATIENCE, read(&other, 0)).await;
+    assert!(others.expect("in time").expect("an answer").len() as u64 > LARGEST);
+    assert!(poll!(&mut last).is_pending());
+    drop(answers.pop());
+    let answer = timeout(PATIENCE, last).await;
+    assert!(answer.expect("in time").expect("an answer").len() as u64 > LARGEST);
+}
