@@ -147,7 +147,8 @@ impl Scanner {
     pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
         self.examiner = Arc::new(self.examiner.configured(policy, interpreters));
         self.known = Arc::default();
-        self.asked.retain(|_, _| false);
+        // Anew, as somebody may have answered already who was asked the other way.
+        self.asked = Asked::new(self.processors);
     }
 
     /// Looks at every root now, and waits for everybody who has to be asked.
@@ -508,5 +509,45 @@ mod tests {
             scanner.look_through(vec![walked]).await;
             assert_eq!(scanner.found().files.len(), files);
         }
+    }
+
+    #[cfg(unix)]
+    #[tokio::test]
+    async fn who_has_answered_is_asked_again_under_another_policy() {
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::time::Duration;
+
+        use crate::environment::Environment;
+
+        let root = tempfile::tempdir().unwrap();
+        let script = root.path().join("script");
+        let text = "#!/bin/sh\nprintf '{\"description\": \"%s\"}' $POLICY\n";
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let executor = Executor::new(Config::default()).unwrap();
+        let policy = |name| {
+            let environment = Environment::of_this_process().set("POLICY", name);
+            Policy::default().environment(environment)
+        };
+        let interpreters = Interpreters::default();
+        let roots = vec![root.path().to_owned()];
+        let mut scanner = Scanner::new(executor, policy("old"), interpreters.clone(), roots);
+        scanner.look().await;
+        // Nobody hears the answer before the policy is another.
+        let answered = async {
+            while tokio::runtime::Handle::current()
+                .metrics()
+                .num_alive_tasks()
+                > 0
+            {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let patience = Duration::from_secs(20);
+        tokio::time::timeout(patience, answered).await.unwrap();
+        scanner.configure(policy("new"), interpreters);
+        let scan = scanner.scan().await;
+        let spec = scan.scripts[0].spec.as_ref().unwrap();
+        assert_eq!(spec.description.as_deref(), Some("new"));
     }
 }
