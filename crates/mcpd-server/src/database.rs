@@ -17,7 +17,7 @@ mod definitions;
 mod tasks;
 
 pub use definitions::Definition;
-pub(crate) use definitions::{Compiled, Remembered};
+pub(crate) use definitions::{Change, Compiled, Remembered};
 
 /// How long to wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);

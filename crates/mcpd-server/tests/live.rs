@@ -383,6 +383,54 @@ async fn a_second_start_runs_no_script() {
 }
 
 #[tokio::test]
+async fn what_changes_is_listed_while_another_process_keeps_the_database() {
+    /// For so long is waited for another process that writes.
+    const GIVEN_UP: Duration = Duration::from_secs(5);
+    let roots = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
+    let cache = tempfile::tempdir().expect("a directory");
+    let database = Database::new(cache.path().join("mcpd.db"));
+    for (number, root) in roots.iter().enumerate() {
+        write(
+            &root.path().join(format!("tool-{number}")),
+            &script("old", ""),
+        );
+    }
+    let server = Server::builder()
+        .scripts(roots[0].path())
+        .scripts(roots[1].path())
+        .database(database.clone())
+        .start()
+        .expect("starts");
+    server.catalog_ready().await;
+
+    let other = rusqlite::Connection::open(database.file()).expect("opened");
+    other.execute_batch("BEGIN IMMEDIATE").expect("locked");
+    for (number, root) in roots.iter().enumerate() {
+        write(
+            &root.path().join(format!("tool-{number}")),
+            &script("new", ""),
+        );
+    }
+    let written = Instant::now();
+    let is_new = |name: &str| {
+        let catalog = server.catalog();
+        let tool = catalog.tool(name);
+        tool.is_some_and(|tool| tool.definition().description.as_deref() == Some("new"))
+    };
+    eventually(|| is_new("tool-0") && is_new("tool-1")).await;
+    assert!(written.elapsed() < GIVEN_UP, "{:?}", written.elapsed());
+
+    // What was listed is remembered as soon as that can be.
+    other.execute_batch("COMMIT").expect("unlocked");
+    eventually(|| {
+        let known = database.definitions(None).expect("read");
+        let mut metadata = known.iter().map(|known| known.metadata.get());
+        metadata.all(|metadata| metadata.contains("\"new\""))
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn what_is_remembered_is_served_only_if_its_interpreter_is_there() {
     let root = tempfile::tempdir().expect("a directory");
     let elsewhere = tempfile::tempdir().expect("a directory");

@@ -248,16 +248,22 @@ impl Follower {
     async fn publish(&mut self, patience: Duration) -> bool {
         let answers = self.scanner.all_answered();
         tokio::time::timeout(patience, answers).await.ok();
+        let again = self.renew();
+        // Nobody waits for it, as another process may keep the database for seconds.
         self.scanner.remember().await;
+        again
+    }
+
+    /// The same with what is known now.
+    fn renew(&mut self) -> bool {
         let before = self.live.current();
         let (scan, offers) = (self.scanner.found(), self.sources.offers());
         let again = scan.is_passing;
         let is_rebuilt = std::mem::take(&mut self.is_rebuilt);
-        if !is_rebuilt && is_same(&offers, before.offers()) && scan.is_same_as(before.scan()) {
-            return again;
-        }
-        for event in self.swap(scan, offers).events_since(&before) {
-            self.subscribers.publish(&event);
+        if is_rebuilt || !is_same(&offers, before.offers()) || !scan.is_same_as(before.scan()) {
+            for event in self.swap(scan, offers).events_since(&before) {
+                self.subscribers.publish(&event);
+            }
         }
         again
     }

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use super::fingerprint::Stamp;
 use super::scan::{Answer, Looked, ScannedScript};
 use super::walk::Candidate;
-use crate::database::{Compiled, Database, DatabaseError, Definition, Remembered};
+use crate::database::{Change, Compiled, Database, DatabaseError, Definition, Remembered};
 use crate::id;
 use crate::tool::raw;
 
@@ -58,51 +58,52 @@ impl Memory {
 
     /// Remembers what was found under each root, and nothing else. Blocks.
     pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
-        for (root, files) in found.iter().enumerate() {
-            let mut found = BTreeMap::new();
-            for looked in files.values() {
-                for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
-                    let name = script.path.as_str();
-                    found.entry(name).or_insert((looked, script));
-                }
-            }
-            if let Err(error) = self.replace(root, &found) {
-                self.warn(&error);
-            }
+        let roots = found.iter().enumerate();
+        let changes: Vec<_> = roots
+            .map(|(root, files)| self.change(root, files))
+            .collect();
+        if changes.iter().all(Change::is_none) {
+            return;
+        }
+        // At once, as each time another process may have to be waited for.
+        if let Err(error) = self.database.remember(&changes) {
+            return self.warn(&error);
+        }
+        for (known, change) in self.known.iter_mut().zip(changes) {
+            known.retain(|name, _| !change.gone.contains(name));
+            let new = change.new.into_iter();
+            known.extend(new.map(|new| (new.definition.name, new.remembered)));
         }
     }
 
-    /// Writes only what is another.
-    fn replace(
-        &mut self,
-        root: usize,
-        found: &BTreeMap<&str, (&Arc<Looked>, &Arc<ScannedScript>)>,
-    ) -> Result<(), DatabaseError> {
-        let namespace = self.roots[root].to_string_lossy();
-        let known = &mut self.known[root];
-        let gone: Vec<_> = known
+    /// What was found under a root that is another than what is known.
+    fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<Looked>>) -> Change {
+        let mut found = BTreeMap::new();
+        for looked in files.values() {
+            for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
+                let name = script.path.as_str();
+                found.entry(name).or_insert((looked, script));
+            }
+        }
+        let namespace = self.roots[root].to_string_lossy().into_owned();
+        let known = &self.known[root];
+        let gone = known
             .keys()
-            .filter(|name| !found.contains_key(name.as_str()))
-            .cloned()
-            .collect();
+            .filter(|name| !found.contains_key(name.as_str()));
+        let gone = gone.cloned().collect();
         let mut new = Vec::new();
         for (name, (looked, script)) in found {
             let stamp = looked.candidate.stamp();
-            let known = known.get(*name);
+            let known = known.get(name);
             if !known.is_some_and(|known| stamp.is(&known.fingerprint)) {
                 new.push(compile(&namespace, &stamp, looked, script));
             }
         }
-        if gone.is_empty() && new.is_empty() {
-            return Ok(());
+        Change {
+            namespace,
+            new,
+            gone,
         }
-        self.database.remember(&namespace, &new, &gone)?;
-        known.retain(|name, _| !gone.contains(name));
-        known.extend(
-            new.into_iter()
-                .map(|new| (new.definition.name, new.remembered)),
-        );
-        Ok(())
     }
 
     fn warn(&self, error: &DatabaseError) {

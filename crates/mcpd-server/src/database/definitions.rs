@@ -46,6 +46,22 @@ pub(crate) struct Compiled {
     pub(crate) remembered: Remembered,
 }
 
+/// What is another under one root.
+#[derive(Debug)]
+pub(crate) struct Change {
+    pub(crate) namespace: String,
+    pub(crate) new: Vec<Compiled>,
+    /// The names of those that are not there any more.
+    pub(crate) gone: Vec<String>,
+}
+
+impl Change {
+    /// Whether nothing is another.
+    pub(crate) fn is_none(&self) -> bool {
+        self.new.is_empty() && self.gone.is_empty()
+    }
+}
+
 impl Database {
     /// The definitions there are, or those of one name, by their namespaces and names.
     ///
@@ -92,24 +108,21 @@ impl Database {
         })
     }
 
-    /// Remembers what is `new` under `namespace`, and forgets what is not in `names`.
-    pub(crate) fn remember(
-        &self,
-        namespace: &str,
-        new: &[Compiled],
-        gone: &[String],
-    ) -> Result<(), DatabaseError> {
+    /// Remembers what is new, and forgets what is gone: all of it or nothing.
+    pub(crate) fn remember(&self, changes: &[Change]) -> Result<(), DatabaseError> {
         self.with(|connection| {
             let transaction =
                 connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-            for name in gone {
-                let statement = "DELETE FROM definitions WHERE namespace = ?1 AND name = ?2";
-                transaction
-                    .prepare_cached(statement)?
-                    .execute([namespace, name])?;
-            }
-            for compiled in new {
-                insert(&transaction, compiled)?;
+            for change in changes {
+                for name in &change.gone {
+                    let statement = "DELETE FROM definitions WHERE namespace = ?1 AND name = ?2";
+                    transaction
+                        .prepare_cached(statement)?
+                        .execute([&change.namespace, name])?;
+                }
+                for compiled in &change.new {
+                    insert(&transaction, compiled)?;
+                }
             }
             transaction.commit()
         })

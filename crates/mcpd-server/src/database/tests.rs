@@ -32,6 +32,14 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
     }
 }
 
+fn added<const N: usize>(namespace: &str, names: [&str; N]) -> Change {
+    Change {
+        namespace: namespace.to_owned(),
+        new: names.map(|name| compiled(namespace, name)).into(),
+        gone: Vec::new(),
+    }
+}
+
 fn names(database: &Database) -> Vec<String> {
     let definitions = database.definitions(None).unwrap();
     definitions.into_iter().map(|one| one.name).collect()
@@ -49,11 +57,8 @@ fn what_is_remembered_is_there_at_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("new/mcpd.db");
     let database = Database::new(&file);
-    let new = [compiled("/a", "x"), compiled("/a", "y")];
-    database.remember("/a", &new, &[]).unwrap();
-    database
-        .remember("/b", &[compiled("/b", "x")], &[])
-        .unwrap();
+    let changes = [added("/a", ["x", "y"]), added("/b", ["x"])];
+    database.remember(&changes).unwrap();
 
     let next = Database::new(&file);
     let remembered = next.remembered("/a").unwrap();
@@ -63,7 +68,11 @@ fn what_is_remembered_is_there_at_the_next_start() {
     assert_eq!(answer.help.stdout, r#"{"description": "x"}"#);
     assert_eq!(answer.shebang.as_deref(), Some("#!/bin/sh"));
 
-    next.remember("/a", &[], &["y".to_owned()]).unwrap();
+    let gone = Change {
+        gone: vec!["y".to_owned()],
+        ..added("/a", [])
+    };
+    next.remember(&[gone]).unwrap();
     assert_eq!(names(&database), ["x", "x"]);
     assert_eq!(database.definitions(Some("x")).unwrap()[1].namespace, "/b");
     assert_eq!(database.forget(Some("x")).unwrap(), 2);
@@ -91,8 +100,8 @@ fn several_use_it_at_once() {
                 // Each opens it by itself, as processes do.
                 let database = Database::new(file);
                 for round in 0..10 {
-                    let one = compiled("/a", &format!("{writer}-{round}"));
-                    database.remember("/a", &[one], &[]).unwrap();
+                    let one = added("/a", [&format!("{writer}-{round}")]);
+                    database.remember(&[one]).unwrap();
                 }
             });
         }
@@ -107,9 +116,7 @@ fn check_made_anew(damage: impl Fn(&Path)) {
     let file = directory.path().join("mcpd.db");
     damage(&file);
     let database = Database::new(&file);
-    database
-        .remember("/a", &[compiled("/a", "x")], &[])
-        .unwrap();
+    database.remember(&[added("/a", ["x"])]).unwrap();
     assert_eq!(names(&database), ["x"]);
     assert!(aside(&file).is_some());
 }
@@ -123,8 +130,11 @@ fn a_file_that_is_no_good_is_put_aside() {
     });
     check_made_anew(|file| {
         let ours = Database::new(file);
-        let many: Vec<_> = (0..200).map(|n| compiled("/a", &n.to_string())).collect();
-        ours.remember("/a", &many, &[]).unwrap();
+        let many = Change {
+            new: (0..200).map(|n| compiled("/a", &n.to_string())).collect(),
+            ..added("/a", [])
+        };
+        ours.remember(&[many]).unwrap();
         drop(ours);
         let mut bytes = fs::read(file).unwrap();
         let length = bytes.len();
@@ -144,9 +154,7 @@ fn an_older_one_is_brought_up_to_date() {
         .unwrap();
     older.pragma_update(None, "user_version", 1).unwrap();
     let database = Database::new(&file);
-    database
-        .remember("/a", &[compiled("/a", "x")], &[])
-        .unwrap();
+    database.remember(&[added("/a", ["x"])]).unwrap();
     assert_eq!(names(&database), ["x"]);
     assert_eq!(aside(&file), None);
 }
