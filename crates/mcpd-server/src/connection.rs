@@ -114,6 +114,12 @@ impl Connection {
         (connection, messages)
     }
 
+    /// The scope that a request turned out to lack, if any has.
+    #[cfg(feature = "http")]
+    pub(crate) fn needed_scope(&self) -> Option<&str> {
+        self.face.needed_scope.get()
+    }
+
     /// Takes one message, or one batch of them.
     ///
     /// Must be called on a tokio runtime.

@@ -74,7 +74,8 @@ impl Router {
         );
         let answer: events::Answer = match called.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(Err(error)) => {
-                return self.refused(&error, &name, client).unwrap_or_else(|| {
+                let refused = self.refused(&error, &name, &connection, client);
+                return refused.unwrap_or_else(|| {
                     let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
                     reply::events(Events::written_by(write, messages, answer))
                 });
@@ -97,31 +98,20 @@ impl Router {
         &self,
         error: &ErrorObject,
         name: &str,
+        connection: &Connection,
         client: &Client<'_>,
     ) -> Option<Response<Body>> {
         if let Some(wait) = quota::wait(error) {
             return Some(reply::too_many(&error.message, wait));
         }
+        if let Some(scope) = connection.needed_scope() {
+            let mut response = reply::text(StatusCode::FORBIDDEN, "the token lacks a scope");
+            self.guard.ask_for(scope, &mut response);
+            return Some(response);
+        }
         let catalog = self.server.catalog_for(&client.principal);
         let is_there = catalog.tool(name).is_some();
-        (!is_there).then(|| self.no_such_tool(name, client))
-    }
-
-    /// The same of what the client can't use.
-    fn no_such_tool(&self, name: &str, client: &Client<'_>) -> Response<Body> {
-        let catalog = self.server.catalog();
-        let scope = catalog.tool(name).and_then(|tool| {
-            let access = client.principal.access()?;
-            access.missing_scope(tool.path())
-        });
-        match scope {
-            Some(scope) => {
-                let mut response = reply::text(StatusCode::FORBIDDEN, "the token lacks a scope");
-                self.guard.ask_for(scope, &mut response);
-                response
-            }
-            None => reply::text(StatusCode::NOT_FOUND, "there is no such tool"),
-        }
+        (!is_there).then(|| reply::text(StatusCode::NOT_FOUND, "there is no such tool"))
     }
 }
 
