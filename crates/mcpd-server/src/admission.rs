@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
+use tokio::task::yield_now;
 
 use crate::Server;
 use crate::call;
@@ -81,7 +82,12 @@ where
     let (metrics, trail) = (Arc::clone(server.metrics()), context.trail.clone());
     async move {
         match turns.take(&caller, &lane).await {
-            Ok(_turn) => work.await,
+            Ok(_turn) => {
+                // Whoever takes in messages has each request begin, and leaves the rest to the task that waits for the
+                // answer: whatever a function does before it first waits, messages are read and answered meanwhile.
+                yield_now().await;
+                work.await
+            }
             Err(busy) => {
                 metrics.refused(Refused::Busy);
                 trail.ended_as(Busy::NAME);

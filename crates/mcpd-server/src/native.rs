@@ -11,7 +11,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use tokio::task::yield_now;
 
 use crate::call::{invalid_arguments, text_of};
 use crate::catalog::Catalog;
@@ -216,7 +215,6 @@ impl NativeTool {
                 Ok(arguments) => {
                     let function = Arc::clone(&function);
                     Box::pin(async move {
-                        aside().await;
                         Ok(function(arguments, context).await.into_tool_result().into())
                     }) as Run
                 }
@@ -245,12 +243,6 @@ impl fmt::Debug for NativeTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("NativeTool").finish_non_exhaustive()
     }
-}
-
-/// Lets whoever takes in messages go on, who has each request begin and leaves the rest to the task that waits for the
-/// answer: whatever a function does before it first waits, messages are read and answered meanwhile.
-pub(crate) async fn aside() {
-    yield_now().await;
 }
 
 fn refused(faults: &str) -> Run {

@@ -11,7 +11,7 @@ use mcpd_protocol::{ResourceBody, ResourceContents};
 use mcpd_scriptspec::ScriptPath;
 use serde::Serialize;
 
-use super::{CallContext, Json, aside};
+use super::{CallContext, Json};
 use crate::Server;
 use crate::admission;
 use crate::context::Context;
@@ -115,7 +115,6 @@ impl NativeResource {
         let mime_type = self.mime_type;
         let name = ("resource", uri.clone());
         let contents = async move {
-            aside().await;
             let body = body.await.map_err(|reason| {
                 ErrorObject::internal_error(format!("the resource `{uri}` can't be read: {reason}"))
             })?;

@@ -12,7 +12,7 @@ use crate::Server;
 use crate::access::Defaults;
 use crate::admission;
 use crate::context::Context;
-use crate::native::{CallContext, aside};
+use crate::native::CallContext;
 use crate::tool::Script;
 use crate::turns::Lane;
 
@@ -42,13 +42,7 @@ impl<A, T> Remote<A, T> {
             source,
             path,
             lane: Arc::default(),
-            ask: Box::new(move |asked, context| {
-                let answer = ask(asked, context);
-                Box::pin(async {
-                    aside().await;
-                    answer.await
-                })
-            }),
+            ask: Box::new(move |asked, context| Box::pin(ask(asked, context))),
         }
     }
 

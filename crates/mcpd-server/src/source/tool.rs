@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::passed_on;
 use crate::call::{invalid_arguments, text_of};
-use crate::native::{CallContext, aside};
+use crate::native::CallContext;
 use crate::tool::Run;
 
 /// A tool that runs elsewhere.
@@ -28,10 +28,7 @@ impl RemoteTool {
             source,
             start: Box::new(move |arguments, context| {
                 let call = call(arguments, context);
-                Box::pin(async {
-                    aside().await;
-                    Ok(call.await.map_err(passed_on)?.into())
-                })
+                Box::pin(async { Ok(call.await.map_err(passed_on)?.into()) })
             }),
         }
     }
