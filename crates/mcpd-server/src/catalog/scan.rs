@@ -26,7 +26,7 @@ mod script;
 use asked::Asked;
 pub(crate) use examiner::{Answer, Looked};
 use examiner::{Examiner, Sight, Unasked};
-pub use probe::{HelpText, PROBE_OUTPUT_LIMIT, PROBE_TIME_LIMIT};
+pub use probe::HelpText;
 pub use script::ScannedScript;
 
 /// A file that can't even be asked.

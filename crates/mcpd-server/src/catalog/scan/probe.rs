@@ -12,9 +12,9 @@ use crate::launch::Launch;
 use crate::policy::Terms;
 
 /// How long a script may take to describe itself.
-pub const PROBE_TIME_LIMIT: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How much it may print for that, per stream, in bytes.
-pub const PROBE_OUTPUT_LIMIT: usize = 1 << 20;
+const OUTPUT_LIMIT: usize = 1 << 20;
 
 /// What a script says of itself: what it printed when it was asked for `--help`, or what stands in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -43,10 +43,10 @@ pub(super) async fn probe(
 ) -> Result<HelpText, ProbeFault> {
     let command = launch.command().arg("--help").current_dir(&candidate.root);
     let mut limits = terms.limits().clone();
-    limits.wall = PROBE_TIME_LIMIT;
-    limits.capture_head = PROBE_OUTPUT_LIMIT;
+    limits.wall = TIME_LIMIT;
+    limits.capture_head = OUTPUT_LIMIT;
     limits.capture_tail = 0;
-    limits.output_hard = PROBE_OUTPUT_LIMIT as u64;
+    limits.output_hard = OUTPUT_LIMIT as u64;
     let command = terms.apply(command).limits(limits);
     let outcome = match executor.run(command.clone()).await {
         Ok(outcome) if matches!(outcome.ending, Ending::Exited(0)) => {
@@ -114,7 +114,7 @@ impl ProbeFault {
                     } else {
                         Stream::Stderr
                     };
-                    Diagnostic::help_too_large(stream, PROBE_OUTPUT_LIMIT)
+                    Diagnostic::help_too_large(stream, OUTPUT_LIMIT)
                 }
                 Ending::OutOfMemory => Diagnostic::help_not_started("`--help` ran out of memory"),
                 Ending::Lost => Diagnostic::help_not_started("nobody knows how `--help` has ended"),
