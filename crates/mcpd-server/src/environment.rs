@@ -62,6 +62,23 @@ pub struct Environment {
     inherited: [OnceLock<Variables>; 2],
 }
 
+impl PartialEq for Environment {
+    /// Whether somebody has asked for what is inherited makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        let Self {
+            passed,
+            dropped,
+            reserved,
+            set,
+            inherited: _,
+        } = self;
+        *passed == other.passed
+            && *dropped == other.dropped
+            && *reserved == other.reserved
+            && *set == other.set
+    }
+}
+
 /// The beginnings of one script's environment.
 #[derive(Debug)]
 pub(crate) struct Inherited {
@@ -236,6 +253,22 @@ mod tests {
             Level::Guarded,
             &["PATH", "LC_ALL", "API_KEY"],
         );
+    }
+
+    #[test]
+    fn an_environment_is_another_by_what_is_said_and_not_by_who_has_asked() {
+        let environment = || Environment::default().pass("A");
+        let asked = environment();
+        asked.inherited(Level::None);
+        assert_eq!(asked, environment());
+        for other in [
+            environment().pass("B"),
+            environment().drop("A"),
+            environment().reserve("A"),
+            environment().set("A", ""),
+        ] {
+            assert_ne!(asked, other);
+        }
     }
 
     #[test]

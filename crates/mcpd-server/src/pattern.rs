@@ -11,6 +11,12 @@ pub(crate) struct Pattern {
     matcher: GlobMatcher,
 }
 
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.matcher.glob() == other.matcher.glob()
+    }
+}
+
 impl Pattern {
     /// One of paths: `*` stands for a part of a name, `?` for a character, `[ab]` for either, `{add,sub}` for either,
     /// `**` for any number of names.

@@ -105,7 +105,7 @@ fn tighten(limits: &mut Limits, other: &Limits) {
 /// let policy = Policy::default().rule(reports);
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Policy {
     floor: Profile,
     limits: Limits,
@@ -220,18 +220,6 @@ impl Policy {
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
-    /// Whether `other` comes to the same for every script.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        let secrets = |policy: &Self| {
-            let variables = policy.rules.iter().flat_map(|rule| &rule.orders.variables);
-            variables
-                .map(|(_, secret)| secret.0.clone())
-                .collect::<Vec<_>>()
-        };
-        // Patterns can't be compared, but what is shown of them can; of secrets nothing is.
-        format!("{self:?}") == format!("{other:?}") && secrets(self) == secrets(other)
-    }
-
     /// Says which secrets are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         for rule in &self.rules {
@@ -241,7 +229,7 @@ impl Policy {
 }
 
 /// The text of a secret, which no `Debug` shows.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 struct Secret(String);
 
 impl fmt::Debug for Secret {
@@ -251,14 +239,14 @@ impl fmt::Debug for Secret {
 }
 
 /// What holds for the scripts whose paths match a pattern.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pattern: Pattern,
     orders: Orders,
 }
 
 /// What a rule says, or several of them together.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 struct Orders {
     profile: Option<Profile>,
     timeout: Option<Duration>,

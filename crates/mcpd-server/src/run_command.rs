@@ -36,7 +36,7 @@ const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 /// let server = Server::builder().run_command(run_command);
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[must_use]
 pub struct RunCommand {
     profile: Profile,

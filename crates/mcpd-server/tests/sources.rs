@@ -1,4 +1,5 @@
-//! What comes from elsewhere: served beside the scripts, followed, and of no harm to them when it fails.
+//! What comes from elsewhere: served beside the scripts, followed, and of no harm to them when it fails; and what other
+//! settings leave as it is.
 
 use std::fmt;
 use std::fs;
@@ -14,7 +15,10 @@ use mcpd_protocol::{
     CallToolResult, GetPromptResult, LoggingLevel, Prompt, ReadResourceResult, Resource, Tool,
 };
 use mcpd_server::source::{FIRST_WAIT, Offer, Publisher, Source};
-use mcpd_server::{Connection, Interpreters, Policy, Reply, Server, Settings, ToolNames};
+use mcpd_server::{
+    Connection, Interpreters, Policy, Profile, Reply, RunCommand, Server, ServerBuilder, Settings,
+    ToolNames,
+};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -69,12 +73,16 @@ struct Fixture {
 impl Fixture {
     /// The source offers `first` to begin with.
     async fn new(first: impl FnOnce(&mut Offer)) -> Self {
+        Self::of(Server::builder(), first).await
+    }
+
+    async fn of(builder: ServerBuilder, first: impl FnOnce(&mut Offer)) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         let script = root.path().join("script");
         fs::write(&script, SCRIPT).expect("written");
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("executable");
         let (sender, publisher) = oneshot::channel();
-        let server = Server::builder()
+        let server = builder
             .scripts(root.path())
             .source(Puppet(sender))
             .start()
@@ -116,6 +124,18 @@ impl Fixture {
         let message = tokio::time::timeout(PATIENCE, self.messages.recv());
         let message = message.await.expect("announced").expect("open");
         serde_json::from_slice(&message).expect("JSON")
+    }
+
+    /// Goes by other settings, and waits until a source that came with them is served.
+    async fn reload(&mut self, settings: Settings, path: &str) {
+        let (sender, publisher) = oneshot::channel();
+        let settings = settings.source(Puppet(sender));
+        self.server.reload(settings).expect("is read");
+        self.publisher = publisher.await.expect("started");
+        self.publish(|offer| echo(offer, path));
+        let message = self.message().await;
+        assert_eq!(message["method"], "notifications/tools/list_changed");
+        assert!(self.server.catalog().tool(path).is_some());
     }
 
     async fn names(&self) -> Vec<String> {
@@ -349,6 +369,26 @@ async fn a_source_goes_on_unless_it_goes_by_a_policy_that_is_another() {
         let counted = [&starts[0].1, &starts[1].1].map(|starts| starts.load(Ordering::Relaxed));
         assert_eq!(counted, expected);
     }
+}
+
+#[tokio::test]
+async fn run_command_keeps_its_directory_in_a_reload_unless_it_is_another() {
+    let run_command = || RunCommand::default().profile(Profile::default());
+    let builder = Server::builder().run_command(run_command());
+    let mut fixture = Fixture::of(builder, |_| {}).await;
+    let directory = async |fixture: &Fixture| {
+        let call = json!({"name": "run_command", "arguments": {"command": "pwd"}});
+        let mut answer = fixture.request("tools/call", call).await;
+        answer["result"]["content"].take()
+    };
+    let first = directory(&fixture).await;
+    let same = Settings::default().run_command(run_command());
+    fixture.reload(same, "far/one").await;
+    assert_eq!(directory(&fixture).await, first);
+    let other = run_command().deny("rm").expect("a pattern");
+    let other = Settings::default().run_command(other);
+    fixture.reload(other, "far/two").await;
+    assert_ne!(directory(&fixture).await, first);
 }
 
 #[tokio::test]

@@ -144,6 +144,39 @@ fn no_link_opens_what_the_floor_hides() {
 }
 
 #[test]
+fn a_policy_is_another_when_anything_of_it_is_and_not_because_it_was_used() {
+    fn policy(rule: Rule) -> Policy {
+        let environment = Environment::of_this_process().pass("A").set("B", "b");
+        let policy = Policy::default().environment(environment).hide("/hidden");
+        policy.rule(rule)
+    }
+    let rule = || Rule::new("one").unwrap().variable("KEY", "secret");
+    let used = policy(rule());
+    terms(&used, "one");
+    assert!(used == policy(rule()));
+    let strict = || Profile::new(Sandbox::strict());
+    let mut limits = Limits::default();
+    limits.keep = 0;
+    let others = [
+        policy(Rule::new("two").unwrap().variable("KEY", "secret")),
+        policy(Rule::new("one").unwrap().variable("KEY", "another")),
+        policy(Rule::new("one").unwrap().variable("OTHER", "secret")),
+        policy(rule().profile(strict())),
+        policy(rule().timeout(Duration::ZERO)),
+        policy(rule().concurrency(NonZeroUsize::MIN)),
+        policy(rule().redact(true)),
+        policy(rule().task(TaskSupport::Required)),
+        policy(rule()).rule(rule()),
+        policy(rule()).floor(strict()),
+        policy(rule()).limits(limits),
+        policy(rule()).hide("/other"),
+    ];
+    for (place, other) in others.iter().enumerate() {
+        assert!(used != *other, "{place}");
+    }
+}
+
+#[test]
 fn secrets_show_in_no_debug() {
     let rule = Rule::new("**").unwrap().variable("KEY", "s3cret-key");
     let policy = Policy::default().rule(rule);

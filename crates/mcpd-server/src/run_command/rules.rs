@@ -11,7 +11,7 @@ use crate::policy::PatternError;
 const SHOWN: usize = 200;
 
 /// What is allowed, if not everything, and what is denied of that.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rules {
     allow: Vec<Pattern>,
     deny: Vec<Pattern>,
@@ -23,6 +23,12 @@ struct Pattern {
     text: String,
     words: Vec<GlobMatcher>,
     is_open: bool,
+}
+
+impl PartialEq for Pattern {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
 }
 
 impl Rules {

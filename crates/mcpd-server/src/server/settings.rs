@@ -51,8 +51,7 @@ impl Settings {
 pub(super) struct Current {
     pub(super) policy: Policy,
     pub(super) interpreters: Interpreters,
-    /// As it is shown: its patterns can't be compared.
-    pub(super) run_command: String,
+    pub(super) run_command: Option<RunCommand>,
 }
 
 impl Current {
@@ -60,7 +59,7 @@ impl Current {
         Self {
             policy: settings.policy.clone(),
             interpreters: settings.interpreters.clone(),
-            run_command: format!("{:?}", settings.run_command),
+            run_command: settings.run_command.clone(),
         }
     }
 }
@@ -78,7 +77,7 @@ impl Server {
     pub fn reload(&self, settings: Settings) -> Result<(), Error> {
         let new = Current::of(&settings);
         let mut current = lock(&self.inner.current);
-        let is_same_policy = current.policy.is_like(&new.policy);
+        let is_same_policy = current.policy == new.policy;
         let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
         let is_same_command = is_same_policy && current.run_command == new.run_command;
         let tool = match settings.run_command {
