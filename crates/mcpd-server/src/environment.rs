@@ -128,7 +128,7 @@ impl Environment {
     /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let inherited = Variables::of_this_process(|name| self.may_inherit(name, Level::None));
+        let inherited = Variables::of_this_process(|name| self.passes_on(name, Level::None));
         let inherited = inherited.iter();
         let set = self.set.iter();
         inherited
@@ -138,17 +138,8 @@ impl Environment {
     }
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
-        let is_reserved = matches_any(&self.reserved, name)
-            && !matches_any(&self.passed, name)
-            && !matches_any(ORDINARY, name);
-        self.may_inherit(name, level) && !is_reserved
-    }
-
-    fn may_inherit(&self, name: &OsStr, level: Level) -> bool {
-        let by_default = match level {
-            Level::None => !matches_any(OURS, name),
-            _ => matches_any(ORDINARY, name),
-        };
+        let is_kept_back = || matches_any(OURS, name) || matches_any(&self.reserved, name);
+        let by_default = matches_any(ORDINARY, name) || (level == Level::None && !is_kept_back());
         (by_default || matches_any(&self.passed, name))
             && !matches_any(&self.dropped, name)
             && !matches_any(SERVER, name)
@@ -216,10 +207,13 @@ mod tests {
 
     #[test]
     fn any_program_can_be_given_what_an_unconfined_script_starts_from() {
-        let environment = Environment::of_this_process().drop("PATH").set("A", "b");
+        let environment = Environment::of_this_process()
+            .drop("PATH")
+            .reserve("CARGO_PKG_NAME")
+            .set("A", "b");
         let variables = environment.variables();
         let has = |name: &str| variables.contains_key(&OsString::from(name));
-        assert!(has("CARGO_MANIFEST_DIR") && !has("PATH"));
+        assert!(has("CARGO_MANIFEST_DIR") && !has("PATH") && !has("CARGO_PKG_NAME"));
         assert_eq!(variables[&OsString::from("A")], "b");
     }
 
