@@ -392,6 +392,14 @@ async fn run_command_keeps_its_directory_in_a_reload_unless_it_is_another() {
 }
 
 #[tokio::test]
+async fn a_server_that_was_started_without_run_command_never_serves_it() {
+    let mut fixture = Fixture::new(|_| {}).await;
+    let settings = Settings::default().run_command(RunCommand::default());
+    fixture.reload(settings, "far/one").await;
+    assert_eq!(fixture.names().await, ["far/one", "script"]);
+}
+
+#[tokio::test]
 async fn no_source_can_flood_a_list() {
     let served = Fixture::new(|offer| {
         for number in 0..1100 {

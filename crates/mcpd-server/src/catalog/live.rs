@@ -211,10 +211,11 @@ impl Follower {
             self.scanner.configure(policy, interpreters);
         }
         if let Some(tool) = order.tool {
-            let tools = &mut self.built_in.tools;
-            tools.retain(|known| known.path() != tool.path());
-            tools.push(tool);
-            self.is_rebuilt = true;
+            let mut tools = self.built_in.tools.iter_mut();
+            if let Some(known) = tools.find(|known| known.path() == tool.path()) {
+                *known = tool;
+                self.is_rebuilt = true;
+            }
         }
         self.sources
             .replace(order.sources, &order.host, order.is_same_policy);
