@@ -5,7 +5,7 @@
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use mcpd_server::source::{Publisher, Source};
@@ -27,7 +27,7 @@ use crate::words;
 /// How long to wait before a lost server is tried again: at first, and at most.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A connection that lasted so long was a good one.
+/// A connection of which there was use for so long was a good one.
 const GOOD: Duration = Duration::from_secs(30);
 /// Several changes often come at once.
 const SETTLE: Duration = Duration::from_millis(200);
@@ -44,12 +44,11 @@ impl Source for Upstream {
         let link = Arc::new(Link::new(&self));
         let mut pause = FIRST_PAUSE;
         loop {
-            let began = Instant::now();
             let last_words = LastWords::new();
-            let fault = serve(&self, &link, &publisher, &last_words).await;
+            let (fault, use_for) = serve(&self, &link, &publisher, &last_words).await;
             let fault = last_words.after(fault).await;
             publisher.fail(self.secrets.redact(fault));
-            if began.elapsed() > GOOD {
+            if use_for > GOOD {
                 pause = FIRST_PAUSE;
             }
             sleep(pause).await;
@@ -80,17 +79,18 @@ impl Source for Upstream {
     }
 }
 
-/// Connects, and serves what there is until that ends. Says why it did, in words that fit after the name of the server.
+/// Connects, and serves what there is until that ends. Says why it did, in words that fit after the name of the server,
+/// and for how long there was something to serve.
 async fn serve(
     upstream: &Upstream,
     link: &Arc<Link>,
     publisher: &Publisher,
     last_words: &LastWords,
-) -> String {
+) -> (String, Duration) {
     let listener = Listener::new(&upstream.secrets);
     let connection = match connect(upstream, &listener, last_words).await {
         Ok(connection) => connection,
-        Err(fault) => return fault,
+        Err(fault) => return (fault, Duration::ZERO),
     };
     let session = Session {
         upstream,
@@ -100,15 +100,20 @@ async fn serve(
             peer: connection.peer().clone(),
             listener,
         },
+        listed: OnceLock::new(),
     };
     let fault = tokio::select! {
         () = session.open.listener.closed.cancelled() => "has ended".to_owned(),
         Err(fault) = session.follow() => fault,
     };
+    let use_for = session
+        .listed
+        .get()
+        .map_or(Duration::ZERO, Instant::elapsed);
     link.set(None);
     // It is gone before another one is started, unless it does not care.
     timeout(AT_ONCE, connection.cancel()).await.ok();
-    fault
+    (fault, use_for)
 }
 
 /// One connection, and what is done with it.
@@ -117,6 +122,8 @@ struct Session<'a> {
     link: &'a Arc<Link>,
     publisher: &'a Publisher,
     open: Open,
+    /// When the server had said for the first time what it has.
+    listed: OnceLock<Instant>,
 }
 
 impl Session<'_> {
@@ -131,6 +138,7 @@ impl Session<'_> {
         let mut changes = self.subscribe().await?;
         self.link.set(Some(self.open.clone()));
         self.offer().await?;
+        self.listed.get_or_init(Instant::now);
         loop {
             tokio::select! {
                 () = self.open.listener.changed.notified() => {

@@ -18,6 +18,7 @@ use rmcp::{RoleServer, ServerHandler, ServiceExt as _};
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 use tokio::sync::Notify;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 /// A server that can be connected with, as often as one likes.
@@ -27,6 +28,10 @@ pub(crate) struct Server(Arc<State>);
 #[derive(Debug)]
 struct State {
     versions: Vec<ProtocolVersion>,
+    /// Where it gets stuck.
+    stuck: Option<Stuck>,
+    /// When it was connected with.
+    connected: Mutex<Vec<Instant>>,
     tools: Mutex<Vec<Value>>,
     /// Whoever has asked for the list of tools last.
     peer: Mutex<Option<Peer<RoleServer>>>,
@@ -38,13 +43,31 @@ struct State {
     cancelled: Notify,
 }
 
+/// What a server never answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Stuck {
+    Greeting,
+    List,
+}
+
 impl Server {
     /// One that speaks the revisions up to `newest`, and lists these tools.
     pub(super) fn new(newest: ProtocolVersion, tools: &[&str]) -> Self {
+        Self::made(newest, tools, None)
+    }
+
+    /// One that gets stuck.
+    pub(super) fn stuck(stuck: Stuck) -> Self {
+        Self::made(ProtocolVersion::V_2026_07_28, &[], Some(stuck))
+    }
+
+    fn made(newest: ProtocolVersion, tools: &[&str], stuck: Option<Stuck>) -> Self {
         let known = ProtocolVersion::KNOWN_VERSIONS.iter();
         let versions = known.filter(|version| version.as_str() <= newest.as_str());
         Self(Arc::new(State {
             versions: versions.cloned().collect(),
+            stuck,
+            connected: Mutex::default(),
             tools: Mutex::new(tools.iter().copied().map(tool).collect()),
             peer: Mutex::default(),
             changed: Notify::new(),
@@ -59,7 +82,12 @@ impl Server {
         let (ours, theirs) = tokio::io::duplex(1 << 16);
         let up = self.0.up.lock().unwrap().clone();
         let server = self.clone();
+        self.0.connected.lock().unwrap().push(Instant::now());
         tokio::spawn(up.run_until_cancelled_owned(async move {
+            if server.0.stuck == Some(Stuck::Greeting) {
+                let _ours = ours;
+                return std::future::pending().await;
+            }
             let running = server.serve(ours).await.expect("a greeting");
             running.waiting().await.ok();
         }));
@@ -86,6 +114,11 @@ impl Server {
     /// Ends all connections, and every other at once.
     pub(super) fn go_down(&self) {
         self.0.up.lock().unwrap().cancel();
+    }
+
+    /// When it was connected with.
+    pub(super) fn connected(&self) -> Vec<Instant> {
+        self.0.connected.lock().unwrap().clone()
     }
 
     /// Waits until the tool `hang` or `wait` is called.
@@ -159,6 +192,9 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
         *self.0.peer.lock().unwrap() = Some(context.peer);
+        if self.0.stuck == Some(Stuck::List) {
+            return std::future::pending().await;
+        }
         Ok(read(json!({"tools": *self.0.tools.lock().unwrap()})))
     }
 

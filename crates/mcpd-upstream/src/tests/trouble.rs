@@ -5,8 +5,9 @@ use std::time::Duration;
 use mcpd_server::source::Secrets;
 use rmcp::model::ProtocolVersion;
 use serde_json::json;
+use tokio::time::Instant;
 
-use super::server::tool;
+use super::server::{Stuck, tool};
 use super::{Fixture, PATIENCE, REVISIONS, Server, text, upstream};
 
 #[tokio::test]
@@ -50,6 +51,19 @@ async fn a_server_that_is_gone_stays_listed_and_is_reported() {
         text(&result),
         "The upstream server `ship` is not connected."
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_hangs_is_tried_less_and_less_often() {
+    for (stuck, patience) in [(Stuck::Greeting, 60), (Stuck::List, 30)] {
+        let server = Server::stuck(stuck);
+        let _fixture = Fixture::new(upstream(&server)).await;
+        tokio::time::sleep(Duration::from_secs(1200)).await;
+        let connected = server.connected();
+        let pause = |pair: &[Instant]| (pair[1] - pair[0]).as_secs() - patience;
+        let pauses: Vec<_> = connected.windows(2).map(pause).collect();
+        assert_eq!(pauses[..8], [0, 1, 2, 4, 8, 16, 32, 60], "{stuck:?}");
+    }
 }
 
 #[tokio::test]
