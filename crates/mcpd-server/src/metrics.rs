@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Instant;
 
@@ -51,6 +51,8 @@ struct Observed {
     tools: IntGauge,
     faulty: IntGauge,
     audit_failures: IntCounter,
+    /// How many of them are counted.
+    known_failures: AtomicU64,
 }
 
 /// Takes the time of one request. All clones are one; without an answer, it was cancelled when the last is gone.
@@ -121,6 +123,7 @@ impl Metrics {
                     "Calls that are not in the audit log because they could not be recorded.",
                 )
                 .expect(VALID),
+                known_failures: AtomicU64::new(0),
             },
             registry,
         };
@@ -235,8 +238,12 @@ impl Observed {
         let catalog = server.catalog();
         self.tools.set(integer(catalog.tools().len()));
         self.faulty.set(integer(catalog.scan().faulty().count()));
-        let lost = server.audit().map_or(0, crate::Audit::lost);
-        let known = self.audit_failures.get();
+        self.count_lost(server.audit().map_or(0, crate::Audit::lost));
+    }
+
+    /// There are `lost` of them by now. Several may look at once, and each is counted by one.
+    fn count_lost(&self, lost: u64) {
+        let known = self.known_failures.fetch_max(lost, Relaxed);
         self.audit_failures.inc_by(lost.saturating_sub(known));
     }
 }
@@ -442,6 +449,17 @@ mod tests {
         check(&metrics, ["prompts/get", "", "math/add", ""], 1);
         check(&metrics, ["resources/read", "", "", ""], 1);
         check(&metrics, ["_OTHER", "", "", "-32601"], 1);
+    }
+
+    #[test]
+    fn what_several_look_at_is_counted_once() {
+        let metrics = Metrics::new();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| (0..=10_000).for_each(|lost| metrics.observed.count_lost(lost)));
+            }
+        });
+        assert_eq!(metrics.observed.audit_failures.get(), 10_000);
     }
 
     #[test]
