@@ -126,13 +126,21 @@ impl Groups {
 
     fn tidy(&self) {
         let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
-        stale.retain(|directory| fs::remove_dir(directory).is_err());
+        stale.retain(|directory| !is_removed(directory));
     }
 }
 
 impl Drop for Groups {
     fn drop(&mut self) {
         self.tidy();
+    }
+}
+
+/// Removes a group, if nothing in it is still dying. Somebody else may have removed it before.
+fn is_removed(directory: &Path) -> bool {
+    match fs::remove_dir(directory) {
+        Ok(()) => true,
+        Err(error) => error.kind() == io::ErrorKind::NotFound,
     }
 }
 
@@ -211,7 +219,7 @@ impl Group {
 
 impl Drop for Group {
     fn drop(&mut self) {
-        if fs::remove_dir(&self.directory).is_err() {
+        if !is_removed(&self.directory) {
             let mut stale = self
                 .home
                 .stale
@@ -321,18 +329,42 @@ mod tests {
         }
     }
 
-    #[test]
-    fn where_a_group_counts_processes_the_kernel_does_not_count_those_of_the_user() {
-        // No group, but it looks like one to whoever has nothing to do with its members.
-        let directory = tempfile::tempdir().unwrap();
-        fs::write(directory.path().join("cgroup.procs"), "").unwrap();
+    /// No group, but it looks like one to whoever has nothing to do with its members.
+    fn group_like(directory: &Path) -> Group {
+        fs::write(directory.join("cgroup.procs"), "").unwrap();
         let groups = Groups {
-            parent: directory.path().to_owned(),
+            parent: directory.to_owned(),
             memory: Ok(()),
             processes: true,
             stale: Mutex::default(),
         };
-        let mut group = Group::in_directory(directory.path().to_owned(), Arc::new(groups)).unwrap();
+        Group::in_directory(directory.to_owned(), Arc::new(groups)).unwrap()
+    }
+
+    #[test]
+    fn a_group_that_somebody_else_has_removed_is_gone() {
+        let stale = |groups: &Groups| groups.stale.lock().unwrap().len();
+        let directory = tempfile::tempdir().unwrap();
+        let group = group_like(directory.path());
+        let groups = Arc::clone(&group.home);
+        drop(group);
+        assert_eq!(stale(&groups), 1);
+        directory.close().unwrap();
+        groups.tidy();
+        assert_eq!(stale(&groups), 0);
+
+        let directory = tempfile::tempdir().unwrap();
+        let group = group_like(directory.path());
+        let groups = Arc::clone(&group.home);
+        directory.close().unwrap();
+        drop(group);
+        assert_eq!(stale(&groups), 0);
+    }
+
+    #[test]
+    fn where_a_group_counts_processes_the_kernel_does_not_count_those_of_the_user() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut group = group_like(directory.path());
         group.counts_processes = true;
         let mut confinement = Confinement {
             group: Some(group),
