@@ -33,7 +33,7 @@ use writer::{Entry, State};
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a record may have as its `outcome` besides the names of the script contract.
-const OTHER_OUTCOMES: [&str; 20] = [
+const OTHER_OUTCOMES: [&str; 21] = [
     "failed",
     "command-not-executable",
     "command-not-found",
@@ -42,6 +42,7 @@ const OTHER_OUTCOMES: [&str; 20] = [
     "output-limit",
     "memory-limit",
     "cancelled",
+    "unknown",
     "input-required",
     "invalid-output",
     "not-redacted",

@@ -60,9 +60,13 @@ impl Exit {
                 code: status_code(outcome),
                 name: "memory-limit",
             },
-            _ => Self {
+            Ending::Cancelled => Self {
                 code: status_code(outcome),
                 name: "cancelled",
+            },
+            _ => Self {
+                code: status_code(outcome),
+                name: "unknown",
             },
         }
     }
@@ -108,6 +112,7 @@ pub(super) fn explanation(subject: &str, outcome: &Outcome, is_silent: bool) -> 
         Ending::Cancelled => Some(format!(
             "{subject} was stopped because the call was cancelled."
         )),
+        Ending::Lost => Some(format!("{subject} has ended, and nobody knows how.")),
         _ => None,
     }
 }
@@ -152,11 +157,26 @@ fn failed(code: i32) -> i32 {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(unix)]
+    use mcpd_exec::{Command, Config, Executor};
+
     use super::*;
 
     #[test]
     fn what_was_stopped_has_not_succeeded() {
         assert_eq!([0, 3, 137].map(failed), [143, 3, 137]);
+    }
+
+    #[tokio::test]
+    #[cfg(unix)]
+    async fn what_was_lost_was_not_cancelled() {
+        let executor = Executor::new(Config::default()).unwrap();
+        let mut outcome = executor.run(Command::new("true")).await.unwrap();
+        (outcome.ending, outcome.status) = (Ending::Lost, None);
+        let exit = Exit::of(&outcome);
+        assert_eq!((exit.code, exit.name), (-1, "unknown"));
+        let explanation = explanation("The script", &outcome, true).unwrap();
+        assert_eq!(explanation, "The script has ended, and nobody knows how.");
     }
 
     #[test]
