@@ -13,6 +13,7 @@ use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
 use crate::Server;
@@ -315,13 +316,27 @@ fn traced(command: Command, trace: &TraceContext) -> Command {
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
     variables: Vec<(&'static str, std::path::PathBuf)>,
-    directory: TempDir,
+    /// There until this is dropped.
+    directory: Option<TempDir>,
+}
+
+impl Drop for Files {
+    /// Removing files takes its time, and threads of the runtime have none for that.
+    fn drop(&mut self) {
+        let directory = self.directory.take();
+        if let Ok(runtime) = Handle::try_current() {
+            drop(runtime.spawn_blocking(move || drop(directory)));
+        }
+    }
 }
 
 impl Files {
     /// Tells the command where they are.
     fn show(&self, command: Command) -> Command {
-        let command = command.visible(self.directory.path());
+        let directories = self.directory.iter();
+        let command = directories.fold(command, |command, directory| {
+            command.visible(directory.path())
+        });
         let variables = self.variables.iter();
         variables.fold(command, |command, (name, path)| command.env(name, path))
     }
@@ -377,7 +392,7 @@ fn write(
     give(directory.path(), run_as)?;
     Ok(Files {
         variables,
-        directory,
+        directory: Some(directory),
     })
 }
 
@@ -411,4 +426,36 @@ fn described(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
         "logLevel": context.side.log_level(),
         "progress": context.side.wants_progress(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use tokio::runtime::Builder;
+    use tokio::task::spawn_blocking;
+
+    use super::*;
+
+    #[test]
+    fn files_are_removed_where_nobody_else_has_to_wait() {
+        let inputs = tempfile::tempdir().unwrap();
+        let files = write(inputs.path(), vec![("A", b"{}".to_vec())], None).unwrap();
+        let file = files.variables[0].1.clone();
+        let runtime = Builder::new_current_thread()
+            .max_blocking_threads(1)
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            let (release, released) = mpsc::channel::<()>();
+            let busy = spawn_blocking(move || released.recv());
+            drop(files);
+            assert!(file.exists());
+            drop(release);
+            busy.await.unwrap().unwrap_err();
+            // Behind the removal.
+            spawn_blocking(|| {}).await.unwrap();
+            assert!(!file.exists());
+        });
+    }
 }
