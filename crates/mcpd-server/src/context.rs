@@ -252,6 +252,17 @@ impl SideStream {
         self.progress_with(progress, total, message, None)
     }
 
+    /// The same, with something beside it.
+    pub(crate) fn progress_with(
+        &self,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        meta: Option<&Meta>,
+    ) -> bool {
+        self.progress_to(|_| progress, total, message, meta)
+    }
+
     /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
     /// that, with something beside it.
     pub(crate) fn advance(
@@ -266,17 +277,6 @@ impl SideStream {
             last => (last + step).max(last.next_up()),
         };
         self.progress_to(next, total, message, Some(meta));
-    }
-
-    /// The same, with something beside it.
-    pub(crate) fn progress_with(
-        &self,
-        progress: f64,
-        total: Option<f64>,
-        message: Option<&str>,
-        meta: Option<&Meta>,
-    ) -> bool {
-        self.progress_to(|_| progress, total, message, meta)
     }
 
     /// Sends the progress that comes `next` after the last, if it is higher.
