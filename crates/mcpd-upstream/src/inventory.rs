@@ -40,87 +40,45 @@ impl Inventory {
         let has = &server.capabilities;
         let mut inventory = Self::default();
         if has.tools.is_some() {
-            inventory.tools = all(peer).await?;
+            let page = |params| async move {
+                let page = peer.list_tools(Some(params)).await?;
+                Ok((page.tools, page.next_cursor))
+            };
+            inventory.tools = all("tools", page).await?;
         }
         if has.prompts.is_some() {
-            inventory.prompts = all(peer).await?;
+            let page = |params| async move {
+                let page = peer.list_prompts(Some(params)).await?;
+                Ok((page.prompts, page.next_cursor))
+            };
+            inventory.prompts = all("prompts", page).await?;
         }
         if has.resources.is_some() {
-            inventory.resources = all(peer).await?;
-            inventory.templates = all(peer).await?;
+            let page = |params| async move {
+                let page = peer.list_resources(Some(params)).await?;
+                Ok((page.resources, page.next_cursor))
+            };
+            inventory.resources = all("resources", page).await?;
+            let page = |params| async move {
+                let page = peer.list_resource_templates(Some(params)).await?;
+                Ok((page.resource_templates, page.next_cursor))
+            };
+            inventory.templates = all("resource templates", page).await?;
         }
         Ok(inventory)
     }
 }
 
-/// What there are lists of.
-trait Listed: Sized {
-    /// What people call them.
-    const PLURAL: &'static str;
-
-    /// One page, and the cursor of the next.
-    fn page(
-        peer: &Peer<RoleClient>,
-        params: PaginatedRequestParams,
-    ) -> impl Future<Output = Result<(Vec<Self>, Option<String>), ServiceError>> + Send;
-}
-
-impl Listed for Tool {
-    const PLURAL: &'static str = "tools";
-
-    async fn page(
-        peer: &Peer<RoleClient>,
-        params: PaginatedRequestParams,
-    ) -> Result<(Vec<Self>, Option<String>), ServiceError> {
-        let page = peer.list_tools(Some(params)).await?;
-        Ok((page.tools, page.next_cursor))
-    }
-}
-
-impl Listed for Prompt {
-    const PLURAL: &'static str = "prompts";
-
-    async fn page(
-        peer: &Peer<RoleClient>,
-        params: PaginatedRequestParams,
-    ) -> Result<(Vec<Self>, Option<String>), ServiceError> {
-        let page = peer.list_prompts(Some(params)).await?;
-        Ok((page.prompts, page.next_cursor))
-    }
-}
-
-impl Listed for Resource {
-    const PLURAL: &'static str = "resources";
-
-    async fn page(
-        peer: &Peer<RoleClient>,
-        params: PaginatedRequestParams,
-    ) -> Result<(Vec<Self>, Option<String>), ServiceError> {
-        let page = peer.list_resources(Some(params)).await?;
-        Ok((page.resources, page.next_cursor))
-    }
-}
-
-impl Listed for ResourceTemplate {
-    const PLURAL: &'static str = "resource templates";
-
-    async fn page(
-        peer: &Peer<RoleClient>,
-        params: PaginatedRequestParams,
-    ) -> Result<(Vec<Self>, Option<String>), ServiceError> {
-        let page = peer.list_resource_templates(Some(params)).await?;
-        Ok((page.resource_templates, page.next_cursor))
-    }
-}
-
-/// All entries of a list, up to [`MAX_ENTRIES`].
-async fn all<T: Listed>(peer: &Peer<RoleClient>) -> Result<Vec<T>, String> {
-    let what = T::PLURAL;
+/// All entries of a list, up to [`MAX_ENTRIES`]. A `page` is what is on it, and the cursor of the next.
+async fn all<T, F>(what: &str, page: impl Fn(PaginatedRequestParams) -> F) -> Result<Vec<T>, String>
+where
+    F: Future<Output = Result<(Vec<T>, Option<String>), ServiceError>>,
+{
     let mut entries = Vec::new();
     let mut cursor = None;
     for _ in 0..MAX_PAGES {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
-        let (more, next) = match T::page(peer, params).await {
+        let (more, next) = match page(params).await {
             Ok(page) => page,
             // Some have resources, and never heard of templates.
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
