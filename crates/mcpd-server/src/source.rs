@@ -66,6 +66,15 @@ const LAST_CALLS: Duration = Duration::from_secs(60);
 /// ever asks itself.
 pub const NO_SOURCES: &str = "MCPD_NO_SOURCES";
 
+/// The path of what a source calls `name`, if all it has is served below `prefix`, which may be empty.
+#[must_use]
+pub fn below(prefix: &str, name: &str) -> String {
+    match prefix {
+        "" => name.to_owned(),
+        prefix => format!("{prefix}/{name}"),
+    }
+}
+
 /// Somewhere that tools come from. Displayed, it says where, such as "the endpoint `notes`".
 pub trait Source: fmt::Display + Send + 'static {
     /// Tells `publisher` what there is, as long as that can change. It is a task of the runtime, and is dropped when

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use globset::{Glob, GlobSet, GlobSetBuilder};
-use mcpd_server::source::Secrets;
+use mcpd_server::source::{Secrets, below};
 
 use crate::address::Address;
 use crate::program::Program;
@@ -127,10 +127,7 @@ impl Upstream {
 
     /// What something of its is called here.
     pub(crate) fn path(&self, name: &str) -> String {
-        match self.prefix.as_str() {
-            "" => name.to_owned(),
-            prefix => format!("{prefix}/{name}"),
-        }
+        below(&self.prefix, name)
     }
 }
 

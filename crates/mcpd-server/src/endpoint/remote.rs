@@ -21,7 +21,7 @@ use crate::policy::Terms;
 use crate::relay::{Relay, Speaker};
 use crate::run::{self, Job};
 use crate::schema::Schema;
-use crate::source::Offer;
+use crate::source::{Offer, below};
 use crate::tool::raw;
 
 /// A tool in an endpoint's words. Only its name must be there.
@@ -84,14 +84,6 @@ fn add(offer: &mut Offer, client: &Arc<Client>, prefix: &str, described: Describ
             );
         }
         Err(reason) => offer.unservable("tool", &path, &reason),
-    }
-}
-
-/// The path of what an endpoint calls `name`.
-pub(super) fn below(prefix: &str, name: &str) -> String {
-    match prefix {
-        "" => name.to_owned(),
-        prefix => format!("{prefix}/{name}"),
     }
 }
 

@@ -17,7 +17,7 @@ use super::client::{Asked, Client, Unanswered};
 use super::remote;
 use crate::policy::Rule;
 use crate::run;
-use crate::source::{Publisher, Source};
+use crate::source::{Publisher, Source, below};
 
 /// How often an endpoint is asked for its list by default.
 const REFRESH: Duration = Duration::from_secs(60);
@@ -93,7 +93,7 @@ impl Endpoint {
 
     /// Asks for the list of its tools.
     async fn list(&self, client: &Client, executor: &Executor) -> Result<Box<RawValue>, String> {
-        let path = remote::below(&self.prefix, LIST_TOOLS);
+        let path = below(&self.prefix, LIST_TOOLS);
         let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
         // Rules are about paths, so the request has one too.
         let terms = client.terms(&path.parse().map_err(wrong)?);
