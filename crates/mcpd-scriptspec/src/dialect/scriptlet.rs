@@ -218,10 +218,12 @@ impl<'a> Scriptlet<'a> {
         for placeholder in placeholders {
             let span = block.source_of(&placeholder.span);
             if let Some(message) = placeholder.fault {
-                let help = if message == shell::ARITHMETIC {
-                    format!("declare `{}` as an `integer`", placeholder.name)
-                } else {
-                    language.reading(&placeholder.name)
+                let help = match message {
+                    shell::ARITHMETIC => {
+                        format!("declare `{}` as an `integer`", placeholder.name)
+                    }
+                    shell::LIST => format!("write `=({{{{{}}}}})`", placeholder.name),
+                    _ => language.reading(&placeholder.name),
                 };
                 let fault =
                     self.description

@@ -61,7 +61,8 @@ impl Language {
     ) -> (String, Vec<Placeholder>) {
         let shell = match self.extension {
             "sh" => Shell::Plain,
-            "bash" | "zsh" => Shell::Extended,
+            "bash" => Shell::Bash,
+            "zsh" => Shell::Zsh,
             "fish" => Shell::Fish,
             _ => {
                 let misplaced = |(name, span): (&str, Span)| Placeholder {

@@ -12,14 +12,14 @@ use super::{
 
 mod calculation;
 
-use calculation::{calculates, declares_integers, line_around};
+use calculation::{calculates, declares_integers, declares_list};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shell {
     /// What POSIX has. It may be Bash all the same, as it is on macOS.
     Plain,
-    /// Bash and Zsh.
-    Extended,
+    Bash,
+    Zsh,
     Fish,
 }
 
@@ -29,6 +29,8 @@ const DOCUMENT_WITH_COMMANDS: &str =
     "in a here-document with commands it can't be told how the value would be quoted";
 pub(super) const ARITHMETIC: &str =
     "arithmetic runs what a text says, so only an `integer` or a `number` can stand in it";
+pub(super) const LIST: &str =
+    "Bash runs what a text says of a list that is declared with `-a` or `-A`";
 const EXPANSION: &str = "a value can't stand inside of `${ }`";
 const ESCAPED: &str = "nothing is expanded behind a backslash";
 const UNCLEAR: &str = "it can't be told how the value would be quoted here";
@@ -50,13 +52,16 @@ pub(super) fn fill(
         documents: VecDeque::new(),
         quotes: 0,
         expansions: 0,
-        has_integers: shell != Shell::Fish && declares_integers(code),
-        calculating: (0, false),
-        subscripts: 0,
+        line: (0, 0),
+        calculations: 0,
         is_unclear: false,
     };
     while filler.at < code.len() {
         filler.step();
+    }
+    filler.look_at_line();
+    if shell != Shell::Fish && declares_integers(code) {
+        filler.forbid_texts(0, ARITHMETIC);
     }
     (filler.output, filler.placeholders)
 }
@@ -76,6 +81,8 @@ enum Around {
     Arithmetic(usize),
     /// `[ ]` behind a name, or of a pattern, which looks the same.
     Subscript,
+    /// `[[ ]]`
+    Test,
 }
 
 /// A here-document that begins on the next line.
@@ -95,15 +102,13 @@ struct Filler<'a> {
     output: String,
     placeholders: Vec<Placeholder>,
     around: Vec<Around>,
-    /// How many of these are quotes, expansions and subscripts.
+    /// How many of these are quotes, expansions, and arithmetic or subscripts.
     quotes: usize,
     expansions: usize,
-    subscripts: usize,
+    calculations: usize,
     documents: VecDeque<Document>,
-    /// Whether variables are declared that take numbers only, and calculate what they are given.
-    has_integers: bool,
-    /// Where the line ends that was looked at last, and whether it calculates.
-    calculating: (usize, bool),
+    /// Where the line begins, which may go on over line ends in brackets and quotes, and how many placeholders stand before it.
+    line: (usize, usize),
     /// Whether something came after which this reader may be wrong about quotes.
     is_unclear: bool,
 }
@@ -123,7 +128,7 @@ impl Filler<'_> {
         self.around.push(around);
         self.quotes += usize::from(around == Around::Quotes);
         self.expansions += usize::from(around == Around::Expansion);
-        self.subscripts += usize::from(around == Around::Subscript);
+        self.calculations += usize::from(around.calculates());
         self.copy(length);
     }
 
@@ -131,7 +136,7 @@ impl Filler<'_> {
         let left = self.around.pop();
         self.quotes -= usize::from(left == Some(Around::Quotes));
         self.expansions -= usize::from(left == Some(Around::Expansion));
-        self.subscripts -= usize::from(left == Some(Around::Subscript));
+        self.calculations -= usize::from(left.is_some_and(Around::calculates));
         self.copy(length);
     }
 
@@ -145,7 +150,7 @@ impl Filler<'_> {
             Some(Around::Expansion) => self.expansion(),
             Some(Around::Arithmetic(open)) => self.arithmetic(*open),
             Some(Around::Subscript) => self.subscript(),
-            Some(Around::Brackets | Around::Backticks) | None => self.plain(),
+            Some(Around::Brackets | Around::Backticks | Around::Test) | None => self.plain(),
         }
     }
 
@@ -154,6 +159,7 @@ impl Filler<'_> {
         let starts_word = self.starts_word();
         let rest = self.rest();
         let is_fish = self.shell == Shell::Fish;
+        let is_test = self.around.last() == Some(&Around::Test);
         match rest.as_bytes()[0] {
             b'\'' => self.single_quoted(1, is_fish),
             b'$' if rest.starts_with("$'") && !is_fish => {
@@ -164,15 +170,24 @@ impl Filler<'_> {
             b'"' => self.enter(Around::Quotes, 1),
             b'#' if starts_word => self.copy(line_length(rest)),
             b'\n' => self.line_end(),
-            b'(' if rest.starts_with("((") && starts_word && !is_fish => {
+            b'(' if rest.starts_with("((") && !is_test && !is_fish => {
                 self.enter(Around::Arithmetic(0), 2);
             }
             b'(' => self.enter(Around::Brackets, 1),
             b')' if self.around.last() == Some(&Around::Brackets) => self.leave(1),
+            b')' if is_test => {
+                // It was none.
+                self.is_unclear = true;
+                self.leave(0);
+            }
+            b'[' if starts_word && starts_with_word(rest, "[[") && !is_fish => {
+                self.enter(Around::Test, 2);
+            }
+            b']' if starts_word && is_test && rest.starts_with("]]") => self.leave(2),
             b'[' if self.starts_subscript() => self.enter(Around::Subscript, 1),
             b'<' if rest.starts_with("<<<") => self.copy(3),
             b'<' if rest.starts_with("<<") && !is_fish => self.document(),
-            b'c' if starts_word && is_case(rest) => {
+            b'c' if starts_word && starts_with_word(rest, "case") => {
                 // The brackets of its patterns have no partners.
                 self.is_unclear |= !self.around.is_empty();
                 self.copy(4);
@@ -228,7 +243,7 @@ impl Filler<'_> {
     }
 
     fn arithmetic_bracket(&mut self, open: usize) {
-        self.around.pop();
+        self.leave(0);
         self.enter(Around::Arithmetic(open), 1);
     }
 
@@ -240,6 +255,10 @@ impl Filler<'_> {
         match rest.as_bytes()[0] {
             b'\\' if let Some((_, length)) = placeholder::first(&rest[1..]) => {
                 self.unexpanded(1 + length, Some(ESCAPED));
+            }
+            b'\\' if rest.starts_with("\\\n") && !is_fish => {
+                self.is_unclear |= self.joins_signs();
+                self.copy(2);
             }
             b'\\' => {
                 let escaped = rest[1..].chars().next().map_or(0, char::len_utf8);
@@ -279,7 +298,7 @@ impl Filler<'_> {
             Some(UNCLEAR)
         } else if self.expansions > 0 {
             Some(EXPANSION)
-        } else if !is_number && (is_arithmetic || self.is_calculated()) {
+        } else if !is_number && (self.calculations > 0 || self.is_index()) {
             Some(ARITHMETIC)
         } else {
             None
@@ -295,18 +314,43 @@ impl Filler<'_> {
         self.at += length;
     }
 
-    /// Whether the shell may calculate with the value: as an index, or because of what stands on this line.
-    fn is_calculated(&mut self) -> bool {
-        if self.shell == Shell::Fish {
-            return false;
+    /// Whether the value may be an index between quotes.
+    fn is_index(&self) -> bool {
+        matches!(self.shell, Shell::Bash | Shell::Zsh) && self.code[..self.at].ends_with('[')
+    }
+
+    /// Whether a line end that `\` takes away stands within a word or among signs, which may mean something else together.
+    fn joins_signs(&self) -> bool {
+        let (before, after) = (&self.code[..self.at], &self.code[self.at + 2..]);
+        if self.around.last() == Some(&Around::Quotes) {
+            return before.ends_with('$');
         }
-        if self.at >= self.calculating.0 {
-            let line = line_around(self.code, self.at);
-            let calculates = calculates(&self.code[line.clone()], self.shell, self.has_integers);
-            self.calculating = (line.end, calculates);
+        let is_apart = |char: char| char.is_whitespace() || ";&|".contains(char);
+        !before.is_empty() && !before.ends_with(is_apart) && !after.starts_with(is_apart)
+    }
+
+    /// Finds what the line that ends here does with its values.
+    fn look_at_line(&mut self) {
+        let (start, first) = self.line;
+        let line = &self.code[start..self.at];
+        if self.shell == Shell::Fish || self.placeholders.len() == first {
+            return;
         }
-        let is_index = self.shell == Shell::Extended && self.code[..self.at].ends_with('[');
-        self.calculating.1 || self.subscripts > 0 || is_index
+        if declares_list(line) {
+            self.forbid_texts(first, LIST);
+        }
+        if calculates(line, self.shell) {
+            self.forbid_texts(first, ARITHMETIC);
+        }
+    }
+
+    /// Texts among the placeholders from one on have this fault, if they have no other.
+    fn forbid_texts(&mut self, first: usize, fault: &'static str) {
+        for found in &mut self.placeholders[first..] {
+            if !(self.is_number)(&found.name) {
+                found.fault.get_or_insert(fault);
+            }
+        }
     }
 
     /// Whether a `[` begins a subscript, or a pattern: no `[[`, and no `[` that is a command. Where there may be no
@@ -317,7 +361,7 @@ impl Filler<'_> {
         let is_command = self.rest()[1..].starts_with(['[', ' ', '\t', '\n']);
         match self.shell {
             Shell::Plain => is_after_name,
-            Shell::Extended => is_after_name || before != Some('[') && !is_command,
+            Shell::Bash | Shell::Zsh => is_after_name || before != Some('[') && !is_command,
             Shell::Fish => false,
         }
     }
@@ -393,13 +437,17 @@ impl Filler<'_> {
 
     /// The end of a line, and the documents that begin after it.
     fn line_end(&mut self) {
+        let is_end = self.around.is_empty();
+        if is_end {
+            self.look_at_line();
+        }
         self.copy(1);
         while let Some(document) = self.documents.pop_front() {
             let length = document.length(self.rest());
             let body = &self.rest()[..length];
             let fault = if document.is_quoted {
                 Some(QUOTED_DOCUMENT)
-            } else if body.contains("$(") || body.contains('`') || body.contains("${") {
+            } else if has_commands(body) {
                 Some(DOCUMENT_WITH_COMMANDS)
             } else {
                 None
@@ -409,6 +457,9 @@ impl Filler<'_> {
             } else {
                 self.expanded(length);
             }
+        }
+        if is_end {
+            self.line = (self.at, self.placeholders.len());
         }
     }
 
@@ -434,6 +485,12 @@ impl Filler<'_> {
     }
 }
 
+impl Around {
+    fn calculates(self) -> bool {
+        matches!(self, Self::Arithmetic(_) | Self::Subscript)
+    }
+}
+
 impl Document {
     /// How long it is, its last line included.
     fn length(&self, text: &str) -> usize {
@@ -454,12 +511,19 @@ impl Document {
     }
 }
 
+/// Whether more than variables is expanded in a document.
+fn has_commands(document: &str) -> bool {
+    let document = document.replace("\\\n", "");
+    ["$(", "${", "$[", "`"]
+        .iter()
+        .any(|sign| document.contains(sign))
+}
+
 fn line_length(text: &str) -> usize {
     text.find('\n').unwrap_or(text.len())
 }
 
-/// Whether a text begins with the word `case`.
-fn is_case(text: &str) -> bool {
-    text.strip_prefix("case")
-        .is_some_and(|rest| rest.starts_with([' ', '\t', '\n']))
+fn starts_with_word(text: &str, word: &str) -> bool {
+    text.strip_prefix(word)
+        .is_some_and(|rest| rest.starts_with([' ', '\t', '\n', '\\']))
 }
