@@ -192,16 +192,16 @@ impl<'a> Scriptlet<'a> {
             });
             return None;
         };
-        let mut text = String::new();
-        let shared = section.shared.iter();
-        let same = shared
-            .filter(|shared| Language::of(&shared.name).is_some_and(|other| other == language));
-        for block in same.chain([block]) {
-            text.push_str(&self.code(block, language));
+        let mut whole = Block::default();
+        for shared in &section.shared {
+            if Language::of(&shared.name) == Some(language) {
+                whole.append(shared);
+            }
         }
+        whole.append(block);
         Some(Body::Code {
             extension: language.extension.to_owned(),
-            text,
+            text: self.code(&whole, language),
         })
     }
 

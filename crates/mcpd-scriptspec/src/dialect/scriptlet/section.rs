@@ -21,8 +21,8 @@ pub(super) struct Section {
     pub(super) open_comment: Option<Span>,
     pub(super) paragraph: Option<Text>,
     pub(super) blocks: Vec<Block>,
-    /// The first block below the heading above this one, for all sections below that.
-    pub(super) shared: Option<Block>,
+    /// The code below the heading above this one, for all sections below that.
+    pub(super) shared: Vec<Block>,
     level: HeadingLevel,
 }
 
@@ -42,12 +42,24 @@ pub(super) struct Block {
 impl Section {
     /// Whether it has code, or may have some in a comment that was to end before it.
     pub(super) fn is_tool(&self) -> bool {
-        let is_code = |block: &Block| !matches!(block.name.as_str(), "metadata" | "schema");
-        self.open_comment.is_some() || self.blocks.iter().any(is_code)
+        self.open_comment.is_some() || self.blocks.iter().any(Block::is_code)
     }
 }
 
 impl Block {
+    fn is_code(&self) -> bool {
+        !matches!(self.name.as_str(), "metadata" | "schema")
+    }
+
+    /// Adds the code of another block, which still stands where it did.
+    pub(super) fn append(&mut self, other: &Self) {
+        let length = self.code.len();
+        let places = other.places.iter();
+        self.places
+            .extend(places.map(|(place, source)| (length + place, *source)));
+        self.code.push_str(&other.code);
+    }
+
     /// Where a part of the code stands in the source.
     pub(super) fn source_of(&self, part: &Span) -> Span {
         let before = self
@@ -74,14 +86,15 @@ pub(super) fn sections(source: &str) -> Vec<Section> {
     } else {
         HeadingLevel::H1
     };
-    let mut shared = None;
+    let mut shared = Vec::new();
     let mut chosen = Vec::new();
     for mut section in all {
         if section.level == level {
             section.shared.clone_from(&shared);
             chosen.push(section);
         } else {
-            shared = section.blocks.into_iter().next();
+            shared = section.blocks;
+            shared.retain(Block::is_code);
         }
     }
     chosen
@@ -170,7 +183,7 @@ impl Section {
             open_comment: None,
             paragraph: None,
             blocks: Vec::new(),
-            shared: None,
+            shared: Vec::new(),
             level,
         }
     }
