@@ -303,13 +303,17 @@ impl<'a> Reader<'a> {
             match self.token.kind {
                 Kind::End => return,
                 Kind::Symbol("<") => angles += 1,
-                Kind::Symbol(">") => angles = angles.saturating_sub(1),
+                Kind::Symbol(">") => {
+                    angles = angles.saturating_sub(1);
+                    self.scanner.ends_value();
+                }
                 Kind::Symbol("=") if depth == self.token.depth => return,
                 Kind::Word("as" | "satisfies") if angles == 0 && self.token.depth == depth => {
                     return;
                 }
                 Kind::Symbol(",") if angles > 0 && self.token.depth == depth => {}
                 _ if self.is_at_end(depth) => return,
+                Kind::Word("const" | "void") => self.scanner.ends_value(),
                 _ => {}
             }
         }

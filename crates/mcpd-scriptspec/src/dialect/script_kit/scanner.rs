@@ -151,6 +151,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
+    /// Has the last token be one that can stand at the end of a statement, as others can in a type.
+    pub(super) fn ends_value(&mut self) {
+        self.last = Last::Value;
+    }
+
     fn kind(&mut self) -> Kind<'a> {
         let rest = &self.source[self.at..];
         let Some(first) = rest.chars().next() else {
