@@ -3,10 +3,12 @@
 
 use super::{Report, options};
 use crate::{
+    decimal::Decimal,
     diagnostic::{Location, Stream},
     header,
-    json::{Member, Value},
+    json::{Kind, Member, Value},
     rules::Code,
+    value,
 };
 
 const FIELDS: [&str; 2] = ["input_schema", "output_schema"];
@@ -14,6 +16,13 @@ const FIELDS: [&str; 2] = ["input_schema", "output_schema"];
 /// Reads `input_schema` or `output_schema`.
 pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde_json::Value> {
     let schema = report.object(member)?;
+    if let Some(number) = rounded(member.value) {
+        let message = format!("{} would be rounded", value::describe(number));
+        report
+            .fault(Code::InvalidSchema, number.span(), message)
+            .help("write a number that a double holds");
+        return None;
+    }
     let is_input = member.key == "input_schema";
     let wrong = |keyword: &str, is_right: fn(&serde_json::Value) -> bool| {
         schema.get(keyword).is_some_and(|value| !is_right(value))
@@ -32,6 +41,19 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
     };
     report.fault(Code::InvalidSchema, member.value.span(), message);
     None
+}
+
+/// The first number that would be another one when it is published, for it is read as a double.
+fn rounded(value: Value<'_>) -> Option<Value<'_>> {
+    let is_exact = || {
+        let published: serde_json::Number = serde_json::from_str(value.text()).ok()?;
+        Some(Decimal::parse(&published.to_string())? == Decimal::parse(value.text())?)
+    };
+    if value.kind() == Kind::Number && is_exact() != Some(true) {
+        return Some(value);
+    }
+    let inside = value.members().map(|member| member.value);
+    inside.chain(value.elements()).find_map(rounded)
 }
 
 /// Where the schemas of the metadata stand.
