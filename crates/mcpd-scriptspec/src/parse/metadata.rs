@@ -327,7 +327,8 @@ fn timeout(member: &Member<'_>, report: &mut Report<'_>) -> Option<Duration> {
 fn concurrency(member: &Member<'_>, report: &mut Report<'_>) -> Option<NonZeroU32> {
     let concurrency = member.value.text().parse().ok();
     if concurrency.is_none() {
-        report.mismatch("concurrency", member.value, "a whole number above 0");
+        let expected = format!("a whole number from 1 to {}", u32::MAX);
+        report.mismatch("concurrency", member.value, &expected);
     }
     concurrency
 }
