@@ -122,10 +122,9 @@ impl Server {
     /// is over.
     pub async fn shutdown(&self) {
         self.inner.stop.cancel();
-        tokio::join!(
-            self.inner.executor.shutdown(SHUTDOWN_GRACE),
-            self.inner.probes.shutdown(Duration::ZERO),
-        );
+        self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+        // Not earlier: it kills at once, and may be the same executor.
+        self.inner.probes.shutdown(Duration::ZERO).await;
     }
 
     /// Tells everybody who has subscribed to the resource at `uri` that it may be another: for native resources, whose

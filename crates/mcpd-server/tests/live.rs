@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcpd_server::{Connection, Database, Reply, Server, ToolNames};
+use mcpd_exec::{Config, Executor};
+use mcpd_server::{Connection, Database, Reply, Server, ServerBuilder, ToolNames};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -52,12 +53,13 @@ struct Fixture {
 
 impl Fixture {
     async fn new() -> Self {
+        Self::of(Server::builder()).await
+    }
+
+    async fn of(server: ServerBuilder) -> Self {
         let root = tempfile::tempdir().expect("a directory");
         write(&root.path().join("first"), &script("one", "echo 1"));
-        let server = Server::builder()
-            .scripts(root.path())
-            .start()
-            .expect("starts");
+        let server = server.scripts(root.path()).start().expect("starts");
         let (connection, messages) = Connection::open(&server, ToolNames::Path);
         let initialize = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}}});
@@ -338,6 +340,26 @@ async fn a_script_replaced_or_removed_while_it_runs_finishes() {
     );
     let answer = served.request(&call).await;
     assert_eq!(answer["error"]["code"], -32602, "{answer}");
+}
+
+#[tokio::test]
+async fn a_script_may_tidy_up_when_the_server_stops_whatever_asks_it() {
+    let executor = Executor::new(Config::default()).expect("starts");
+    let one_for_both = Server::builder()
+        .probes(executor.clone())
+        .executor(executor);
+    for server in [Server::builder(), one_for_both] {
+        let mut served = Fixture::of(server).await;
+        let tidy = "trap 'sleep 0.3; touch tidied; exit 1' TERM; touch started; sleep 60 & wait";
+        write(&served.root.path().join("tidy"), &script("tidy", tidy));
+        served.expect(&["first: one", "tidy: tidy"]).await;
+        let call =
+            json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "tidy"}});
+        let running = served.begin(&call).await;
+        served.server.shutdown().await;
+        running.await.expect("no panic").expect("an answer");
+        assert!(served.root.path().join("tidied").exists());
+    }
 }
 
 #[tokio::test]
