@@ -2,7 +2,6 @@
 //! other client gets, so that trying a tool in the shell shows what a model will see.
 
 use std::borrow::Cow;
-use std::pin::pin;
 
 use anyhow::{Context as _, bail};
 use mcpd_protocol::jsonrpc::{self, ErrorCode, ErrorObject, Message, Notification, RequestId};
@@ -19,37 +18,25 @@ pub(crate) async fn request<M, R>(
     server: &Server,
     principal: Principal,
     params: &M::Params,
-    notified: impl Fn(&Notification<'_>),
+    notified: impl Fn(&Notification<'_>) + Send + Sync + 'static,
 ) -> anyhow::Result<Result<R, ErrorObject>>
 where
     M: Method<Result = Interactive<R>>,
     R: DeserializeOwned,
 {
-    let (connection, mut notifications) = Connection::open_for(principal, server, ToolNames::Path);
-    let notified = |message: &[u8]| {
+    let heard = move |message: &[u8]| {
         if let Ok(Message::Notification(notification)) = Message::decode(message) {
             notified(&notification);
         }
     };
+    let connection = Connection::open_with(principal, server, ToolNames::Path, heard);
     let message =
         jsonrpc::request(&RequestId::from(1), M::NAME, params).context("encode the request")?;
     let answer = match connection.receive(&message) {
         Reply::Ready(answer) => Some(answer),
-        Reply::Pending(answer) => {
-            let mut answer = pin!(answer);
-            loop {
-                tokio::select! {
-                    biased;
-                    Some(message) = notifications.recv() => notified(&message),
-                    answer = &mut answer => break answer,
-                }
-            }
-        }
+        Reply::Pending(answer) => answer.await,
         Reply::Nothing => None,
     };
-    while let Ok(message) = notifications.try_recv() {
-        notified(&message);
-    }
     read::<M, R>(&answer.context("get an answer")?)
 }
 
@@ -96,4 +83,55 @@ pub(crate) fn envelope(level: LoggingLevel) -> Box<RawValue> {
         meta::PROGRESS_TOKEN: 1,
     });
     to_raw_value(&meta).expect("a JSON value has string keys only")
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mcpd_protocol::{
+        CallToolRequest, CallToolRequestParams, CallToolResult, LoggingMessageNotification,
+        NotificationMethod as _,
+    };
+
+    use super::*;
+
+    const LOUD: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "says much at once"}'
+  exit 0
+fi
+seq 1 5000 >lines
+cat lines >&2
+"#;
+
+    #[tokio::test]
+    async fn of_all_that_is_said_at_once_nothing_is_lost() {
+        let root = tempfile::tempdir().unwrap();
+        let script = root.path().join("loud");
+        fs::write(&script, LOUD).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let server = Server::builder().scripts(root.path()).watch(false);
+        let server = server.start().unwrap();
+        server.catalog_ready().await;
+        let mut params = CallToolRequestParams::new("loud");
+        params.meta = Some(envelope(LoggingLevel::Info));
+        let heard = Arc::new(AtomicUsize::new(0));
+        let count = {
+            let heard = Arc::clone(&heard);
+            move |message: &Notification<'_>| {
+                if message.method == LoggingMessageNotification::NAME {
+                    heard.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        };
+        let call = request::<CallToolRequest, CallToolResult>;
+        let result = call(&server, Principal::local(), &params, count).await;
+        assert_eq!(result.unwrap().unwrap().is_error, None);
+        assert_eq!(heard.load(Ordering::Relaxed), 5000);
+    }
 }

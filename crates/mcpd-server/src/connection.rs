@@ -84,6 +84,21 @@ impl Connection {
         Self::open_over(Transport::Channel, principal, server, names)
     }
 
+    /// The same for a client that `heard` gives each of these messages as it comes, so that none is ever dropped: what
+    /// runs goes on when it returns.
+    ///
+    /// Must be called on a tokio runtime, which then carries this connection's notifications.
+    #[must_use]
+    pub fn open_with(
+        principal: Principal,
+        server: &Server,
+        names: ToolNames,
+        heard: impl Fn(&[u8]) + Send + Sync + 'static,
+    ) -> Self {
+        let outbox = Outbox::to(heard);
+        Self::new(Transport::Channel, principal, server, names, outbox)
+    }
+
     /// The same for a client of a transport.
     pub(crate) fn open_over(
         transport: Transport,
@@ -92,8 +107,19 @@ impl Connection {
         names: ToolNames,
     ) -> (Self, mpsc::Receiver<Bytes>) {
         let (outbox, messages) = Outbox::new();
+        let connection = Self::new(transport, principal, server, names, outbox);
+        (connection, messages)
+    }
+
+    fn new(
+        transport: Transport,
+        principal: Principal,
+        server: &Server,
+        names: ToolNames,
+        outbox: Outbox,
+    ) -> Self {
         let closing = server.stopping().child_token();
-        let connection = Self {
+        Self {
             server: server.clone(),
             _close_on_drop: closing.clone().drop_guard(),
             face: Face {
@@ -110,8 +136,7 @@ impl Connection {
             inflight: Arc::default(),
             conversation: Mutex::new(None),
             places: Arc::new(Semaphore::new(PLACES)),
-        };
-        (connection, messages)
+        }
     }
 
     /// The scope that a request turned out to lack, if any has.

@@ -1,6 +1,8 @@
 //! The messages that wait for one client, or for the reader of one response: bounded in number and in
-//! bytes, whoever writes them. Answers wait for room; what is only told by the way is dropped.
+//! bytes, whoever writes them. Answers wait for room; what is only told by the way is dropped. Nothing waits for a client
+//! in this process that takes each message as it comes.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,9 +19,22 @@ const MESSAGES: u32 = BYTES / LEAST;
 
 /// The end that messages are put into.
 #[derive(Debug, Clone)]
-pub(crate) struct Outbox {
-    queue: mpsc::Sender<Bytes>,
-    room: Arc<Semaphore>,
+pub(crate) enum Outbox {
+    Queue {
+        queue: mpsc::Sender<Bytes>,
+        room: Arc<Semaphore>,
+    },
+    Listener(Listener),
+}
+
+/// What takes each message as it comes.
+#[derive(Clone)]
+pub(crate) struct Listener(Arc<dyn Fn(&[u8]) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 /// A message was not taken: nobody will fetch it.
@@ -32,7 +47,12 @@ impl Outbox {
     pub(crate) fn new() -> (Self, mpsc::Receiver<Bytes>) {
         let (queue, messages) = mpsc::channel(MESSAGES as usize);
         let room = Arc::new(Semaphore::new(BYTES as usize));
-        (Self { queue, room }, messages)
+        (Self::Queue { queue, room }, messages)
+    }
+
+    /// One whose messages go to `listener`, each before the next is made.
+    pub(crate) fn to(listener: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
+        Self::Listener(Listener(Arc::new(listener)))
     }
 
     /// One that takes nothing.
@@ -51,36 +71,60 @@ impl Outbox {
     ///
     /// Dropped before its end, it has put nothing in.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
-        let room = Arc::clone(&self.room).acquire_many_owned(size(&message));
+        let (queue, room) = match self {
+            Self::Queue { queue, room } => (queue, room),
+            Self::Listener(Listener(listener)) => {
+                listener(&message);
+                return Ok(());
+            }
+        };
+        let room = Arc::clone(room).acquire_many_owned(size(&message));
         let room = tokio::select! {
             biased;
             room = room => room.map_err(|_| Closed)?,
-            () = self.queue.closed() => return Err(Closed),
+            () = queue.closed() => return Err(Closed),
         };
-        self.put(message, room)
+        put(queue, message, room)
     }
 
     /// Puts a message in if there is room for it that nothing else waits for, and says whether.
     pub(crate) fn try_send(&self, message: Bytes) -> bool {
-        let room = Arc::clone(&self.room).try_acquire_many_owned(size(&message));
-        room.is_ok_and(|room| self.put(message, room).is_ok())
+        match self {
+            Self::Queue { queue, room } => {
+                let room = Arc::clone(room).try_acquire_many_owned(size(&message));
+                room.is_ok_and(|room| put(queue, message, room).is_ok())
+            }
+            Self::Listener(Listener(listener)) => {
+                listener(&message);
+                true
+            }
+        }
     }
 
-    /// The queue is as long as there is room for messages, so it is never full.
-    fn put(&self, message: Bytes, room: OwnedSemaphorePermit) -> Result<(), Closed> {
-        let message = room::holding(message, room);
-        self.queue.try_send(message).map_err(|_| Closed)
-    }
-
-    /// Takes nothing more, and refuses what waits for room: its reader has stalled.
+    /// Takes nothing more, and refuses what waits for room: its reader has stalled. A listener can't.
     pub(crate) fn close(&self) {
-        self.room.close();
+        if let Self::Queue { room, .. } = self {
+            room.close();
+        }
     }
 
     /// Whether nobody will fetch another message.
     pub(crate) fn is_closed(&self) -> bool {
-        self.queue.is_closed() || self.room.is_closed()
+        match self {
+            Self::Queue { queue, room } => queue.is_closed() || room.is_closed(),
+            Self::Listener(_) => false,
+        }
     }
+}
+
+/// The queue is as long as there is room for messages, so it is never full.
+fn put(
+    queue: &mpsc::Sender<Bytes>,
+    message: Bytes,
+    room: OwnedSemaphorePermit,
+) -> Result<(), Closed> {
+    let message = room::holding(message, room);
+    queue.try_send(message).map_err(|_| Closed)
 }
 
 /// The room that a message takes up.
@@ -90,6 +134,8 @@ fn size(message: &Bytes) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
     use futures_util::FutureExt as _;
 
     use super::*;
@@ -140,6 +186,21 @@ mod tests {
         messages.try_recv().unwrap();
         assert!(!outbox.try_send(message(1)));
         assert_eq!(answer.as_mut().now_or_never(), Some(Ok(())));
+    }
+
+    #[test]
+    fn a_listener_gets_every_message_as_it_comes() {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let outbox = Outbox::to({
+            let heard = Arc::clone(&heard);
+            move |_| _ = heard.fetch_add(1, Ordering::Relaxed)
+        });
+        for _ in 0..=MESSAGES {
+            assert!(outbox.try_send(message(1)));
+        }
+        let answer = outbox.send(message(BYTES as usize));
+        assert_eq!(answer.now_or_never(), Some(Ok(())));
+        assert_eq!(heard.load(Ordering::Relaxed), MESSAGES as usize + 2);
     }
 
     #[tokio::test]
