@@ -466,6 +466,7 @@ impl From<Rejected> for UnusableFile {
                 format!("there is no file that it describes; should it be called `{meant}`?")
             }
             Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
+            Reason::NoFile => "it should describe a file, and is none itself".to_owned(),
             Reason::Unreadable(why) => why,
         };
         Self {

@@ -82,6 +82,8 @@ pub(crate) enum Reason {
     Orphan(Option<String>),
     /// A sidecar of a file that has one already.
     SecondSidecar,
+    /// A sidecar by its name that is a directory, a link to nothing or the like.
+    NoFile,
     /// The file system refused to say what is there.
     Unreadable(String),
 }
@@ -149,8 +151,13 @@ pub(crate) fn walk(root: &Path) -> Walked {
                         .is_some_and(|e| e.kind() == ErrorKind::NotFound) =>
             {
                 let links = error.path().into_iter();
-                let links = links.filter(|link| !is_ignored(link));
-                walked.passed_over.extend(links.map(Path::to_owned));
+                for link in links.filter(|link| !is_ignored(link)) {
+                    if is_sidecar(root, link) {
+                        walked.reject(link, Reason::NoFile);
+                    } else {
+                        walked.passed_over.insert(link.to_owned());
+                    }
+                }
             }
             Err(error) => {
                 let path = error.path().unwrap_or(root);
@@ -161,8 +168,8 @@ pub(crate) fn walk(root: &Path) -> Walked {
             }
         }
     }
-    walked.attach_sidecars(root);
     walked.rejected.append(&mut links);
+    walked.attach_sidecars(root);
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
     walked
@@ -200,12 +207,15 @@ impl Walked {
         if entry.file_type().is_dir() && entry.depth() == MAX_DEPTH {
             return Err(Reason::TooDeep);
         }
-        if !entry.file_type().is_file() {
-            return Ok(());
-        }
         let file = entry.path();
+        if !entry.file_type().is_file() {
+            return match is_sidecar(root, file) {
+                true => Err(Reason::NoFile),
+                false => Ok(()),
+            };
+        }
         let metadata = entry.metadata().map_err(|error| unreadable(&error))?;
-        if is_static(root, entry) {
+        if is_static(root, file) {
             let path = path_below(root, file)?;
             let fingerprint = Fingerprint::of(&metadata);
             let (file, root) = (file.to_owned(), root.to_owned());
@@ -249,10 +259,7 @@ impl Walked {
             PathBuf::from(sidecar)
         });
         for file in std::iter::once(subject.clone()).chain(beside) {
-            let Ok(metadata) = file.metadata() else {
-                continue;
-            };
-            if let Err(reason) = self.add_script(root, &file, &metadata) {
+            if let Err(reason) = self.add_one(root, &file) {
                 self.reject(&file, reason);
             }
         }
@@ -263,15 +270,41 @@ impl Walked {
         }
     }
 
-    /// Gives each sidecar to the file it is about.
+    /// Adds what is called `file`, if anything is.
+    fn add_one(&mut self, root: &Path, file: &Path) -> Result<(), Reason> {
+        if !is_inside(root, file) {
+            return Err(Reason::LeavesRoot);
+        }
+        match file.metadata() {
+            Ok(metadata) if metadata.is_file() => self.add_script(root, file, &metadata),
+            _ if is_sidecar(root, file) && file.symlink_metadata().is_ok() => Err(Reason::NoFile),
+            _ => Ok(()),
+        }
+    }
+
+    /// Gives each sidecar to the file it is about. A file whose sidecar was rejected is no script: what should tell of it
+    /// can't, and it may be one that must not be run to be asked.
     fn attach_sidecars(&mut self, root: &Path) {
         let mut sidecars = std::mem::take(&mut self.sidecars);
+        let rejected = self.rejected.iter();
+        let rejected: Vec<_> = rejected.map(|rejected| rejected.file.clone()).collect();
         // Of two for one file the first is taken, at every walk the same.
         sidecars.sort_by(|(_, a), (_, b)| a.file.cmp(&b.file));
         for (subject, sidecar) in sidecars {
             let file = sidecar.file.clone();
             if let Err(reason) = self.attach(root, &subject, sidecar) {
                 self.reject(&file, reason);
+            }
+        }
+        for sidecar in rejected {
+            let Some(subject) = subject_of_sidecar(&sidecar) else {
+                continue;
+            };
+            if let Ok(path) = path_below(root, &subject) {
+                self.scripts.remove(&path);
+            }
+            if self.is_hidden(&sidecar) {
+                self.unseen.push(subject);
             }
         }
     }
@@ -327,13 +360,15 @@ fn meant(subject: &Path, sidecar: &Path) -> Option<String> {
     files.min().map(|file| name(&file).into_owned() + ending)
 }
 
+/// Whether it has the name of a sidecar, where there may be scripts.
+fn is_sidecar(root: &Path, file: &Path) -> bool {
+    subject_of_sidecar(file).is_some() && !is_static(root, file)
+}
+
 /// Whether a file lies below `resources/`, where nothing is a script.
-fn is_static(root: &Path, entry: &DirEntry) -> bool {
-    entry.depth() > 1
-        && entry
-            .path()
-            .strip_prefix(root)
-            .is_ok_and(|path| path.starts_with(file::DIRECTORY))
+fn is_static(root: &Path, file: &Path) -> bool {
+    file.strip_prefix(root)
+        .is_ok_and(|path| path.starts_with(file::DIRECTORY) && path != Path::new(file::DIRECTORY))
 }
 
 /// Hidden files and directories, what editors leave behind, and the packages that scripts depend on.
@@ -420,6 +455,7 @@ fn slashed(path: &str) -> Cow<'_, str> {
 mod tests {
     use std::fs;
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::os::unix::net::UnixListener;
 
     use super::*;
 
@@ -702,5 +738,47 @@ mod tests {
         let before = walked.scripts;
         fs::write(at("a.mcpd.toml"), "title = 'x'").unwrap();
         assert_ne!(walk(&root).scripts, before);
+    }
+
+    #[test]
+    fn a_file_whose_sidecar_is_unusable_is_no_script() {
+        let outside = tempfile::tempdir().unwrap();
+        fs::write(outside.path().join("x"), "").unwrap();
+        let root = tempfile::tempdir().unwrap();
+        let root = root.path().canonicalize().unwrap();
+        let at = |name: &str| root.join(name);
+        for name in ["away", "dangling", "directory", "fine", "loop", "socket"] {
+            executable(&at(name));
+        }
+        symlink(outside.path().join("x"), at("away.mcpd.toml")).unwrap();
+        symlink("nowhere", at("dangling.mcpd.json")).unwrap();
+        fs::create_dir(at("directory.mcpd.toml")).unwrap();
+        fs::write(at("description"), "").unwrap();
+        symlink("description", at("fine.mcpd.toml")).unwrap();
+        symlink("loop.mcpd.toml", at("loop.mcpd.toml")).unwrap();
+        UnixListener::bind(at("socket.mcpd.toml")).unwrap();
+        let walked = walk(&root);
+        assert_eq!(names(&root), ["fine"]);
+        let rejected: Vec<_> = walked.rejected.iter().map(|r| name(&r.file)).collect();
+        let expected = [
+            "away.mcpd.toml",
+            "dangling.mcpd.json",
+            "directory.mcpd.toml",
+            "loop.mcpd.toml",
+            "socket.mcpd.toml",
+        ];
+        assert_eq!(rejected, expected);
+        for (file, sidecar) in ["away", "dangling", "directory", "loop", "socket"]
+            .into_iter()
+            .zip(expected)
+        {
+            let walked = walk(&at(file));
+            assert!(walked.scripts.is_empty(), "{walked:?}");
+            let [rejected] = &walked.rejected[..] else {
+                panic!("{walked:?}");
+            };
+            assert_eq!(rejected.file, at(sidecar));
+        }
+        assert_eq!(names(&at("fine")), ["fine"]);
     }
 }
