@@ -85,7 +85,8 @@ impl Arguments<'_> {
                 return None;
             };
             let is_list = takes(schema, "array") && !takes(schema, "string");
-            let word = format!("{name}:={}", list_of(text));
+            let list = list_of(text, &schema["items"]);
+            let word = format!("{name}:={}", list.as_deref().unwrap_or("[…]"));
             is_list.then(|| {
                 format!(
                     "`{name}` is a list: write {}\n",
@@ -123,13 +124,38 @@ fn properties(tool: &Tool) -> Value {
     schema["properties"].take()
 }
 
-/// What would be JSON in place of `text`: a list, or with it as an element.
-fn list_of(text: &str) -> Value {
+/// What would be JSON in place of `text`: a list, or with it as an element; nothing if `elements` may not be so.
+fn list_of(text: &str, elements: &Value) -> Option<String> {
     match serde_json::from_str(text) {
-        Ok(list @ Value::Array(_)) => list,
-        Ok(element) => Value::from(vec![element]),
-        Err(_) => Value::from(vec![text]),
+        // As it is written: a number may be too large to be read.
+        Ok(Value::Array(list)) if list.iter().all(|element| fits(element, elements)) => {
+            Some(text.to_owned())
+        }
+        Ok(element) if fits(&element, elements) => Some(format!("[{text}]")),
+        _ => {
+            let element = Value::from(text);
+            fits(&element, elements).then(|| Value::from(vec![element]).to_string())
+        }
     }
+}
+
+/// Whether `value` is of a type that the schema allows.
+fn fits(value: &Value, schema: &Value) -> bool {
+    let says_type = ["type", "anyOf", "oneOf"]
+        .iter()
+        .any(|key| schema.get(key).is_some());
+    let value_type = match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.as_f64().is_some_and(|number| number.fract() == 0.0) => {
+            return !says_type || takes(schema, "integer") || takes(schema, "number");
+        }
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    !says_type || takes(schema, value_type)
 }
 
 /// Whether it is a number or a boolean where one is wanted, and no text is. With blanks around it, it is a text.
@@ -350,12 +376,29 @@ mod tests {
         let schema = serde_json::json!({"properties": {
             "list": {"type": "array"},
             "either": {"type": ["array", "string"]},
+            "numbers": {"type": "array", "items": {"type": "integer"}},
+            "texts": {"type": "array", "items": {"type": ["string", "null"]}},
         }});
         let tool = Tool::new("test", to_raw_value(&schema).unwrap());
         for (argument, expected) in [
             ("list=1", "`list` is a list: write 'list:=[1]'\n"),
             ("list=[1]", "`list` is a list: write 'list:=[1]'\n"),
             ("list=a", "`list` is a list: write 'list:=[\"a\"]'\n"),
+            (
+                "numbers=98765432109876543210",
+                "`numbers` is a list: write 'numbers:=[98765432109876543210]'\n",
+            ),
+            (
+                "numbers=[1, 98765432109876543210]",
+                "`numbers` is a list: write 'numbers:=[1, 98765432109876543210]'\n",
+            ),
+            ("numbers=1,2", "`numbers` is a list: write 'numbers:=[…]'\n"),
+            ("numbers=[1", "`numbers` is a list: write 'numbers:=[…]'\n"),
+            (
+                "numbers=[1.5]",
+                "`numbers` is a list: write 'numbers:=[…]'\n",
+            ),
+            ("texts=1", "`texts` is a list: write 'texts:=[\"1\"]'\n"),
             ("list:=1", ""),
             ("either=1", ""),
             ("other=1", ""),
