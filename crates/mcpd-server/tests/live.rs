@@ -299,6 +299,23 @@ async fn who_listens_to_a_state_hears_of_calls_that_are_cancelled() {
 }
 
 #[tokio::test]
+async fn a_state_that_is_not_told_is_an_error_with_the_exit_code() {
+    let mut served = Fixture::new().await;
+    let closed = described(
+        &json!({"description": "keeps", "state": true}),
+        "echo why >&2; exit 3",
+    );
+    write(&served.root.path().join("closed"), &closed);
+    served.expect(&["closed: keeps", "first: one"]).await;
+    let read = json!({"jsonrpc": "2.0", "id": 2, "method": "resources/read", "params": {"uri": "mcpd://closed/state"}});
+    let answer = served.request(&read).await;
+    assert_eq!(
+        answer["error"]["message"],
+        "the state of `closed` can't be read: `--state` ended with exit code 3 (forbidden)"
+    );
+}
+
+#[tokio::test]
 async fn who_listens_hears_that_callers_may_use_more_or_less() {
     let mut served = Fixture::new().await;
     served.server.access_changed();

@@ -179,9 +179,12 @@ async fn ask_state(
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
-        let how = Exit::of(&outcome).with_last_words(&outcome);
+        let exit = Exit::of(&outcome);
+        let how = exit.with_last_words(&outcome);
         tracing::warn!(script = %script.path, "`--state` failed with {how}");
-        return Err(unreadable(script, "`--state` did not end with exit code 0"));
+        let Exit { code, name } = exit;
+        let reason = format!("`--state` ended with exit code {code} ({name})");
+        return Err(unreadable(script, &reason));
     }
     let whole = outcome
         .stdout
@@ -190,7 +193,7 @@ async fn ask_state(
     Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
-/// The cause is for the operator's log; a client can do nothing about it.
+/// The script's own words about it are for the operator's log; a client can do nothing about it.
 fn unreadable(script: &Script, reason: &str) -> ErrorObject {
     ErrorObject::internal_error(format!(
         "the state of `{}` can't be read: {reason}",
