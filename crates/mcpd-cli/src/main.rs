@@ -28,6 +28,7 @@ mod suggest;
 mod telemetry;
 mod token;
 
+use std::io::{self, Write as _};
 use std::process;
 
 use args::CommandLine;
@@ -42,23 +43,21 @@ fn main() -> process::ExitCode {
     let code = CommandLine::read(std::env::args_os())
         .map_err(anyhow::Error::from)
         .and_then(|line| command::run(&line))
-        .unwrap_or_else(|error| match error.downcast::<clap::Error>() {
-            Ok(usage) => explain(&usage),
-            Err(error) => {
-                output::error(&format!("failed to {error:#}"));
-                ExitCode::Failure
-            }
+        .or_else(|error| explain(&error.downcast()?))
+        .unwrap_or_else(|error: anyhow::Error| {
+            output::error(&format!("failed to {error:#}"));
+            ExitCode::Failure
         });
     code.into()
 }
 
 /// Help and version are errors to the parser, but not to us.
-fn explain(usage: &clap::Error) -> ExitCode {
-    // Nobody is left to be told if printing fails.
-    usage.print().ok();
+fn explain(usage: &clap::Error) -> anyhow::Result<ExitCode> {
+    let printed = usage.print();
     if usage.use_stderr() {
-        ExitCode::Failure
-    } else {
-        ExitCode::Success
+        // Nobody is left to be told if that fails.
+        return Ok(ExitCode::Failure);
     }
+    output::unless_closed(printed.and_then(|()| io::stdout().flush()))?;
+    Ok(ExitCode::Success)
 }

@@ -13,3 +13,20 @@ fn it_knows_its_version() {
     let version = concat!("mcpd ", env!("CARGO_PKG_VERSION"), "\n");
     assert_eq!(String::from_utf8_lossy(&output.stdout), version);
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+#[expect(clippy::disallowed_methods, reason = "mcpd is no script")]
+fn help_that_can_not_be_printed_is_a_failure() {
+    for arguments in [&["--help"][..], &["help", "call"], &["--version"]] {
+        let full = std::fs::File::create("/dev/full").unwrap();
+        let output = Command::new(env!("CARGO_BIN_EXE_mcpd"))
+            .args(arguments)
+            .stdout(full)
+            .output()
+            .unwrap();
+        let remark = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{remark}");
+        assert!(remark.contains("write to stdout"), "{remark}");
+    }
+}
