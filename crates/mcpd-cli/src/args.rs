@@ -911,11 +911,18 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     arguments
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    let seconds: Option<f64> = text.parse().ok();
-    let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.filter(|time| !time.is_zero())
-        .ok_or_else(|| "expected a number of seconds above 0".to_owned())
+fn seconds(text: &str) -> Result<Duration, &'static str> {
+    // What is no number at all is none above 0, either.
+    time(text.parse().unwrap_or_default())
+}
+
+/// A time above zero.
+pub(crate) fn time(seconds: f64) -> Result<Duration, &'static str> {
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(time) if !time.is_zero() => Ok(time),
+        Err(_) if seconds > 0.0 => Err("expected a number of seconds up to 1.8e19"),
+        _ => Err("expected a number of seconds above 0"),
+    }
 }
 
 fn whole_number(text: &str) -> Result<NonZeroUsize, &'static str> {
@@ -937,6 +944,19 @@ pub(crate) fn spellings<T: ValueEnum>(values: &[T]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_has_two_bounds() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for text in ["0", "-1", "NaN", "-inf", "abc"] {
+            let error = seconds(text).unwrap_err();
+            assert_eq!(error, "expected a number of seconds above 0", "{text}");
+        }
+        for text in ["1e20", "1e300", "inf"] {
+            let error = seconds(text).unwrap_err();
+            assert_eq!(error, "expected a number of seconds up to 1.8e19", "{text}");
+        }
+    }
 
     #[test]
     fn the_definition_is_consistent() {

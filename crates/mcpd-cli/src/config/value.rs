@@ -11,6 +11,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
+use crate::args;
+
 /// A value and where it is in the file; to the schema it is the value.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, serde::Deserialize)]
 #[serde(transparent)]
@@ -164,11 +166,8 @@ impl fmt::Display for Seconds {
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let seconds = f64::deserialize(deserializer)?;
-        let time = Duration::try_from_secs_f64(seconds).ok();
-        time.filter(|time| !time.is_zero())
-            .map(Self)
-            .ok_or_else(|| D::Error::custom("expected a number of seconds above 0"))
+        let time = args::time(f64::deserialize(deserializer)?);
+        time.map(Self).map_err(D::Error::custom)
     }
 }
 

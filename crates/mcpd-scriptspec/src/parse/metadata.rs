@@ -319,7 +319,11 @@ fn timeout(member: &Member<'_>, report: &mut Report<'_>) -> Option<Duration> {
     let timeout = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     let timeout = timeout.filter(|timeout| !timeout.is_zero());
     if timeout.is_none() {
-        report.mismatch("timeout", member.value, "a number of seconds above 0");
+        let expected = match seconds {
+            Some(seconds) if seconds >= 1.0 => "a number of seconds up to 1.8e19",
+            _ => "a number of seconds above 0",
+        };
+        report.mismatch("timeout", member.value, expected);
     }
     timeout
 }
