@@ -179,6 +179,26 @@ fn canonical(path: &Path) -> io::Result<PathBuf> {
     let path = path.canonicalize()?;
     if path.is_dir() {
         std::fs::read_dir(&path)?;
+    } else if !path.is_file() {
+        return Err(io::Error::other("it is neither a file nor a directory"));
     }
     Ok(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_to_a_file_or_a_directory() {
+        for path in [".", "Cargo.toml"] {
+            assert!(canonical(Path::new(path)).is_ok(), "{path}");
+        }
+        let error = canonical(Path::new("gone")).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        if cfg!(unix) {
+            let error = canonical(Path::new("/dev/null")).unwrap_err();
+            assert_eq!(error.to_string(), "it is neither a file nor a directory");
+        }
+    }
 }
