@@ -98,7 +98,9 @@ fn per_core(count: usize) -> usize {
 impl Config {
     /// Where temporary files go.
     pub(crate) fn temporary(&self) -> PathBuf {
-        self.temporary.clone().unwrap_or_else(std::env::temp_dir)
+        self.temporary
+            .clone()
+            .unwrap_or_else(crate::temporary_directory)
     }
 }
 

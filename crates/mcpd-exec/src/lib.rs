@@ -139,6 +139,16 @@ pub fn control_group() -> Option<std::path::PathBuf> {
     os::control_group()
 }
 
+/// The system's place for temporary files. A `TMPDIR` that is empty is none, as to shells and `mktemp`.
+#[must_use]
+pub fn temporary_directory() -> std::path::PathBuf {
+    let directory = std::env::temp_dir();
+    if directory.as_os_str().is_empty() {
+        return "/tmp".into();
+    }
+    directory
+}
+
 /// Does the work of the second process of [`Config::watchdog`], if this process was started as that.
 ///
 /// To be called first in `main`, before any thread is started; if it returns true, `main` must return.

@@ -78,7 +78,7 @@ impl Shared {
 ///
 /// It can't be made.
 pub(crate) fn directory(prefix: &str) -> io::Result<TempDir> {
-    directory_in(&std::env::temp_dir(), prefix)
+    directory_in(&mcpd_exec::temporary_directory(), prefix)
 }
 
 /// A new directory in `parent`, whose name begins with `prefix`.

@@ -68,7 +68,11 @@ impl Directories {
     /// Nothing is made yet.
     pub(crate) fn below(parent: &Path) -> Self {
         // No link on the way is followed later: somebody who runs may have put it there.
-        let parent = parent.canonicalize().unwrap_or_else(|_| parent.to_owned());
+        let parent = parent
+            .canonicalize()
+            // It may be there later, and runs start elsewhere.
+            .or_else(|_| std::path::absolute(parent))
+            .unwrap_or_else(|_| parent.to_owned());
         Self {
             root: parent.join(format!("{}{:016x}", prefix(tree::nonce()), tree::random())),
             shelf: Arc::default(),
@@ -450,6 +454,13 @@ mod tests {
     use rustix::fs::mkdirat;
 
     use super::*;
+
+    #[test]
+    fn a_parent_that_is_not_there_yet_is_the_same_from_everywhere() {
+        let directories = Directories::below(Path::new("not/there"));
+        assert!(directories.parent().is_absolute());
+        assert!(directories.parent().ends_with("not/there"));
+    }
 
     /// Deeper than a stack is, were it to be gone down, or than there are descriptors.
     #[test]

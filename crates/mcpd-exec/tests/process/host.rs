@@ -74,6 +74,25 @@ async fn nothing_outlives_a_host_that_is_killed() {
     }
 }
 
+/// As to shells and `mktemp`.
+#[tokio::test]
+async fn a_temporary_directory_without_a_name_is_that_of_the_system() {
+    for level in levels().await.filter(|level| *level > Level::None) {
+        let world = World::new();
+        let body = "case $TMPDIR in /*) touch $TMPDIR/file && mktemp && echo ran ;; esac";
+        let output = host(&example())
+            .args([level.as_str(), "sh", "-c", body])
+            .env("TMPDIR", "")
+            .current_dir(world.directory())
+            .output()
+            .unwrap();
+        let said = text(&output);
+        assert!(said.contains("ran\nExited(0)"), "at {level}: {said}");
+        let left = fs::read_dir(world.directory()).unwrap().count();
+        assert_eq!(left, 0, "at {level}");
+    }
+}
+
 #[tokio::test]
 async fn a_watchdog_that_is_killed_is_replaced() {
     if levels().await.all(|level| level != Level::Guarded) {

@@ -261,7 +261,7 @@ fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>),
         std::fs::read_dir(&directory).map_err(|error| failed(&wanted, error))?;
         return Ok((directory, None));
     }
-    let parent = std::env::temp_dir();
+    let parent = mcpd_exec::temporary_directory();
     let temporary = Lasting::new("mcpd-commands-").map_err(|error| failed(&parent, error))?;
     let directory = temporary
         .path()
