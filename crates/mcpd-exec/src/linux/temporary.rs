@@ -91,15 +91,22 @@ impl Directories {
     ///
     /// It can't be made.
     pub(crate) fn lease(self: &Arc<Self>, owner: Option<RunAs>) -> io::Result<Lease> {
-        self.make_root()?;
-        let directory = self
-            .idle_directory(owner)
-            .map_or_else(|| self.make(owner), Ok)?;
+        let directory = self.directory(owner).map_err(|error| {
+            let parent = self.parent().display();
+            let told = format!("make a temporary directory in `{parent}`: {error}");
+            io::Error::new(error.kind(), told)
+        })?;
         Ok(Lease {
             settled: directory.empty.is_settled(SystemTime::now()),
             directory: Some(directory),
             home: Arc::clone(self),
         })
+    }
+
+    fn directory(&self, owner: Option<RunAs>) -> io::Result<Directory> {
+        self.make_root()?;
+        self.idle_directory(owner)
+            .map_or_else(|| self.make(owner), Ok)
     }
 
     /// One that was the same user's before: whose it was may have kept a way in.

@@ -1,5 +1,6 @@
 //! Each confined run has a directory for its temporary files, and nothing of another run is in it.
 
+use std::error::Error as _;
 use std::fs;
 use std::mem;
 use std::path::{Path, PathBuf};
@@ -154,6 +155,26 @@ async fn a_link_in_place_of_the_directory_leads_nowhere() {
             within(world.executor.run(attempt)).await.ok();
         }
         assert_eq!(names(&precious), ["file"], "{body}");
+    }
+}
+
+/// Or whoever reads it looks for the fault in the program.
+#[tokio::test]
+async fn a_place_that_takes_no_directory_is_named() {
+    if levels().await.all(|level| level != Level::Guarded) {
+        return;
+    }
+    let world = World::new();
+    let file = world.file("", 0o644);
+    for place in [world.directory().join("missing"), file] {
+        let mut config = Config::default();
+        config.temporary = Some(place.clone());
+        let executor = Executor::new(config).unwrap();
+        let command = world.command("true").current_dir("/");
+        let refused = within(executor.run(command.sandbox(Sandbox::guarded()))).await;
+        let reason = refused.unwrap_err().source().unwrap().to_string();
+        let expected = format!("make a temporary directory in `{}`: ", place.display());
+        assert!(reason.starts_with(&expected), "{reason}");
     }
 }
 
