@@ -220,8 +220,8 @@ impl Sandbox {
 
     /// This, and what `wish` adds to it: a wish can forbid, never allow.
     ///
-    /// What `wish` may write counts as far as this allows it too, by its name: paths with `..` never do, and whoever
-    /// has links to fear resolves them first.
+    /// What may be written is what both allow, by its name: paths with `..` never are, and whoever has links to fear resolves
+    /// them first.
     #[must_use]
     pub fn tightened(mut self, wish: &Self) -> Self {
         let base = Self::at(wish.level);
@@ -229,7 +229,11 @@ impl Sandbox {
             self.write.clone_from(&wish.write);
         } else if wish.level != Level::None {
             let allowed = wish.write.iter().filter(|path| self.may_write(path));
-            self.write = allowed.cloned().collect();
+            let wanted = self.write.iter().filter(|path| wish.may_write(path));
+            let mut both: Vec<_> = allowed.chain(wanted).cloned().collect();
+            both.sort();
+            both.dedup();
+            self.write = both;
         }
         for path in base.hidden.iter().chain(&wish.hidden) {
             if !self.hidden.contains(path) {
@@ -306,6 +310,21 @@ mod tests {
     }
 
     #[test]
+    fn a_wish_that_is_wider_leaves_what_is_allowed() {
+        let floor = Sandbox::guarded()
+            .write("/srv/data/mine")
+            .write("/srv/other")
+            .write("/srv/data/key")
+            .write("/srv/data/../up");
+        let wish = Sandbox::guarded().write("/srv/data").hide("/srv/data/key");
+        let both = floor.clone().tightened(&wish);
+        assert_eq!(both.write, [PathBuf::from("/srv/data/mine")]);
+        let wish = Sandbox::guarded().write("/");
+        let allowed = ["/srv/data/key", "/srv/data/mine", "/srv/other"];
+        assert_eq!(floor.tightened(&wish).write, allowed.map(PathBuf::from));
+    }
+
+    #[test]
     fn a_wish_opens_nothing_that_is_hidden() {
         let floor = Sandbox::guarded()
             .write("/home")
@@ -317,7 +336,7 @@ mod tests {
             .write("/home/keys/mine")
             .write("/home/keyring");
         let both = floor.tightened(&wish);
-        let allowed = ["/home/keys/mine", "/home/keyring"];
+        let allowed = ["/home/keyring", "/home/keys/mine"];
         assert_eq!(both.write, allowed.map(PathBuf::from));
     }
 
