@@ -74,7 +74,7 @@ pub enum Missing {
     /// [`Config::watchdog`](crate::Config::watchdog).
     ///
     /// A path in [`Sandbox::write`] that is not there, an empty `/proc`, and
-    /// [`Limits::processes`](crate::Limits::processes) that the kernel does not count are reported all the same.
+    /// [`Limits::processes`](crate::Limits::processes) that the kernel does not count, or not alone, are reported all the same.
     Refuse,
 }
 

@@ -94,11 +94,19 @@ impl Confinement {
         for reason in std::mem::take(&mut self.skipped) {
             self.misses("write", reason);
         }
-        let is_counted = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
-        if self.limits(command).processes.is_some() && !is_counted {
-            let reason = "the kernel counts root's not at all, and another user's everywhere; that takes a control group";
-            self.misses("process limit", reason);
-        }
+        let is_own = command.sandbox.run_as.is_none() && !rustix::process::geteuid().is_root();
+        let reason = match self.limits(command).processes {
+            None => return,
+            // The user is one of the run's own namespace.
+            Some(_) if is_own && self.isolation.is_some() => return,
+            Some(_) if is_own => {
+                "all processes and threads of this user are counted, this process's own too; to count the run's alone takes a control group"
+            }
+            Some(_) => {
+                "the kernel counts root's not at all, and another user's everywhere; that takes a control group"
+            }
+        };
+        self.misses("process limit", reason);
     }
 
     /// What each process is held to by itself.

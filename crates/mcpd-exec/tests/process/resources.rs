@@ -5,6 +5,7 @@ use std::fs;
 
 use mcpd_exec::{Ending, Level, Limits, Outcome, Sandbox, StartError};
 
+use crate::host::again_as_stranger;
 use crate::support::{
     World, counted, eventually_async, is_root, levels, limits, ms, signal, skip, timed_out, within,
 };
@@ -170,6 +171,28 @@ stop.set()";
         assert_eq!(made(level, None, &python).await, 40, "at {level}");
         let held = made(level, Some(20), &python).await;
         assert!((10..20).contains(&held), "{held} at {level}");
+    }
+}
+
+#[tokio::test]
+async fn a_limit_of_processes_that_counts_others_is_told() {
+    if is_root() {
+        again_as_stranger("resources::a_limit_of_processes_that_counts_others_is_told");
+    }
+    for level in levels().await {
+        let is_told = async |limit| {
+            let limits = limits(|limits| limits.processes = limit);
+            let outcome = run(&World::new(), level, limits, "true").await;
+            let mut missing = outcome.enforced.missing.iter();
+            missing.any(|missing| missing.mechanism == "process limit")
+        };
+        let is_strict = level == Level::Strict;
+        assert_eq!(
+            is_told(Some(10_000)).await,
+            !is_strict || is_root(),
+            "at {level}"
+        );
+        assert_eq!(is_told(None).await, is_strict && is_root(), "at {level}");
     }
 }
 
