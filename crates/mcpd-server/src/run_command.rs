@@ -42,7 +42,7 @@ pub struct RunCommand {
     profile: Profile,
     directory: Option<PathBuf>,
     timeout: Option<Duration>,
-    max_timeout: Duration,
+    max_timeout: Option<Duration>,
     shell: Vec<String>,
     rules: Rules,
 }
@@ -58,7 +58,7 @@ impl Default for RunCommand {
             profile: Profile::new(Sandbox::guarded()),
             directory: None,
             timeout: None,
-            max_timeout: MAX_TIMEOUT,
+            max_timeout: None,
             shell: shell.map(str::to_owned).to_vec(),
             rules: Rules::default(),
         }
@@ -85,9 +85,9 @@ impl RunCommand {
         self
     }
 
-    /// Sets how long a call may ask for at most.
+    /// Sets how long a call may ask for at most, and a command may run unless a longer [time-out](Self::timeout) is set.
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
-        self.max_timeout = timeout;
+        self.max_timeout = Some(timeout);
         self
     }
 

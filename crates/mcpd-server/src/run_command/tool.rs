@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::rules::Rules;
-use super::{NAME, RunCommand};
+use super::{MAX_TIMEOUT, NAME, RunCommand};
 use crate::archive::Shelf;
 use crate::audit::trail::Trail;
 use crate::call::{invalid_arguments, not_run, told};
@@ -75,13 +75,17 @@ impl CommandTool {
         let path: ScriptPath = NAME.parse().expect("it is a name");
         let (directory, temporary) = work_directory(directory)?;
         profile.sandbox = profile.sandbox.write(&directory);
-        let terms_for =
-            |spec: &ScriptSpec| policy.terms_at_least(&profile, timeout, &path, &directory, spec);
-        // Who sets a longer time-out allows it.
-        let limit = terms_for(&ScriptSpec::default()).limits().wall;
-        let longest = max_timeout.max(limit);
+        let terms_for = |timeout: Option<Duration>, spec: &ScriptSpec| {
+            policy.terms_at_least(&profile, timeout, &path, &directory, spec)
+        };
+        let limit = |otherwise: Option<Duration>| {
+            let timeout = timeout.or(otherwise);
+            terms_for(timeout, &ScriptSpec::default()).limits().wall
+        };
+        // Who sets a longer time-out for commands allows it; that of all scripts gives way to a maximum that is set.
+        let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
         let spec = spec(longest);
-        let terms = terms_for(&spec);
+        let terms = terms_for(Some(limit(None).min(longest)), &spec);
         if temporary.is_some() {
             run::give(&directory, terms.sandbox().run_as)
                 .map_err(|error| format!("hand over its directory: {error}"))?;
@@ -312,5 +316,48 @@ fn os_name() -> &'static str {
         "openbsd" => "OpenBSD",
         "netbsd" => "NetBSD",
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_exec::Limits;
+
+    use super::*;
+    use crate::policy::Rule;
+
+    /// The time-out of a call that does not say, and the longest that one may ask for, in seconds.
+    #[track_caller]
+    fn check(options: RunCommand, policy: &Policy, timeout: u64, longest: u64) {
+        let tool = CommandTool::new(options, policy).unwrap();
+        let seconds = [tool.terms.limits().wall, tool.longest].map(|time| time.as_secs());
+        assert_eq!(seconds, [timeout, longest]);
+    }
+
+    #[test]
+    fn no_command_runs_longer_than_a_call_may_ask_for() {
+        let seconds = Duration::from_secs;
+        let policy = Policy::default();
+        let at_most = |most| RunCommand::default().max_timeout(seconds(most));
+        check(RunCommand::default(), &policy, 60, 600);
+        check(at_most(5), &policy, 5, 5);
+        check(at_most(3600), &policy, 60, 3600);
+    }
+
+    #[test]
+    fn a_longer_time_out_for_commands_allows_it() {
+        let seconds = Duration::from_secs;
+        let policy = Policy::default();
+        let set = RunCommand::default().timeout(seconds(900));
+        check(set.clone(), &policy, 900, 900);
+        check(set.max_timeout(seconds(5)), &policy, 900, 900);
+        let rule = Rule::new("run_command").unwrap().timeout(seconds(20));
+        let at_most = RunCommand::default().max_timeout(seconds(5));
+        check(at_most, &policy.rule(rule), 20, 20);
+        let mut limits = Limits::default();
+        limits.wall = seconds(900);
+        let policy = Policy::default().limits(limits);
+        check(RunCommand::default(), &policy, 900, 900);
+        check(RunCommand::default().max_timeout(seconds(5)), &policy, 5, 5);
     }
 }
