@@ -278,8 +278,13 @@ impl Catalog {
         }
         for resource in self.resources() {
             let uri = &resource.definition().uri;
-            let known = before.resources.find(uri);
-            if known.is_some_and(|known| resource.is_edited(known)) {
+            if resource.is_another_file(before.resources.find(uri)) {
+                events.push(Event::ResourceUpdated(uri.clone()));
+            }
+        }
+        for resource in before.resources() {
+            let uri = &resource.definition().uri;
+            if resource.is_file() && self.resources.find(uri).is_none() {
                 events.push(Event::ResourceUpdated(uri.clone()));
             }
         }

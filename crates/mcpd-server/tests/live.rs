@@ -7,7 +7,9 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use mcpd_exec::{Config, Executor};
-use mcpd_server::{Connection, Database, Reply, Server, ServerBuilder, ToolNames};
+use mcpd_server::{
+    Access, Calls, Connection, Database, Principal, Reply, Server, ServerBuilder, ToolNames,
+};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::sync::mpsc;
@@ -233,10 +235,51 @@ async fn a_file_is_followed_by_its_content() {
     let read = served.request(&on_it(3, "resources/read")).await;
     assert_eq!(read["result"]["contents"][0]["text"], "one, two");
 
+    let both = ["resources/list_changed", "resources/updated"];
     fs::remove_file(&file).expect("removed");
-    served.expect_events(&["resources/list_changed"]).await;
+    served.expect_events(&both).await;
     let read = served.request(&on_it(4, "resources/read")).await;
     assert_eq!(read["error"]["code"], -32002, "{read}");
+    write(&file, "three");
+    served.expect_events(&both).await;
+    let read = served.request(&on_it(5, "resources/read")).await;
+    assert_eq!(read["result"]["contents"][0]["text"], "three");
+}
+
+#[tokio::test]
+async fn who_may_not_read_a_file_does_not_hear_that_it_comes_or_goes() {
+    let served = Fixture::new().await;
+    let closed = Calls::default().tool("resources/closed.txt").unwrap();
+    let guest = Principal::new("guest").with(Access::default().deny(closed));
+    let (connection, mut messages) = Connection::open_for(guest, &served.server, ToolNames::Path);
+    let uris = ["closed", "open"].map(|name| format!("mcpd://resources/{name}.txt"));
+    let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": {
+        "notifications": {"resourceSubscriptions": uris},
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}}}});
+    let Reply::Pending(listening) = connection.receive(listen.to_string().as_bytes()) else {
+        panic!("stays open")
+    };
+    tokio::spawn(listening);
+    let mut heard = async || {
+        let message = tokio::time::timeout(PATIENCE, messages.recv()).await;
+        let message = message.expect("told").expect("open");
+        let message: Value = serde_json::from_slice(&message).expect("JSON");
+        message["params"]["uri"].clone()
+    };
+    assert!(heard().await.is_null(), "the acknowledgement");
+
+    let [closed, open] =
+        ["closed.txt", "open.txt"].map(|name| served.root.path().join("resources").join(name));
+    let is_there = |uri: &String| served.server.catalog().resource(uri).is_some();
+    write(&closed, "one");
+    eventually(|| is_there(&uris[0])).await;
+    write(&open, "one");
+    assert_eq!(heard().await, uris[1]);
+    fs::remove_file(&closed).expect("removed");
+    eventually(|| !is_there(&uris[0])).await;
+    fs::remove_file(&open).expect("removed");
+    assert_eq!(heard().await, uris[1]);
 }
 
 #[tokio::test]

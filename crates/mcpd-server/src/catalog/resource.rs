@@ -123,11 +123,15 @@ impl Resource {
         &self.source
     }
 
-    /// Whether both are one file, with different content.
-    pub(super) fn is_edited(&self, before: &Self) -> bool {
-        match (&self.source, &before.source) {
-            (Source::File(now), Source::File(then)) => now.is_edited(then),
-            _ => false,
+    pub(super) fn is_file(&self) -> bool {
+        matches!(self.source, Source::File(_))
+    }
+
+    /// Whether it is a file that was not there `before`, or with different content.
+    pub(super) fn is_another_file(&self, before: Option<&Arc<Self>>) -> bool {
+        match (&self.source, before.map(|before| &before.source)) {
+            (Source::File(now), Some(Source::File(then))) => now.is_edited(then),
+            _ => self.is_file(),
         }
     }
 }

@@ -17,6 +17,7 @@ use mcpd_protocol::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
+use mcpd_scriptspec::ScriptPath;
 
 use crate::Server;
 use crate::catalog::Catalog;
@@ -122,7 +123,11 @@ fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool
     let has =
         |catalog: &Catalog| catalog.resource(uri).is_some() || catalog.template_of(uri).is_some();
     let catalog = catalog.current();
-    !has(&catalog) || has(&catalog.view(access))
+    if has(&catalog) {
+        return has(&catalog.view(access));
+    }
+    // A file that is gone.
+    ScriptPath::from_uri(uri).is_none_or(|path| access.allows(&path))
 }
 
 /// Adds a resource to what the session hears of.
