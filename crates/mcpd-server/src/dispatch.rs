@@ -86,7 +86,7 @@ pub(crate) fn dispatch(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
-    context: Context,
+    mut context: Context,
 ) -> Handled {
     // Before it is recorded: who calls too fast must not push the calls of others out of the audit log.
     if CALLS.contains(&&*request.method)
@@ -95,7 +95,13 @@ pub(crate) fn dispatch(
         server.metrics().refused(Refused::Rate);
         return Handled::Now(Err(error));
     }
+    let known = METHODS.into_iter().find(|known| *known == request.method);
+    let trail = Trail::new(server, known.unwrap_or(OTHER), &request.id, &context);
+    context.trace = trail.span().trace(context.trace);
+    context.trail = trail;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
+        // It may be given up before anybody knows what it names.
+        context.trail.asks(params);
         return wait_for_catalog(server.clone(), request, context);
     }
     recorded(server, request, params, context)
@@ -106,12 +112,9 @@ fn recorded(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
-    mut context: Context,
+    context: Context,
 ) -> Handled {
-    let known = METHODS.into_iter().find(|known| *known == request.method);
-    let trail = Trail::new(server, known.unwrap_or(OTHER), &request.id, &context);
-    context.trace = trail.span().trace(context.trace);
-    context.trail = trail.clone();
+    let trail = context.trail.clone();
     let handled = catch_unwind(AssertUnwindSafe(|| {
         handle(server, request, params, context)
     }));

@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpd_protocol::{
     ReadResourceResult, Resource, ResourceBody, ResourceContents, ResourceTemplate,
@@ -514,6 +514,49 @@ async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() 
     assert_eq!(records.len(), 1);
     assert_eq!(records[0]["outcome"], "cancelled");
     assert_eq!(records[0]["success"], false);
+}
+
+#[tokio::test]
+async fn a_call_before_there_is_a_list_is_recorded_from_its_arrival() {
+    let root = tempfile::tempdir().expect("a directory");
+    let scripts = root.path().join("scripts");
+    let wait = "#!/bin/sh\nuntil [ -e go ]; do sleep 0.01; done\n";
+    write(&scripts.join("login"), &LOGIN.replace("#!/bin/sh\n", wait));
+    let log = root.path().join("audit.jsonl");
+    let audit = Audit::new(&log, Options::default()).expect("a thread");
+    let server = Server::builder().scripts(&scripts).watch(false);
+    let server = server.audit(audit.clone()).start().expect("starts");
+    let (connection, _) = Connection::open(&server, ToolNames::Path);
+    let fixture = Fixture {
+        root,
+        log,
+        server,
+        connection,
+        audit,
+    };
+    let send = |id: u8| {
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+            "params": {"name": "login", "arguments": {"user": "ada", "password": "hunter2"}}});
+        match fixture.connection.receive(call.to_string().as_bytes()) {
+            Reply::Pending(answer) => answer,
+            _ => panic!("there is no list"),
+        }
+    };
+    let answer = send(1);
+    let sent = Instant::now();
+    drop(send(2));
+    fixture.recorded("cancelled").await;
+    let waited = sent.elapsed();
+    write(&scripts.join("go"), "");
+    let answer = tokio::time::timeout(PATIENCE, answer).await;
+    answer.expect("in time").expect("an answer");
+    let records = fixture.records().await;
+    let seen = |field| column(&records, field);
+    assert_eq!(seen("outcome"), json!(["cancelled", "success"]));
+    let arguments = &records[0]["params"]["arguments"];
+    assert_eq!(arguments, &json!(["user", "password"]));
+    let duration = records[1]["duration_ms"].as_u64().expect("a number");
+    assert!(u128::from(duration) >= waited.as_millis(), "{duration} ms");
 }
 
 /// What is recorded of the arguments of a call, and as the error of another.
