@@ -50,7 +50,7 @@ struct EndpointTool {
 #[serde(deny_unknown_fields)]
 struct Printed {
     stdout: String,
-    exit_code: i32,
+    exit_code: f64,
 }
 
 /// Adds the tools of a list to `offer`, below `prefix`. What can't be served of it is a fault; the rest is served.
@@ -168,9 +168,49 @@ fn result(answer: Answer) -> Result<CallToolResult, Unanswered> {
     let result =
         result.ok_or_else(|| Unanswered::because("its `result` is no object".to_owned()))?;
     if let Ok(Printed { stdout, exit_code }) = serde_json::from_str(result.get()) {
-        return Ok(exit_result(stdout, exit_code));
+        return Ok(exit_result(stdout, process_code(exit_code)));
     }
     let mut shown = CallToolResult::text(result.get());
     shown.structured_content = Some(result);
     Ok(shown)
+}
+
+/// The exit code as 32 bits, which is how processes end: one of Windows may be written without its sign. Whatever is not 0
+/// has failed.
+fn process_code(number: f64) -> i32 {
+    match number as i64 as i32 {
+        0 if number != 0.0 => -1,
+        code => code,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(exit_code: &str, code: Option<i32>) {
+        let answer =
+            format!(r#"{{"type":"result","result":{{"stdout":"x","exit_code":{exit_code}}}}}"#);
+        let answer = serde_json::from_str(&answer).unwrap();
+        let shown = result(answer).unwrap();
+        assert_eq!(shown.is_error, code.map(|_| true));
+        assert!(shown.structured_content.is_none(), "{exit_code}");
+        let exit = shown.meta.other.get("mcpd/exit");
+        let exit = exit.map(|exit| exit["code"].clone());
+        assert_eq!(exit, code.map(|code| json!(code)), "{exit_code}");
+    }
+
+    #[test]
+    fn any_number_but_0_is_a_failure() {
+        check("0", None);
+        check("0.0", None);
+        check("1", Some(1));
+        check("1.0", Some(1));
+        check("-1", Some(-1));
+        check("3221225477", Some(-1_073_741_819));
+        check("4294967296", Some(-1));
+        check("0.5", Some(-1));
+        check("1e300", Some(-1));
+    }
 }
