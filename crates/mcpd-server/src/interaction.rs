@@ -1,16 +1,18 @@
 //! Scripts that ask before they answer. A script runs, gives a result or questions, and runs again with
 //! the answers: on the stateless wire the client brings them, on the stateful one it is asked at once.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
-use mcpd_protocol::jsonrpc::ErrorObject;
+use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{
     CallToolResult, ClientCapabilities, InputMethod, InputRequest, InputRequests,
     InputRequiredResult, InputResponses, Interactive, Role,
 };
 use serde::Deserialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -265,6 +267,20 @@ pub(crate) fn require(
     } else {
         Err(ErrorObject::missing_required_client_capability(required))
     }
+}
+
+/// What an error says to somebody who can't declare a capability.
+pub(crate) fn reason(error: ErrorObject) -> Cow<'static, str> {
+    if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
+        return error.message;
+    }
+    // Of extensions there is one: tasks. Everything else is a question of some kind.
+    let data = error.data.as_deref().map(RawValue::get);
+    let data: Value = serde_json::from_str(data.unwrap_or_default()).unwrap_or_default();
+    Cow::Borrowed(match data["requiredCapabilities"]["extensions"].is_null() {
+        true => "the tool asks something, which nobody can answer here",
+        false => "the tool runs in the background only",
+    })
 }
 
 /// Asks the client now, one question after the other.

@@ -18,6 +18,7 @@ use crate::ServerBuilder;
 use crate::audit::has_secrets;
 use crate::catalog::Catalog;
 use crate::context::Context;
+use crate::interaction;
 use crate::native::{CallContext, Json};
 use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
@@ -270,5 +271,5 @@ fn no_such(run: &str) -> String {
 
 /// An error in words that stand alone.
 fn told(error: ErrorObject) -> String {
-    format!("It failed: {}.", error.message)
+    format!("It failed: {}.", interaction::reason(error))
 }

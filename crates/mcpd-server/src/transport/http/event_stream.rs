@@ -25,6 +25,7 @@ use super::router::{Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::dispatch::{Answer, encode};
+use crate::interaction;
 use crate::quota;
 use crate::tool::raw;
 use crate::trace::TraceContext;
@@ -157,8 +158,9 @@ fn write(message: &[u8]) -> Option<Bytes> {
         Message::Response(response) => Some(match response.outcome {
             Ok(result) => completed(result),
             Err(error) => {
-                let mut failed = json!({"message": error.message, "code": error.code});
-                if let Some(wait) = quota::wait(&error) {
+                let (code, wait) = (error.code, quota::wait(&error));
+                let mut failed = json!({"message": interaction::reason(error), "code": code});
+                if let Some(wait) = wait {
                     failed["retryAfterMs"] = json!(wait.as_millis());
                 }
                 [
@@ -341,6 +343,27 @@ mod tests {
         check(
             &json!({"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "no"}}),
             "event: error\ndata: {\"message\":\"no\",\"code\":-32603}\n\nevent: complete\ndata: {\"success\":false}\n\n",
+        );
+    }
+
+    #[test]
+    fn a_tool_that_needs_more_than_there_is_here_is_told_as_such() {
+        let check = |required: Value, message: &str| {
+            let error = json!({"code": -32021, "message": "no", "data": {"requiredCapabilities": required}});
+            let expected = json!({"message": message, "code": -32021});
+            check(
+                &json!({"jsonrpc": "2.0", "id": 1, "error": error}),
+                &format!(
+                    "event: error\ndata: {expected}\n\nevent: complete\ndata: {{\"success\":false}}\n\n"
+                ),
+            );
+        };
+        let asks = "the tool asks something, which nobody can answer here";
+        check(json!({"elicitation": {}}), asks);
+        check(json!({"sampling": {"tools": {}}}), asks);
+        check(
+            json!({"extensions": {"io.modelcontextprotocol/tasks": {}}}),
+            "the tool runs in the background only",
         );
     }
 
