@@ -17,20 +17,17 @@ pub struct Captured {
     pub tail: Bytes,
     /// How many bytes the process wrote, kept or not.
     pub total_bytes: u64,
+    /// How many of them, between head and tail, were not kept.
+    pub omitted_bytes: u64,
     /// The first bytes, up to [`Limits::keep`], if there were more than head and tail. `None` as well if the disk did not
     /// take them.
     pub file: Option<Kept>,
 }
 
 impl Captured {
-    /// How many bytes between head and tail were not kept.
-    pub fn omitted(&self) -> u64 {
-        self.total_bytes - (self.head.len() + self.tail.len()) as u64
-    }
-
     /// The stream in one piece, or `None` if a part of it was not kept.
     pub fn whole(&self) -> Option<Bytes> {
-        if self.omitted() > 0 {
+        if self.omitted_bytes > 0 {
             None
         } else if self.tail.is_empty() {
             Some(self.head.clone())
@@ -47,7 +44,8 @@ impl Captured {
             return String::from_utf8_lossy(&whole).into_owned();
         }
         let (head, tail) = self.at_char_boundaries();
-        let left_out = self.total_bytes - (head.len() + tail.len()) as u64;
+        let cut = self.head.len() - head.len() + self.tail.len() - tail.len();
+        let left_out = self.omitted_bytes + cut as u64;
         let head = String::from_utf8_lossy(head);
         let tail = String::from_utf8_lossy(tail);
         format!("{head}\n… {left_out} bytes left out …\n{tail}")
@@ -135,7 +133,9 @@ impl Capture {
     }
 
     pub(crate) fn finish(self) -> Captured {
+        let kept = self.head.len() + self.tail.len();
         Captured {
+            omitted_bytes: self.total_bytes - kept as u64,
             head: self.head.into(),
             tail: Vec::from(self.tail).into(),
             total_bytes: self.total_bytes,

@@ -40,7 +40,7 @@ fn the_middle_is_left_out() {
 #[test]
 fn totals_are_exact() {
     let captured = captured(2, 3, &[b"abcd", b"ef", b"ghij"]);
-    assert_eq!((captured.total_bytes, captured.omitted()), (10, 5));
+    assert_eq!((captured.total_bytes, captured.omitted_bytes), (10, 5));
 }
 
 #[test]

@@ -36,7 +36,7 @@ async fn large_output_on_both_pipes_is_counted_exactly() {
     check(body, Limits::default(), |outcome| {
         assert_eq!(outcome.stdout.total_bytes, 20_000_001);
         assert_eq!(outcome.stderr.total_bytes, 20_000_003);
-        assert_eq!(outcome.stdout.omitted(), 20_000_001 - 128 * 1024);
+        assert_eq!(outcome.stdout.omitted_bytes, 20_000_001 - 128 * 1024);
     })
     .await;
 }

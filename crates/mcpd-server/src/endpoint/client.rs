@@ -164,7 +164,7 @@ fn refused(answer: &Answer) -> Unanswered {
 fn printed(stdout: &Captured) -> String {
     match stdout.total_bytes {
         0 => "nothing".to_owned(),
-        total if stdout.omitted() > 0 => format!("{total} bytes"),
+        total if stdout.omitted_bytes > 0 => format!("{total} bytes"),
         _ => {
             let text = stdout.to_text_lossy();
             format!("`{}`", excerpt(text.trim_end(), MAX_SHOWN))

@@ -20,7 +20,7 @@ pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult
         text::mark_failure(&mut result, &Exit::of_any_program(outcome));
     }
     let stdout = &outcome.stdout;
-    text::note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted());
+    text::note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted_bytes);
     result
 }
 
@@ -43,7 +43,7 @@ fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock
         return Vec::new();
     }
     let mut content = vec![ContentBlock::text(text::of(output))];
-    if output.omitted() > 0 {
+    if output.omitted_bytes > 0 {
         content.extend(rest::content(stream, output, shelf));
     }
     content

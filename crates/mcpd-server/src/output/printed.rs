@@ -48,7 +48,7 @@ impl From<OutputFault> for Fault {
 pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
     output.whole().ok_or_else(|| {
         let total = output.total_bytes;
-        let omitted = output.omitted();
+        let omitted = output.omitted_bytes;
         Fault(format!(
             "it is {total} bytes long, of which {omitted} had to be left out"
         ))

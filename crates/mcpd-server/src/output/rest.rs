@@ -14,7 +14,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
     let Some((uri, kept)) = shelf.put(stream, output) else {
         return Vec::new();
     };
-    let total = kept.size() + kept.omitted();
+    let total = output.total_bytes;
     let readable = match kept.omitted() {
         0 => "All of them".to_owned(),
         _ => format!("The first {} of them", kept.size()),

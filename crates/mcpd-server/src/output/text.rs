@@ -23,10 +23,11 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     let (text, cut) = if text.is_empty() && !outcome.success() {
         // A script that fails silently on stdout has usually said why on stderr.
         let stderr = &outcome.stderr;
-        let is_cut = stderr.total_bytes > STDERR_TAIL as u64 || stderr.omitted() > 0;
+        let kept = stderr.head.len() + stderr.tail.len();
+        let is_cut = kept > STDERR_TAIL || stderr.omitted_bytes > 0;
         (tail(stderr), is_cut.then_some((Stream::Stderr, stderr)))
     } else {
-        let is_cut = stdout.omitted() > 0;
+        let is_cut = stdout.omitted_bytes > 0;
         (text, is_cut.then_some((Stream::Stdout, &outcome.stdout)))
     };
     let is_silent = text.is_empty() && !outcome.success();
@@ -41,7 +42,7 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     if !outcome.success() {
         mark_failure(&mut result, &exit);
     }
-    note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted());
+    note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted_bytes);
     result
 }
 
@@ -74,12 +75,13 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
 /// The output with no more of it than is given as text.
 pub(super) fn shortened(stdout: &Captured) -> Captured {
     let mut shortened = stdout.clone();
-    let Captured { head, tail, .. } = &mut shortened;
+    let (head, tail) = (&mut shortened.head, &mut shortened.tail);
     if head.len() > 2 * KEPT {
+        let mut rest = head.split_off(KEPT);
         if tail.is_empty() {
-            *tail = head.slice(head.len() - KEPT..);
+            *tail = rest.split_off(rest.len() - KEPT);
         }
-        head.truncate(KEPT);
+        shortened.omitted_bytes += rest.len() as u64;
     }
     shortened
 }
