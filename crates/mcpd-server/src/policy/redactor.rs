@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
-use aho_corasick::{AhoCorasick, MatchKind};
+use aho_corasick::AhoCorasick;
 use bytes::Bytes;
 use mcpd_exec::Captured;
 use serde_json::Value;
@@ -14,6 +15,9 @@ pub(super) const MIN_LENGTH: usize = 6;
 
 /// The shortest part of a secret that is looked for where an output was cut, in bytes.
 const MIN_PART: usize = 4;
+
+/// Where a secret stands in a text, and by which pattern it was found.
+type Found = (Range<usize>, usize);
 
 /// Finds the secrets of one script.
 pub(crate) struct Redactor {
@@ -41,9 +45,7 @@ impl Redactor {
         if patterns.is_empty() {
             return None;
         }
-        let finder = AhoCorasick::builder()
-            .match_kind(MatchKind::LeftmostLongest)
-            .build(patterns.iter().map(|(spelling, _)| spelling))
+        let finder = AhoCorasick::new(patterns.iter().map(|(spelling, _)| spelling))
             .expect("secrets are shorter than an automaton can be large");
         Some(Self { finder, patterns })
     }
@@ -117,44 +119,74 @@ impl Redactor {
         cut_start: bool,
         cut_end: bool,
     ) -> Cow<'a, [u8]> {
-        let mut redacted = Cow::Borrowed(text);
+        let mut found = Vec::new();
+        if cut_start && let Some(end) = self.end_in(text) {
+            found.push(end);
+        }
         if self.finder.is_match(text) {
-            let replacements: Vec<_> = self.patterns.iter().map(|(_, text)| text).collect();
-            redacted = Cow::Owned(self.finder.replace_all_bytes(text, &replacements));
+            for secret in self.finder.find_overlapping_iter(text) {
+                add(&mut found, (secret.range(), secret.pattern().as_usize()));
+            }
         }
-        if cut_end && let Some((start, replacement)) = self.start_in(&redacted) {
-            let kept = &redacted[..start];
-            redacted = Cow::Owned([kept, replacement.as_bytes()].concat());
+        if cut_end && let Some(start) = self.start_in(text) {
+            add(&mut found, start);
         }
-        if cut_start && let Some((length, replacement)) = self.end_in(&redacted) {
-            let kept = &redacted[length..];
-            redacted = Cow::Owned([replacement.as_bytes(), kept].concat());
+        if found.is_empty() {
+            return Cow::Borrowed(text);
         }
-        redacted
+        let mut redacted = Vec::with_capacity(text.len());
+        let mut rest = 0;
+        for (place, pattern) in found {
+            // Nothing is between two that overlap.
+            redacted.extend_from_slice(text.get(rest..place.start).unwrap_or_default());
+            redacted.extend_from_slice(self.patterns[pattern].1.as_bytes());
+            rest = place.end;
+        }
+        redacted.extend_from_slice(&text[rest..]);
+        Cow::Owned(redacted)
     }
 
-    /// How long the end of a secret is that `text` begins with.
-    fn end_in(&self, text: &[u8]) -> Option<(usize, &str)> {
-        let found = self.patterns.iter().filter_map(|(secret, replacement)| {
+    /// The longest end of a secret that `text` begins with.
+    fn end_in(&self, text: &[u8]) -> Option<Found> {
+        let found = self.patterns.iter().enumerate();
+        let found = found.filter_map(|(pattern, (secret, _))| {
             let secret = secret.as_bytes();
             let mut lengths = (MIN_PART..secret.len()).rev();
             let length =
                 lengths.find(|length| text.starts_with(&secret[secret.len() - length..]))?;
-            Some((length, replacement.as_str()))
+            Some((0..length, pattern))
         });
-        found.max_by_key(|(length, _)| *length)
+        found.max_by_key(|(place, _)| place.end)
     }
 
-    /// Where the beginning of a secret stands that `text` ends with.
-    fn start_in(&self, text: &[u8]) -> Option<(usize, &str)> {
-        let found = self.patterns.iter().filter_map(|(secret, replacement)| {
+    /// The longest beginning of a secret that `text` ends with.
+    fn start_in(&self, text: &[u8]) -> Option<Found> {
+        let found = self.patterns.iter().enumerate();
+        let found = found.filter_map(|(pattern, (secret, _))| {
             let secret = secret.as_bytes();
             let mut lengths = (MIN_PART..secret.len()).rev();
             let length = lengths.find(|length| text.ends_with(&secret[..*length]))?;
-            Some((text.len() - length, replacement.as_str()))
+            Some((text.len() - length..text.len(), pattern))
         });
-        found.min_by_key(|(start, _)| *start)
+        found.min_by_key(|(place, _)| place.start)
     }
+}
+
+/// Adds what ends no earlier than those before it, unless it is part of one; as few are kept as cover the same.
+fn add(found: &mut Vec<Found>, next: Found) {
+    let place = &next.0;
+    while let Some((last, _)) = found.last() {
+        if last.start <= place.start && place.end <= last.end {
+            return;
+        }
+        let before = found.iter().nth_back(1);
+        let is_next_to = before.is_some_and(|(before, _)| place.start <= before.end);
+        if last.start < place.start && !is_next_to {
+            break;
+        }
+        found.pop();
+    }
+    found.push(next);
 }
 
 /// How a secret may be written: as it is, inside a JSON string, and line by line.
@@ -305,6 +337,38 @@ mod tests {
         check("x 1234", "3456 y", 10, "x [redacted PIN]|[redacted PIN] y");
         check("x 123", "456 y", 10, "x 123|456 y");
         check("x 123", "456 y", 0, "x [redacted PIN] y|");
+    }
+
+    #[track_caller]
+    fn check_overlapping(text: &str, cut_end: bool, expected: &str) {
+        let secrets = [
+            ("ABC", "abcdefgh"),
+            ("BCD", "efghijkl"),
+            ("CDE", "ijklmnop"),
+            ("MID", "cdefgh"),
+            ("RUN", "xxxxxx"),
+        ];
+        let redactor = Redactor::new(secrets.into_iter()).unwrap();
+        let redacted = redactor.piece(text.as_bytes(), false, cut_end);
+        assert_eq!(String::from_utf8_lossy(&redacted), expected);
+    }
+
+    #[test]
+    fn of_secrets_that_overlap_nothing_is_left() {
+        let check = |text, expected| check_overlapping(text, false, expected);
+        check("> abcdefghijkl <", "> [redacted ABC][redacted BCD] <");
+        // What is in others counts as one of them.
+        check("> abcdefgh <", "> [redacted ABC] <");
+        check("> abcdefghijklmnop <", "> [redacted ABC][redacted CDE] <");
+        check("xxxxxxxxxxxx", "[redacted RUN][redacted RUN]");
+        check("xxxxxxxxx-xx", "[redacted RUN][redacted RUN]-xx");
+    }
+
+    #[test]
+    fn nor_where_the_second_was_cut() {
+        check_overlapping("> abcdefghij", true, "> [redacted ABC][redacted BCD]");
+        check_overlapping("> abcdefghij", false, "> [redacted ABC]ij");
+        check_overlapping("> abcdefgh", true, "> [redacted ABC]");
     }
 
     #[track_caller]
