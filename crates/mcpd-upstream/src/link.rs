@@ -163,7 +163,7 @@ impl Link {
             self.secrets.redact(words::why(&error))
         );
         if matches!(error, ServiceError::TransportSend(_)) {
-            open.listener.broken.notify_one();
+            open.listener.doubtful.notify_one();
         }
         self.unanswered(told)
     }

@@ -47,10 +47,8 @@ pub(crate) struct Listener {
     pub(crate) changed: Arc<Notify>,
     /// It says nothing any more.
     pub(crate) closed: CancellationToken,
-    /// It could not be told something.
-    pub(crate) broken: Arc<Notify>,
-    /// It has said nothing at all since a call was made that is overdue.
-    pub(crate) silent: Arc<Notify>,
+    /// It may be gone: it could not be told something, or has said nothing at all since a call was made that is overdue.
+    pub(crate) doubtful: Arc<Notify>,
     /// How many messages have come.
     heard: Arc<AtomicU64>,
     /// A call was overdue, and no message has come since.
@@ -113,7 +111,7 @@ impl Listener {
     /// Notes that a call is overdue that was made when so many messages had come. Gives whether that is news.
     pub(crate) fn waits_in_vain(&self, heard: u64) -> bool {
         if self.heard() == heard {
-            self.silent.notify_one();
+            self.doubtful.notify_one();
         }
         !self.is_overdue.swap(true, Relaxed)
     }

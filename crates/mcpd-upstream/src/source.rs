@@ -150,8 +150,7 @@ impl Session<'_> {
                     changes = self.subscribe().await?;
                     self.offer().await?;
                 }
-                () = self.open.listener.broken.notified() => return Err("can't be reached".to_owned()),
-                () = self.open.listener.silent.notified() => self.check_alive().await?,
+                () = self.open.listener.doubtful.notified() => self.check_alive().await?,
                 () = sleep(ALIVE_INTERVAL) => {
                     // One that is busy may well have no time to say so.
                     if self.open.listener.is_idle() {

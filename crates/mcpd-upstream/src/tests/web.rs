@@ -1,13 +1,12 @@
 //! Servers over HTTP whose answers are text, whatever is in it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use rmcp::model::{CallToolRequestParams, PaginatedRequestParams};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 use super::{Fixture, PATIENCE, text};
 use crate::connect::{LastWords, connect};
@@ -24,29 +23,50 @@ enum Answer {
     Json(&'static str),
     Event(&'static str),
     Status(&'static str),
+    /// Only the beginning of what was announced.
+    Cut,
+    /// The status 401, for the question whether it is there as well.
+    Locked,
     Html,
 }
 
 /// A server that has one tool.
 struct Web {
     url: String,
-    /// As many as there were calls.
-    called: Arc<Semaphore>,
+    /// The methods it was asked for.
+    asked: Arc<Mutex<Vec<String>>>,
 }
 
 impl Web {
     async fn new(answer: Answer) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let called = Arc::new(Semaphore::new(0));
-        let calls = Arc::clone(&called);
+        let asked = Arc::default();
+        let asks = Arc::clone(&asked);
         tokio::spawn(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                tokio::spawn(exchange(stream, answer, Arc::clone(&calls)));
+                tokio::spawn(exchange(stream, answer, Arc::clone(&asks)));
             }
         });
-        Self { url, called }
+        Self { url, asked }
+    }
+
+    /// How often it was asked for this.
+    fn asked(&self, method: &str) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|asked| *asked == method).count()
+    }
+
+    /// Waits until it was asked for this so often.
+    async fn expect(&self, method: &str, times: usize) {
+        let asked = async {
+            while self.asked(method) < times {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let asked = tokio::time::timeout(PATIENCE, asked).await;
+        asked.expect("in time");
     }
 
     fn upstream(&self) -> Upstream {
@@ -54,8 +74,12 @@ impl Web {
     }
 }
 
+const LOCKED: &str = "401 Unauthorized\r\nWWW-Authenticate: Bearer";
+const SCOPE: &str =
+    "403 Forbidden\r\nWWW-Authenticate: Bearer error=\"insufficient_scope\", scope=\"any\"";
+
 /// Answers one request.
-async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
+async fn exchange(stream: TcpStream, answer: Answer, asked: Arc<Mutex<Vec<String>>>) {
     let mut stream = BufReader::new(stream);
     let mut length = 0;
     loop {
@@ -71,35 +95,39 @@ async fn exchange(stream: TcpStream, answer: Answer, calls: Arc<Semaphore>) {
     stream.read_exact(&mut body).await.unwrap();
     let request: Value = serde_json::from_slice(&body).unwrap_or_default();
     let capabilities = json!({"tools": {}});
-    let (kind, result) = match request["method"].as_str() {
+    let method = request["method"].as_str();
+    asked.lock().unwrap().extend(method.map(ToOwned::to_owned));
+    let (kind, result) = match method {
         Some("initialize") => ("application/json", json!({"protocolVersion": "2025-11-25", "capabilities": capabilities, "serverInfo": {"name": "web", "version": "0"}}).to_string()),
         Some("tools/list") if matches!(answer, Answer::NothingListed) => ("", "500 Internal Server Error".to_owned()),
         Some("tools/list") => ("application/json", json!({"tools": [{"name": "any", "inputSchema": {"type": "object"}}]}).to_string()),
-        Some("tools/call") => {
-            calls.add_permits(1);
-            match answer {
-                Answer::Never | Answer::NothingListed => return std::future::pending().await,
-                Answer::Json(result) => ("application/json", result.to_owned()),
-                Answer::Event(result) => ("text/event-stream", result.to_owned()),
-                Answer::Status(status) => ("", status.to_owned()),
-                Answer::Html => ("text/html", String::new()),
-            }
-        }
+        Some("tools/call") => match answer {
+            Answer::Never | Answer::NothingListed => return std::future::pending().await,
+            Answer::Json(result) => ("application/json", result.to_owned()),
+            Answer::Event(result) => ("text/event-stream", result.to_owned()),
+            Answer::Status(status) => ("", status.to_owned()),
+            Answer::Cut => ("application/json", "{}".to_owned()),
+            Answer::Locked => ("", LOCKED.to_owned()),
+            Answer::Html => ("text/html", String::new()),
+        },
+        Some("ping") if matches!(answer, Answer::Locked) => ("", LOCKED.to_owned()),
+        Some("ping") => ("application/json", "{}".to_owned()),
         Some("server/discover") => ("", "404 Not Found".to_owned()),
         _ => ("", "202 Accepted".to_owned()),
     };
-    let answer = format!(
+    let message = format!(
         r#"{{"jsonrpc": "2.0", "id": {}, "result": {result}}}"#,
         request["id"]
     );
     let (status, body) = match kind {
         "" => (result, String::new()),
-        "text/event-stream" => ("200 OK".to_owned(), format!("data: {answer}\n\n")),
-        _ => ("200 OK".to_owned(), answer),
+        "text/event-stream" => ("200 OK".to_owned(), format!("data: {message}\n\n")),
+        _ => ("200 OK".to_owned(), message),
     };
+    let is_cut = matches!(answer, Answer::Cut) && method == Some("tools/call");
+    let length = body.len() + usize::from(is_cut);
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n"
     );
     stream.write_all((head + &body).as_bytes()).await.unwrap();
 }
@@ -114,9 +142,7 @@ async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
         let peer = connection.peer().clone();
         tokio::spawn(async move { peer.call_tool(CallToolRequestParams::new("any")).await });
     }
-    let calls = u32::try_from(MOST_AT_A_TIME).unwrap();
-    let called = tokio::time::timeout(PATIENCE, web.called.acquire_many(calls));
-    let _called = called.await.expect("in time").unwrap();
+    web.expect("tools/call", MOST_AT_A_TIME).await;
     let listed = connection
         .peer()
         .list_tools(Some(PaginatedRequestParams::default()));
@@ -161,11 +187,14 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn a_status_ends_its_call_and_nothing_else() {
+async fn a_status_or_a_page_ends_its_call_and_nothing_else() {
     for answer in [
         Answer::Status("500 Internal Server Error"),
         Answer::Status("502 Bad Gateway"),
         Answer::Status("413 Content Too Large"),
+        Answer::Status("403 Forbidden"),
+        Answer::Status(SCOPE),
+        Answer::Cut,
         Answer::Html,
     ] {
         let web = Web::new(answer).await;
@@ -179,16 +208,34 @@ async fn a_status_ends_its_call_and_nothing_else() {
             );
         }
         fixture.expect_faults(&[]).await;
+        assert_eq!(web.asked("initialize"), 1, "{answer:?}");
     }
 }
 
 #[tokio::test]
-async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
+async fn a_server_that_does_not_let_a_call_in_is_asked_whether_it_is_there() {
     let web = Web::new(Answer::Status("401 Unauthorized")).await;
+    let fixture = Fixture::new(web.upstream()).await;
+    let client = fixture.client("2026-07-28").await;
+    for times in 1..=2 {
+        let result = client.call("web/any", json!({})).await;
+        assert_eq!(text(&result), "The upstream server `web` can't be reached.");
+        web.expect("ping", times).await;
+    }
+    fixture.expect_faults(&[]).await;
+    assert_eq!(web.asked("initialize"), 1);
+}
+
+#[tokio::test]
+async fn whom_a_server_lets_in_no_longer_is_no_matter_of_a_call() {
+    let web = Web::new(Answer::Locked).await;
     let fixture = Fixture::new(web.upstream()).await;
     let client = fixture.client("2026-07-28").await;
     let result = client.call("web/any", json!({})).await;
     assert_eq!(text(&result), "The upstream server `web` can't be reached.");
+    fixture
+        .expect_faults(&["can't be reached: Auth required: authorization required: Bearer"])
+        .await;
 }
 
 #[tokio::test]

@@ -25,6 +25,7 @@ use sse_stream::Sse;
 use super::super::{MAX_MESSAGE, unreadable};
 use crate::link::TOO_MANY_REQUESTS;
 use crate::listener::Listener;
+use crate::words;
 
 /// How rmcp begins to tell of an answer that it can't read.
 const NO_MESSAGE: &str = "could not parse JSON response";
@@ -93,7 +94,7 @@ impl StreamableHttpClient for Client {
         let post = self
             .http
             .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
-        match post.await {
+        match post.await.map_err(without_url) {
             Ok(answer) => {
                 if is_greeting && self.has_greeted.swap(true, Relaxed) {
                     self.listener.changed.notify_one();
@@ -105,7 +106,7 @@ impl StreamableHttpClient for Client {
                     let answer = ServerJsonRpcMessage::error(error, id);
                     Ok(StreamableHttpPostResponse::Json(answer, None))
                 }
-                _ => Err(without_url(fault)),
+                _ => Err(fault),
             },
         }
     }
@@ -197,13 +198,19 @@ fn in_place_of(fault: &Fault, is_call: bool) -> Option<ErrorData> {
         }
         StreamableHttpError::UnexpectedServerResponse(what) => {
             let is_status = what.starts_with("HTTP ");
-            let is_locked = what.starts_with("HTTP 401") || what.starts_with("HTTP 403");
+            let is_locked = what.starts_with("HTTP 401");
             let is_alone = what.starts_with(NO_MESSAGE) || is_call && is_status && !is_locked;
             is_alone.then(|| unreadable(what))
         }
-        StreamableHttpError::HttpStatus(_)
+        // Whoever is let in may still not be allowed everything.
+        StreamableHttpError::InsufficientScope(_)
+        | StreamableHttpError::HttpStatus(_)
         | StreamableHttpError::UnexpectedContentType(_)
         | StreamableHttpError::ResponseBodyTooLarge { .. } => is_call.then(|| unreadable(fault)),
+        // It breaks off.
+        StreamableHttpError::Client(error) if error.is_body() || error.is_decode() => {
+            is_call.then(|| unreadable(words::chain(error)))
+        }
         _ => None,
     }
 }
@@ -291,7 +298,7 @@ mod tests {
         let deleted = client.delete_session(url(), session(), None, headers());
         for fault in [stream.await.err(), deleted.await.err()] {
             let fault = fault.expect("nobody is there");
-            let told = format!("{fault} {fault:?} {}", crate::words::chain(&fault));
+            let told = format!("{fault} {fault:?} {}", words::chain(&fault));
             assert!(!told.contains("s3cret"), "{told}");
         }
     }
