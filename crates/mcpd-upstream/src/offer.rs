@@ -2,16 +2,21 @@
 
 use std::sync::Arc;
 
+use mcpd_scriptspec::excerpt;
 use mcpd_server::source::Offer;
 use rmcp::model::{Prompt, Resource, ResourceTemplate, Tool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::call;
 use crate::inventory::Inventory;
 use crate::link::Link;
 use crate::upstream::Upstream;
 use crate::words;
+
+/// How much a fault repeats of why an entry can't be read, in characters.
+const MAX_REASON: usize = 200;
 
 /// An offer that is being filled.
 pub(crate) struct Filling<'a> {
@@ -22,24 +27,31 @@ pub(crate) struct Filling<'a> {
 
 impl Filling<'_> {
     /// Adds everything that can be served; what can't be is a fault of the offer.
-    pub(crate) fn add(mut self, inventory: Inventory) {
-        let tools = inventory.tools.into_iter();
-        for tool in tools.filter(|tool| self.upstream.serves(&tool.name)) {
-            self.tool(&tool);
+    pub(crate) fn add(mut self, inventory: &Inventory) {
+        for fault in &inventory.faults {
+            self.offer
+                .fault(self.upstream.secrets.redact(fault.clone()));
         }
-        for prompt in inventory.prompts {
+        let is_wanted = |tool: &&Value| {
+            let name = tool["name"].as_str();
+            name.is_none_or(|name| self.upstream.serves(name))
+        };
+        for tool in inventory.tools.iter().filter(is_wanted) {
+            self.tool(tool);
+        }
+        for prompt in &inventory.prompts {
             self.prompt(prompt);
         }
-        for resource in inventory.resources {
-            self.resource(&resource);
+        for resource in &inventory.resources {
+            self.resource(resource);
         }
-        for template in inventory.templates {
-            self.template(&template);
+        for template in &inventory.templates {
+            self.template(template);
         }
     }
 
-    fn tool(&mut self, tool: &Tool) {
-        let Some(definition) = self.translated("tool", &tool.name, tool) else {
+    fn tool(&mut self, listed: &Value) {
+        let Some((tool, definition)) = self.read::<Tool, _>("tool", "name", listed) else {
             return;
         };
         let (link, name) = (Arc::clone(self.link), tool.name.to_string());
@@ -51,8 +63,8 @@ impl Filling<'_> {
             });
     }
 
-    fn prompt(&mut self, prompt: Prompt) {
-        let Some(definition) = self.translated("prompt", &prompt.name, &prompt) else {
+    fn prompt(&mut self, listed: &Value) {
+        let Some((prompt, definition)) = self.read::<Prompt, _>("prompt", "name", listed) else {
             return;
         };
         let (link, name) = (Arc::clone(self.link), prompt.name);
@@ -64,11 +76,12 @@ impl Filling<'_> {
             });
     }
 
-    fn resource(&mut self, resource: &Resource) {
-        let Some(definition) = self.translated("resource", &resource.uri, resource) else {
+    fn resource(&mut self, listed: &Value) {
+        let Some((resource, definition)) = self.read::<Resource, _>("resource", "uri", listed)
+        else {
             return;
         };
-        let (link, uri) = (Arc::clone(self.link), resource.uri.clone());
+        let (link, uri) = (Arc::clone(self.link), resource.uri);
         let path = self.path(&path_segment(&resource.name));
         self.offer
             .resource(&path, definition, move |_, mut context| {
@@ -78,9 +91,9 @@ impl Filling<'_> {
             });
     }
 
-    fn template(&mut self, template: &ResourceTemplate) {
-        let what = "resource template";
-        let Some(definition) = self.translated(what, &template.uri_template, template) else {
+    fn template(&mut self, listed: &Value) {
+        let read = self.read::<ResourceTemplate, _>("resource template", "uriTemplate", listed);
+        let Some((template, definition)) = read else {
             return;
         };
         let link = Arc::clone(self.link);
@@ -97,21 +110,26 @@ impl Filling<'_> {
         self.upstream.secrets.redact(self.upstream.path(name))
     }
 
-    /// The definition in this server's words, and without secrets.
-    fn translated<T: DeserializeOwned>(
+    /// What is listed, and its definition in this server's words, without secrets. People know it by its member `key`.
+    fn read<Listed: Serialize + DeserializeOwned, Definition: DeserializeOwned>(
         &mut self,
         what: &str,
-        name: &str,
-        listed: &impl Serialize,
-    ) -> Option<T> {
+        key: &str,
+        listed: &Value,
+    ) -> Option<(Listed, Definition)> {
         let secrets = &self.upstream.secrets;
-        let name = name.escape_debug();
-        words::redacted(secrets, listed)
-            .inspect_err(|error| {
-                let fault = format!("has the {what} `{name}`, which can't be served: {error}");
-                self.offer.fault(secrets.redact(fault));
-            })
-            .ok()
+        let read = Listed::deserialize(listed).map_err(|error| error.to_string());
+        let read = read.and_then(|read| Ok((words::redacted(secrets, &read)?, read)));
+        match read {
+            Ok((definition, read)) => Some((read, definition)),
+            Err(error) => {
+                let name = listed[key].as_str().unwrap_or_default();
+                let name = secrets.redact(name.to_owned());
+                let reason = excerpt(&secrets.redact(error), MAX_REASON);
+                self.offer.unservable(what, &name, &reason);
+                None
+            }
+        }
     }
 }
 

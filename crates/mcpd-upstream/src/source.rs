@@ -42,10 +42,12 @@ impl Source for Upstream {
     async fn run(self, publisher: Publisher) {
         self.secrets.warn_of_short(&self);
         let link = Arc::new(Link::new(&self));
+        let mut inventory = Inventory::default();
         let mut pause = FIRST_PAUSE;
         loop {
             let last_words = LastWords::new();
-            let (fault, use_for) = serve(&self, &link, &publisher, &last_words).await;
+            let served = serve(&self, &link, &mut inventory, &publisher, &last_words).await;
+            let (fault, use_for) = served;
             let fault = last_words.after(fault).await;
             publisher.fail(self.secrets.redact(fault));
             if use_for > GOOD {
@@ -84,6 +86,7 @@ impl Source for Upstream {
 async fn serve(
     upstream: &Upstream,
     link: &Arc<Link>,
+    inventory: &mut Inventory,
     publisher: &Publisher,
     last_words: &LastWords,
 ) -> (String, Duration) {
@@ -104,7 +107,7 @@ async fn serve(
     };
     let fault = tokio::select! {
         () = session.open.listener.closed.cancelled() => "has ended".to_owned(),
-        Err(fault) = session.follow() => fault,
+        Err(fault) = session.follow(inventory) => fault,
     };
     let use_for = session
         .listed
@@ -132,28 +135,31 @@ impl Session<'_> {
     /// # Errors
     ///
     /// Why the connection is of no use any more.
-    async fn follow(&self) -> Result<Infallible, String> {
+    async fn follow(&self, inventory: &mut Inventory) -> Result<Infallible, String> {
         self.want_all_logs().await;
         // Before the first list, so that no change falls between the two.
         let mut changes = self.subscribe().await?;
         self.link.set(Some(self.open.clone()));
-        self.offer().await?;
+        self.offer(inventory).await?;
         self.listed.get_or_init(Instant::now);
         loop {
             tokio::select! {
                 () = self.open.listener.changed.notified() => {
                     sleep(SETTLE).await;
-                    self.offer().await?;
+                    self.offer(inventory).await?;
                 }
                 () = ended(&mut changes) => {
                     sleep(BETWEEN_STREAMS).await;
                     changes = self.subscribe().await?;
-                    self.offer().await?;
+                    self.offer(inventory).await?;
                 }
                 () = self.open.listener.doubtful.notified() => self.check_alive().await?,
                 () = sleep(ALIVE_INTERVAL) => {
-                    // One that is busy may well have no time to say so.
-                    if self.open.listener.is_idle() {
+                    if !inventory.faults.is_empty() {
+                        // What it could not list it may by now.
+                        self.offer(inventory).await?;
+                    } else if self.open.listener.is_idle() {
+                        // One that is busy may well have no time to say so.
                         self.check_alive().await?;
                     }
                 }
@@ -161,8 +167,8 @@ impl Session<'_> {
         }
     }
 
-    async fn offer(&self) -> Result<(), String> {
-        let inventory = Inventory::of(&self.open.peer).await?;
+    async fn offer(&self, inventory: &mut Inventory) -> Result<(), String> {
+        inventory.refresh(&self.open.peer).await?;
         let mut offer = self.publisher.offer();
         let filling = Filling {
             offer: &mut offer,

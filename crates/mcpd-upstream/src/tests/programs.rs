@@ -171,6 +171,60 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn an_entry_that_makes_no_sense_is_told_and_the_others_are_served() {
+    for stamp in ["", r#", "resultType": "complete", "ttlMs": 0"#] {
+        let odd = [
+            r#"{"name": "formless"}"#,
+            r#"{"name": "listed", "inputSchema": []}"#,
+            r#"{"name": "sure", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": "yes"}}"#,
+            r#"{"name": "unwanted"}"#,
+            "7",
+        ];
+        let list = format!(r#""tools": [{}, "#, odd.join(", "));
+        let list = SERVER.replace(r#""tools": ["#, &list);
+        let list = list.replace(r#""object"}}]"#, &format!(r#""object"}}}}]{stamp}"#));
+        let program = Program::new("sh").args(["-c", &format!("{list} && serve")]);
+        let upstream = Upstream::stdio("shell", program).tools(["[!u]*"]).unwrap();
+        let fixture = Fixture::new(upstream).await;
+        fixture.expect_tools(&["shell/any"]).await;
+        fixture
+            .expect_faults(&[
+                "has the tool `formless`, which can't be served: missing field `inputSchema`",
+                "has the tool `listed`, which can't be served: invalid type: sequence, expected a map",
+                "has the tool `sure`, which can't be served: invalid type: string \"yes\", expected a boolean",
+                "has the tool ``, which can't be served: invalid type: integer `7`, expected struct Tool",
+            ])
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_fails_stays_as_it_was_and_so_does_the_connection() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("starts");
+    let changed = r#"printf '{"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}\n'"#;
+    let server = SERVER
+        .replace(
+            "tools/list) ",
+            r#"tools/list) if [ "$called" ]; then
+        printf '{"jsonrpc": "2.0", "id": %s, "error": {"code": -32603, "message": "not now"}}\n' "$id"
+        continue
+      fi; "#,
+        )
+        .replace("tools/call) ", &format!("tools/call) called=1; {changed}; "));
+    let fixture = shell(&format!("echo >>{}; {server} && serve", file.display())).await;
+    let client = fixture.client("2026-07-28").await;
+    client.call("shell/any", json!({})).await;
+    fixture
+        .expect_faults(&["could not list its tools: Mcp error: -32603: not now"])
+        .await;
+    fixture.expect_tools(&["shell/any"]).await;
+    let result = client.call("shell/any", json!({})).await;
+    assert_eq!(result["content"], json!([]));
+    assert_eq!(fs::read_to_string(&file).unwrap(), "\n");
+}
+
+#[tokio::test]
 async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("asked");
