@@ -146,7 +146,7 @@ impl From<ClientInitializeError> for Fault {
 }
 
 /// The error that stands for an answer that can't be read, if this is one: whoever waits for it would wait in vain.
-fn in_place_of(message: &str, error: &serde_json::Error) -> Option<ServerJsonRpcMessage> {
+fn in_place_of(message: &str, why: impl fmt::Display) -> Option<ServerJsonRpcMessage> {
     #[derive(Deserialize)]
     struct Answer {
         id: RequestId,
@@ -154,7 +154,7 @@ fn in_place_of(message: &str, error: &serde_json::Error) -> Option<ServerJsonRpc
     }
     let answer: Answer = serde_json::from_str(message).ok()?;
     let is_answer = answer.method.is_none();
-    is_answer.then(|| ServerJsonRpcMessage::error(unreadable(error), Some(answer.id)))
+    is_answer.then(|| ServerJsonRpcMessage::error(unreadable(why), Some(answer.id)))
 }
 
 fn unreadable(why: impl fmt::Display) -> ErrorData {

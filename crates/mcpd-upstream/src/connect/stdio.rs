@@ -12,7 +12,7 @@ use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::{AsyncRwTransport, JsonRpcMessageCodec};
+use rmcp::transport::async_rw::{AsyncRwTransport, JsonRpcMessageCodec, JsonRpcMessageCodecError};
 use serde_json::value::RawValue;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Empty};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -28,6 +28,8 @@ use crate::upstream::Upstream;
 const GRACE: Duration = Duration::from_secs(2);
 /// How often one looks for orphans that have ended.
 const REAPING: Duration = Duration::from_secs(1);
+/// How much of a message that is too long is looked at, in bytes.
+const BEGINNING: usize = 1024;
 /// How much of a line of stderr is told, in bytes.
 const LINE: u64 = 1024;
 
@@ -40,7 +42,11 @@ pub(super) struct Server {
 }
 
 /// From lines to messages. rmcp reads over an answer that it can't read, and whoever waits for that would wait in vain.
-struct Lines(JsonRpcMessageCodec<Box<RawValue>>);
+struct Lines {
+    /// What people know the server as.
+    name: String,
+    codec: JsonRpcMessageCodec<Box<RawValue>>,
+}
 
 /// A process and those it has started, until they have been ended.
 struct Group(Option<Box<dyn ChildWrapper>>);
@@ -66,8 +72,11 @@ pub(super) fn start(
         .pipes()
         .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
     let (name, secrets) = (upstream.name.clone(), upstream.secrets.clone());
+    let lines = Lines {
+        name: name.clone(),
+        codec: JsonRpcMessageCodec::new_with_max_length(MAX_MESSAGE),
+    };
     tokio::spawn(relay(name, secrets, stderr, last_words.speaking()));
-    let lines = Lines(JsonRpcMessageCodec::new_with_max_length(MAX_MESSAGE));
     let mut reaping = tokio::time::interval(REAPING);
     reaping.set_missed_tick_behavior(MissedTickBehavior::Delay);
     Ok(Server {
@@ -168,18 +177,32 @@ impl Decoder for Lines {
 
     fn decode(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
         loop {
-            let line = match self.0.decode(output) {
-                Ok(Some(line)) => line,
+            let message = match self.codec.decode(output) {
+                Ok(Some(line)) => serde_json::from_str(line.get())
+                    .map_or_else(|error| in_place_of(line.get(), error), Some),
                 Ok(None) => return Ok(None),
-                // Something else was printed, or far too much.
-                Err(_) => continue,
+                Err(JsonRpcMessageCodecError::MaxLineLengthExceeded) => self.too_long(output),
+                // Something else was printed.
+                Err(_) => None,
             };
-            let message = serde_json::from_str(line.get())
-                .map_or_else(|error| in_place_of(line.get(), &error), Some);
             if message.is_some() {
                 return Ok(message);
             }
         }
+    }
+}
+
+impl Lines {
+    /// The error that stands for an answer of which this is the beginning, if that says which one it is: the codec reads over
+    /// the rest.
+    fn too_long(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+        let fault = format!("it has more than {} MiB", MAX_MESSAGE >> 20);
+        tracing::warn!(upstream = self.name, "a message is not read: {fault}");
+        let line = String::from_utf8_lossy(&line[..BEGINNING.min(line.len())]);
+        let ends = ["\"result\"", "\"error\""].map(|member| line.find(member));
+        let before = &line[..ends.into_iter().flatten().min()?];
+        let before = before.trim_end().trim_end_matches(',');
+        in_place_of(&format!("{before}}}"), fault)
     }
 }
 

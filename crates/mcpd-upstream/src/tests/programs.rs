@@ -171,6 +171,21 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_too_long_ends_its_call_and_nothing_else() {
+    let long = r#"printf '{"jsonrpc": "2.0", "id": %s, "result": {"content": [], "_meta": "' "$id"
+        head -c 17000000 /dev/zero | tr '\0' x; echo '"}}'; continue; "#;
+    let server = SERVER.replace("tools/call) ", &format!("tools/call) {long}"));
+    let fixture = shell(&format!("{server} && serve")).await;
+    let client = fixture.client("2026-07-28").await;
+    let result = client.call("shell/any", json!({})).await;
+    assert_eq!(
+        text(&result),
+        "The upstream server `shell` gave no valid answer."
+    );
+    fixture.expect_faults(&[]).await;
+}
+
+#[tokio::test]
 async fn an_entry_that_makes_no_sense_is_told_and_the_others_are_served() {
     for stamp in ["", r#", "resultType": "complete", "ttlMs": 0"#] {
         let odd = [
