@@ -177,7 +177,7 @@ impl Offer {
     }
 
     /// Adds the fault that something, such as a tool, can't be served at `path`.
-    pub(crate) fn unservable(&mut self, what: &str, path: &str, reason: &str) {
+    pub fn unservable(&mut self, what: &str, path: &str, reason: &str) {
         let path = excerpt(path, MAX_PATH);
         self.fault(format!(
             "has the {what} `{path}`, which can't be served: {reason}"
