@@ -1,11 +1,14 @@
 //! What only pipes have: lines, their ends, and a client that goes away.
 
-use std::io::{BufRead as _, BufReader, PipeReader, PipeWriter, Read as _, Write as _};
+use std::io::{
+    self, BufRead as _, BufReader, Cursor, ErrorKind, PipeReader, PipeWriter, Read as _, Write,
+};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mcpd_server::Server;
 use mcpd_server::transport::stdio::{self, Options};
+use mcpd_server::{CallContext, Server};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
@@ -32,8 +35,8 @@ impl Client {
     }
 
     fn of(server: Server, options: Options) -> Self {
-        let (server_input, input) = std::io::pipe().expect("a pipe");
-        let (output, server_output) = std::io::pipe().expect("a pipe");
+        let (server_input, input) = io::pipe().expect("a pipe");
+        let (output, server_output) = io::pipe().expect("a pipe");
         let serving = tokio::spawn({
             let server = server.clone();
             async move { stdio::serve(&server, server_input, server_output, options).await }
@@ -244,6 +247,77 @@ async fn whoever_is_not_served_any_more_has_nothing_run_and_is_not_answered() {
         .read_to_string(&mut rest)
         .expect("the output ends");
     assert_eq!(rest, "");
+}
+
+/// The thread that reads can't be woken. It must not keep what the server was to remove in the end.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_stops_is_gone_though_its_input_stays_open() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Nothing {}
+
+    let held = Arc::new(());
+    let kept = Arc::downgrade(&held);
+    let tool = move |_: Nothing, _: CallContext| {
+        let _held = Arc::clone(&held);
+        async { "" }
+    };
+    let server = Server::builder().tool("tool", "Does nothing.", tool);
+    let mut client = Client::of(server.start().expect("starts"), Options::default());
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n");
+    client.receive();
+    client.server.shutdown().await;
+    let Client {
+        input: _input,
+        serving,
+        server,
+        ..
+    } = client;
+    serving.await.expect("no panic").expect("no error");
+    drop(server);
+    let gone = async {
+        while kept.strong_count() > 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    gone.expect("nobody holds the server");
+}
+
+/// Serves a client whose output takes nothing, and who has closed the input.
+async fn serve_in_vain(fault: ErrorKind) -> Result<(), mcpd_server::Error> {
+    struct Broken(ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/scripts");
+    let server = Server::builder().scripts(scripts).watch(false).start();
+    let server = server.expect("starts");
+    let waiting = call(1, "wait").replace(r#"{"name":"x"}"#, "{}");
+    let input = Cursor::new(waiting + "\n{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    let served = stdio::serve(&server, input, Broken(fault), Options::default());
+    let served = tokio::time::timeout(PATIENCE, served).await;
+    server.shutdown().await;
+    served.expect("the server ends")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_is_lost_at_the_end_is_an_error_unless_its_client_is_gone() {
+    // Which is seen first, the end of the input or that of the output, is a matter of luck.
+    for _ in 0..10 {
+        let lost = serve_in_vain(ErrorKind::StorageFull).await.unwrap_err();
+        assert!(lost.to_string().contains("no storage space"), "{lost}");
+        serve_in_vain(ErrorKind::BrokenPipe)
+            .await
+            .expect("no error");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

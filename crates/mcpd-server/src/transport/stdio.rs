@@ -2,8 +2,8 @@
 //! else has to; answers that are ready go out in as few writes as they came in reads.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -76,7 +76,7 @@ pub async fn serve(
     let (read_end, read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
     let reader = Reader {
-        connection: connection.clone(),
+        connection: Arc::downgrade(&connection),
         runtime: Handle::current(),
         max_message: options.max_message,
     };
@@ -98,25 +98,29 @@ pub async fn serve(
                 server.catalog_ready().await;
                 tokio::time::sleep(options.linger).await;
             };
+            let mut written = None;
             tokio::select! {
                 () = connection.idle() => {}
                 () = linger => {}
-                _ = &mut write_ended => {}
+                ended = &mut write_ended => written = Some(ended),
                 () = server.stopping().cancelled() => {}
             }
             let last = async {
                 connection.give_up(&too_late()).await;
                 // With the connection its queue ends, and the writer with it, as soon as all is read.
                 drop((connection, guard.0.take()));
-                write_ended.await.ok();
+                match written {
+                    Some(written) => written,
+                    None => write_ended.await,
+                }
             };
-            tokio::select! {
-                () = last => {}
-                () = progress.rest(options.linger) => {}
-                () = progress.stall(options.write_timeout) => {}
-                () = server.stopping().cancelled() => {}
-            }
-            unless_gone(ended.unwrap_or(Ok(())))
+            let written = tokio::select! {
+                written = last => written.unwrap_or(Ok(())),
+                () = progress.rest(options.linger) => Ok(()),
+                () = progress.stall(options.write_timeout) => Ok(()),
+                () = server.stopping().cancelled() => Ok(()),
+            };
+            unless_gone(ended.unwrap_or(Ok(())).and(written))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
         () = progress.stall(options.write_timeout) => {
@@ -132,7 +136,7 @@ fn too_late() -> ErrorObject {
     )
 }
 
-/// Hangs up when it is dropped: the thread that reads holds the connection, too, until it has read something.
+/// Hangs up when it is dropped: answers that wait for room hold the outbox, too.
 struct HangUp(Option<Arc<Connection>>);
 
 impl Drop for HangUp {
@@ -155,7 +159,8 @@ fn spawn<T>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<(),
 
 /// Cuts the input into lines and hands each to the connection.
 struct Reader {
-    connection: Arc<Connection>,
+    /// It may block for ever on its input, and must not keep the server with it.
+    connection: Weak<Connection>,
     runtime: Handle,
     max_message: usize,
 }
@@ -205,14 +210,20 @@ impl Reader {
         if line.is_empty() {
             return Ok(());
         }
+        let Some(connection) = self.connection.upgrade() else {
+            return Ok(());
+        };
         self.runtime
-            .block_on(self.connection.deliver(line))
+            .block_on(connection.deliver(line))
             .or_else(gone)
     }
 
     fn answer(&self, answer: Bytes) -> io::Result<()> {
+        let Some(connection) = self.connection.upgrade() else {
+            return Ok(());
+        };
         self.runtime
-            .block_on(self.connection.outbox().send(answer))
+            .block_on(connection.outbox().send(answer))
             .or_else(gone)
     }
 
