@@ -194,7 +194,8 @@ description = "Who"
 default_value = "world"
 "#;
     let path = sandbox.path().join("scripts/greet.bas");
-    fs::write(&path, "TALK \"Hello, \" + who\n").unwrap();
+    let program = "PARAM n AS number LIKE 5 DESCRIPTION \"Is none\"\nTALK \"Hello, \" + who\n";
+    fs::write(&path, program).unwrap();
     fs::write(path.with_extension("bas.mcpd.toml"), sidecar).unwrap();
     assert_snapshot!(sandbox.run_with_stdin(&["basic", "scripts/greet.bas"], ""), @"
     exit code: 0

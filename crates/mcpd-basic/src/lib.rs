@@ -102,11 +102,25 @@ pub enum RunError {
 ///
 /// Everything that is wrong with it, up to twenty faults in the order of their lines, one for a line.
 pub fn compile(source: &str) -> Result<Program, Vec<Fault>> {
+    read(source, false)
+}
+
+/// Reads a program of which something else says what it takes, whatever its `PARAM`s say: a variable that is none of these
+/// may be given all the same.
+///
+/// # Errors
+///
+/// As for [`compile`].
+pub fn compile_described(source: &str) -> Result<Program, Vec<Fault>> {
+    read(source, true)
+}
+
+fn read(source: &str, is_described: bool) -> Result<Program, Vec<Fault>> {
     if source.len() > MAX_SOURCE {
         let message = format!("a program must have no more than {MAX_SOURCE} bytes");
         return Err(vec![Fault::new(Error::new(message), "")]);
     }
-    let tree = parser::parse(source).map_err(|errors| faults(errors, source))?;
+    let tree = parser::parse(source, is_described).map_err(|errors| faults(errors, source))?;
     Ok(Program {
         source: source.to_owned(),
         tree,
@@ -159,5 +173,24 @@ impl Program {
             variables.insert(name.to_lowercase().into(), value);
         }
         Ok(variables)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_is_described_elsewhere_may_read_any_variable() {
+        let source = "PARAM n AS number LIKE 5\nTALK z";
+        let faults = compile(source).unwrap_err();
+        assert_eq!(faults[0].message, "there is no variable `z`");
+        let program = compile_described(source).unwrap();
+        let parameters = serde_json::from_str(r#"{"z": 7}"#).unwrap();
+        let mut output = Vec::new();
+        program
+            .run(&parameters, &mut output, Limits::default())
+            .unwrap();
+        assert_eq!(output, b"7\n");
     }
 }

@@ -21,8 +21,8 @@ const NESTING: usize = 64;
 /// Words that are no names where a value is expected. All other keywords are: a parameter may be called `to`.
 const NO_VALUES: [&str; 6] = ["and", "or", "not", "mod", "then", "else"];
 
-/// Reads a program.
-pub(crate) fn parse(source: &str) -> Result<Tree, Vec<Error>> {
+/// Reads a program. It may read any variable if something else says what it takes.
+pub(crate) fn parse(source: &str, is_described: bool) -> Result<Tree, Vec<Error>> {
     let (tokens, errors) = tokens(source);
     let mut parser = Parser {
         source,
@@ -38,7 +38,9 @@ pub(crate) fn parse(source: &str) -> Result<Tree, Vec<Error>> {
     };
     parser.tree.body = parser.lines();
     parser.check_calls();
-    parser.check_variables();
+    if !is_described {
+        parser.check_variables();
+    }
     if parser.errors.is_empty() {
         Ok(parser.tree)
     } else {

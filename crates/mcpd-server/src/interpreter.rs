@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use mcpd_exec::{Command, Executor, Limits};
-use mcpd_scriptspec::Diagnostic;
+use mcpd_scriptspec::{Diagnostic, Dialect};
 use tokio::sync::OnceCell;
 
 mod script_kit;
@@ -50,8 +50,8 @@ struct Choice {
 
 type Version = (u32, u32);
 
-/// What is wrong with the text of a program, as far as that is to be seen before it runs.
-type Check = fn(&str) -> Vec<Diagnostic>;
+/// What is wrong with the text of a program that is described in a dialect, as far as that is to be seen before it runs.
+pub(crate) type Check = fn(&str, Dialect) -> Vec<Diagnostic>;
 
 /// What became of looking for a program.
 enum Found {
@@ -145,9 +145,9 @@ impl Interpreters {
     }
 
     /// Has the text of every program for an extension looked at before it is served: one that `check` finds a fault in is
-    /// not. The interpreter is the judge, so another one that is [set](Self::set) later is not bound by that.
+    /// not. It is told the dialect of the description, too. The interpreter is the judge, so another one that is [set](Self::set) later is not bound by that.
     #[must_use]
-    pub fn check(mut self, extension: &str, check: fn(&str) -> Vec<Diagnostic>) -> Self {
+    pub fn check(mut self, extension: &str, check: fn(&str, Dialect) -> Vec<Diagnostic>) -> Self {
         if let Some(entry) = self.0.get_mut(&extension.to_ascii_lowercase()) {
             entry.check = Some(check);
         }

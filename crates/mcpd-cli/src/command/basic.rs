@@ -63,14 +63,29 @@ fn read(path: &Path) -> io::Result<String> {
     Ok(source)
 }
 
-/// A program, and what it takes.
+/// A program, and what it takes; not that where it has been seen to.
 ///
 /// # Errors
 ///
 /// What is wrong with either. As `mcpd check` has it, a line that is faulty in what it declares has no other fault.
 fn compile(options: &Basic, source: &str) -> Result<(Program, Option<ScriptSpec>), Vec<Fault>> {
-    match (spec(options, source), mcpd_basic::compile(source)) {
-        (Ok(spec), Ok(program)) => Ok((program, spec)),
+    if options.checked {
+        // Its variables were looked at by whoever knows what describes it.
+        return mcpd_basic::compile_described(source).map(|program| (program, None));
+    }
+    let path = options.file.to_string_lossy();
+    let sidecar = sidecar(&path);
+    let dialect = match Dialect::of(&path, source.as_bytes()) {
+        _ if sidecar.is_some() => Dialect::Sidecar,
+        Some(Dialect::Header) => Dialect::Header,
+        _ => Dialect::Basic,
+    };
+    let program = match dialect {
+        Dialect::Basic => mcpd_basic::compile(source),
+        _ => mcpd_basic::compile_described(source),
+    };
+    match (spec(dialect, &path, source, sidecar), program) {
+        (Ok(spec), Ok(program)) => Ok((program, Some(spec))),
         (spec, program) => {
             let mut faults = spec.err().unwrap_or_default();
             let mut others = program.err().unwrap_or_default();
@@ -82,25 +97,30 @@ fn compile(options: &Basic, source: &str) -> Result<(Program, Option<ScriptSpec>
     }
 }
 
-/// What a program takes, by its sidecar if it has one; nothing where that has been seen to.
+/// The sidecar of a program, if it has one: its name and its text.
+fn sidecar(path: &str) -> Option<(String, Vec<u8>)> {
+    let sidecars = Dialect::SIDECARS.iter();
+    let mut sidecars = sidecars.map(|suffix| format!("{path}{suffix}"));
+    sidecars.find_map(|sidecar| {
+        let text = fs::read(&sidecar).ok()?;
+        Some((sidecar, text))
+    })
+}
+
+/// What a program takes, by what describes it.
 ///
 /// # Errors
 ///
 /// What says so has faults.
-fn spec(options: &Basic, source: &str) -> Result<Option<ScriptSpec>, Vec<Fault>> {
-    if options.checked {
-        return Ok(None);
-    }
-    let path = options.file.to_string_lossy();
-    let sidecars = Dialect::SIDECARS.iter();
-    let mut sidecars = sidecars.map(|suffix| format!("{path}{suffix}"));
-    let sidecar = sidecars.find_map(|sidecar| Some((fs::read(&sidecar).ok()?, sidecar)));
+fn spec(
+    dialect: Dialect,
+    path: &str,
+    source: &str,
+    sidecar: Option<(String, Vec<u8>)>,
+) -> Result<ScriptSpec, Vec<Fault>> {
     let described = match &sidecar {
-        Some((text, name)) => Dialect::Sidecar.read(name, text),
-        None => match Dialect::of(&path, source.as_bytes()) {
-            Some(Dialect::Header) => Dialect::Header.read(&path, source.as_bytes()),
-            _ => Dialect::Basic.read(&path, source.as_bytes()),
-        },
+        Some((name, text)) => dialect.read(name, text),
+        None => dialect.read(path, source.as_bytes()),
     };
     let Parsed {
         spec, diagnostics, ..
@@ -110,8 +130,8 @@ fn spec(options: &Basic, source: &str) -> Result<Option<ScriptSpec>, Vec<Fault>>
         .map_or_else(Parsed::default, |tool| tool.parsed);
     let is_error = |diagnostic: &Diagnostic| diagnostic.severity == Severity::Error;
     match (spec, sidecar) {
-        (Some(spec), _) => Ok(Some(spec)),
-        (None, Some((_, name))) => {
+        (Some(spec), _) => Ok(spec),
+        (None, Some((name, _))) => {
             let message = format!("`{name}` is faulty: `mcpd check` says why");
             Err(vec![Fault::at("", 0..0, message, None)])
         }

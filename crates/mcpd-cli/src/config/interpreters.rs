@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::iter;
 
-use mcpd_scriptspec::Diagnostic;
+use mcpd_scriptspec::{Diagnostic, Dialect};
 use mcpd_server::Interpreters;
 
 use super::file::File;
@@ -41,9 +41,12 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
 }
 
 /// What is wrong with a BASIC program.
-fn basic_faults(program: &str) -> Vec<Diagnostic> {
-    let faults = mcpd_basic::compile(program).err().unwrap_or_default();
-    let faults = faults.into_iter();
+fn basic_faults(program: &str, dialect: Dialect) -> Vec<Diagnostic> {
+    let compiled = match dialect {
+        Dialect::Basic => mcpd_basic::compile(program),
+        _ => mcpd_basic::compile_described(program),
+    };
+    let faults = compiled.err().unwrap_or_default().into_iter();
     faults
         .map(|fault| Diagnostic::source_syntax(fault.span, fault.message, fault.help))
         .collect()

@@ -8,6 +8,7 @@ use mcpd_scriptspec::{Body, Diagnostic, Parsed, Severity};
 
 use super::reading::{self, Description};
 use crate::catalog::walk::Candidate;
+use crate::interpreter::Check;
 
 /// What `check` finds in the program that a description is about, or is a part of. Nothing if the program can't be read:
 /// that is found elsewhere.
@@ -15,7 +16,7 @@ pub(super) fn faults(
     candidate: &Candidate,
     description: &Description,
     body: &Body,
-    check: fn(&str) -> Vec<Diagnostic>,
+    check: Check,
 ) -> Vec<Diagnostic> {
     let Ok(described) = str::from_utf8(&description.text) else {
         return Vec::new();
@@ -28,7 +29,7 @@ pub(super) fn faults(
             _ => return Vec::new(),
         },
     };
-    let mut faults = check(&program);
+    let mut faults = check(&program, description.dialect);
     for fault in &mut faults {
         let span = &mut fault.location.span;
         if let Some(start) = start {
