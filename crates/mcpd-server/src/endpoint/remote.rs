@@ -194,7 +194,7 @@ mod tests {
             format!(r#"{{"type":"result","result":{{"stdout":"x","exit_code":{exit_code}}}}}"#);
         let answer = serde_json::from_str(&answer).unwrap();
         let shown = result(answer).unwrap();
-        assert_eq!(shown.is_error, code.map(|_| true));
+        assert_eq!(shown.is_error, Some(code.is_some()), "{exit_code}");
         assert!(shown.structured_content.is_none(), "{exit_code}");
         let exit = shown.meta.other.get("mcpd/exit");
         let exit = exit.map(|exit| exit["code"].clone());
