@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::link::{Failure, Link, TOO_MANY_REQUESTS};
 
 /// Characters of a number that a message repeats.
-const MAX_EXCERPT: usize = 40;
+pub(crate) const MAX_EXCERPT: usize = 40;
 
 /// Calls a tool. What goes wrong is a result: the model that made the call reads those.
 ///
@@ -68,7 +68,7 @@ async fn try_tool(
 }
 
 /// The first integer in a JSON text that neither an `i64` nor a `u64` can hold: it would go on as the nearest double.
-fn too_long_integer(json: &str) -> Option<&str> {
+pub(crate) fn too_long_integer(json: &str) -> Option<&str> {
     let mut rest = json;
     while let Some(start) = rest.find(|char: char| matches!(char, '"' | '-' | '0'..='9')) {
         rest = &rest[start..];

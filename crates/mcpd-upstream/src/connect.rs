@@ -5,6 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpd_scriptspec::excerpt;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage,
 };
@@ -15,6 +16,7 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use tokio::sync::Semaphore;
 
+use crate::call::{MAX_EXCERPT, too_long_integer};
 use crate::link::UNREADABLE;
 use crate::listener::Listener;
 use crate::upstream::{Reach, Upstream};
@@ -155,6 +157,13 @@ fn in_place_of(message: &str, why: impl fmt::Display) -> Option<ServerJsonRpcMes
     let answer: Answer = serde_json::from_str(message).ok()?;
     let is_answer = answer.method.is_none();
     is_answer.then(|| ServerJsonRpcMessage::error(unreadable(why), Some(answer.id)))
+}
+
+/// The error that stands for a result with an integer that would be rounded: better none than one about another number.
+fn in_place_of_rounded(message: &str) -> Option<ServerJsonRpcMessage> {
+    let integer = excerpt(too_long_integer(message)?, MAX_EXCERPT);
+    let why = format!("its integer `{integer}` has more than 64 bits, and would be rounded");
+    in_place_of(message, why)
 }
 
 fn unreadable(why: impl fmt::Display) -> ErrorData {

@@ -10,6 +10,7 @@ use futures_util::StreamExt as _;
 use mcpd_server::source::{NO_SOURCES, Secrets};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
+use rmcp::model::{ServerJsonRpcMessage, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use rmcp::transport::async_rw::{AsyncRwTransport, JsonRpcMessageCodec, JsonRpcMessageCodecError};
@@ -20,7 +21,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::codec::{Decoder, FramedRead};
 
 use super::last_words::{LastWords, Speaking};
-use super::{MAX_MESSAGE, in_place_of};
+use super::{MAX_MESSAGE, in_place_of, in_place_of_rounded};
 use crate::program::Program;
 use crate::upstream::Upstream;
 
@@ -178,8 +179,7 @@ impl Decoder for Lines {
     fn decode(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
         loop {
             let message = match self.codec.decode(output) {
-                Ok(Some(line)) => serde_json::from_str(line.get())
-                    .map_or_else(|error| in_place_of(line.get(), error), Some),
+                Ok(Some(line)) => read(line.get()),
                 Ok(None) => return Ok(None),
                 Err(JsonRpcMessageCodecError::MaxLineLengthExceeded) => self.too_long(output),
                 // Something else was printed.
@@ -190,6 +190,25 @@ impl Decoder for Lines {
             }
         }
     }
+}
+
+/// What a line says.
+fn read(line: &str) -> Option<RxJsonRpcMessage<RoleClient>> {
+    let message = match serde_json::from_str(line) {
+        Ok(message) => message,
+        Err(error) => return in_place_of(line, error),
+    };
+    let is_of_caller = matches!(
+        &message,
+        ServerJsonRpcMessage::Response(answer) if matches!(
+            answer.result,
+            ServerResult::CallToolResult(_)
+                | ServerResult::GetPromptResult(_)
+                | ServerResult::ReadResourceResult(_)
+        )
+    );
+    let rounded = is_of_caller.then(|| in_place_of_rounded(line)).flatten();
+    Some(rounded.unwrap_or(message))
 }
 
 impl Lines {

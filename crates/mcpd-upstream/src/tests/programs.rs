@@ -154,6 +154,7 @@ async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
 async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     for content in [
         r#""structuredContent": {"n": 1e400}"#,
+        r#""structuredContent": {"n": 18446744073709551616}"#,
         r#""structuredContent": {"s": "\ud800"}"#,
         r#""content": 7"#,
     ] {

@@ -173,7 +173,9 @@ async fn what_is_shown_to_a_server_is_in_nothing_it_says() {
 #[tokio::test]
 async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     let endless = r#"{"content": [], "structuredContent": {"n": 1e400}}"#;
+    let long = r#"{"content": [], "structuredContent": {"n": 18446744073709551616}}"#;
     for (answer, what) in [
+        (Answer::Event(long), "gave no valid answer"),
         (Answer::Json(endless), "gave no valid answer"),
         (Answer::Event(endless), "ended before it had answered"),
     ] {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use futures_util::stream::BoxStream;
+use futures_util::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
 use reqwest::StatusCode;
 use reqwest::header::{HeaderName, HeaderValue};
 use rmcp::model::{
@@ -22,7 +22,7 @@ use rmcp::transport::streamable_http_client::{
 use serde_json::json;
 use sse_stream::Sse;
 
-use super::super::{MAX_MESSAGE, unreadable};
+use super::super::{MAX_MESSAGE, in_place_of_rounded, unreadable};
 use crate::link::TOO_MANY_REQUESTS;
 use crate::listener::Listener;
 use crate::words;
@@ -99,7 +99,12 @@ impl StreamableHttpClient for Client {
                 if is_greeting && self.has_greeted.swap(true, Relaxed) {
                     self.listener.changed.notify_one();
                 }
-                Ok(answer)
+                Ok(match answer {
+                    StreamableHttpPostResponse::Sse(events, session) if is_call => {
+                        StreamableHttpPostResponse::Sse(events.map_ok(unrounded).boxed(), session)
+                    }
+                    answer => answer,
+                })
             }
             Err(fault) => match in_place_of(&fault, is_call) {
                 Some(error) if id.is_some() => {
@@ -186,6 +191,15 @@ fn belongs_to_caller(request: &ClientRequest) -> bool {
             | ClientRequest::GetPromptRequest(_)
             | ClientRequest::ReadResourceRequest(_)
     )
+}
+
+/// The same, unless it is an answer with an integer that would be rounded: an error stands for that.
+fn unrounded(mut event: Sse) -> Sse {
+    let error = event.data.as_deref().and_then(in_place_of_rounded);
+    if let Some(error) = error.and_then(|error| serde_json::to_string(&error).ok()) {
+        event.data = Some(error);
+    }
+    event
 }
 
 /// The error that stands for an answer that is none, if other requests have nothing to do with that.
