@@ -108,6 +108,15 @@ async fn examine(executor: &Executor, program: &Path, level: Level) -> anyhow::R
             finding.missing = missing.into_iter().map(Gap::from).collect();
             Ok(finding)
         }
+        // Something of the machine is amiss, and the other levels may do without it.
+        Err(StartError::Setup { step, source, .. }) => {
+            let mut finding = Finding::new(level, false, &Enforced::default());
+            finding.missing.push(Gap {
+                mechanism: "confinement",
+                reason: format!("failed to {step}: {source}"),
+            });
+            Ok(finding)
+        }
         Err(error) => Err(error).with_context(|| format!("try level {level}")),
     }
 }
@@ -273,4 +282,29 @@ fn system() -> String {
         "mcpd {version} on {system}{space}{release}, {}",
         env::consts::ARCH
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpd_exec::Config;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_level_that_lacks_a_temporary_directory_is_a_finding() {
+        let mut config = Config::default();
+        config.temporary = Some(PathBuf::from("/dev/null"));
+        let executor = Executor::new(config).unwrap();
+        let program = Path::new("/bin/true");
+        let finding = examine(&executor, program, Level::Guarded).await.unwrap();
+        let [gap] = &finding.missing[..] else {
+            panic!("{finding:?}");
+        };
+        assert!(
+            !finding.available && gap.reason.contains("/dev/null"),
+            "{gap:?}"
+        );
+        let finding = examine(&executor, program, Level::None).await.unwrap();
+        assert!(finding.available, "{finding:?}");
+    }
 }
