@@ -27,9 +27,11 @@ pub(crate) enum Outbox {
     Listener(Listener),
 }
 
+type Listen = dyn Fn(&[u8]) + Send + Sync;
+
 /// What takes each message as it comes.
 #[derive(Clone)]
-pub(crate) struct Listener(Arc<dyn Fn(&[u8]) + Send + Sync>);
+pub(crate) struct Listener(Arc<Listen>);
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
