@@ -12,7 +12,7 @@ use tokio::time::timeout;
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
 /// The largest file that is read.
-const LARGEST: u64 = 16 << 20;
+const LARGEST: usize = 16 << 20;
 /// How many of them one caller may have waiting.
 const OF_ONE: usize = 4;
 
@@ -29,8 +29,7 @@ fn read(connection: &Connection, id: usize) -> impl Future<Output = Option<Bytes
 async fn large_files_wait_for_those_that_nobody_has_fetched() {
     let root = tempfile::tempdir().expect("a directory");
     fs::create_dir(root.path().join("resources")).expect("a directory");
-    let file = fs::File::create(root.path().join("resources/large")).expect("a file");
-    file.set_len(LARGEST).expect("a length");
+    fs::write(root.path().join("resources/large"), vec![b'x'; LARGEST]).expect("a file");
     let server = Server::builder().scripts(root.path()).start();
     let server = server.expect("starts");
     server.catalog_ready().await;
@@ -46,9 +45,9 @@ async fn large_files_wait_for_those_that_nobody_has_fetched() {
     let mut last = pin!(read(&connection, OF_ONE));
     assert!(poll!(&mut last).is_pending());
     let others = timeout(PATIENCE, read(&other, 0)).await;
-    assert!(others.expect("in time").expect("an answer").len() as u64 > LARGEST);
+    assert!(others.expect("in time").expect("an answer").len() > LARGEST);
     assert!(poll!(&mut last).is_pending());
     drop(answers.pop());
     let answer = timeout(PATIENCE, last).await;
-    assert!(answer.expect("in time").expect("an answer").len() as u64 > LARGEST);
+    assert!(answer.expect("in time").expect("an answer").len() > LARGEST);
 }

@@ -120,7 +120,7 @@ pub async fn serve(
                 () = progress.stall(options.write_timeout) => Ok(()),
                 () = server.stopping().cancelled() => Ok(()),
             };
-            unless_gone(ended.unwrap_or(Ok(())).and(written))
+            unless_gone(written.and(ended.unwrap_or(Ok(()))))
         }
         ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
         () = progress.stall(options.write_timeout) => {
