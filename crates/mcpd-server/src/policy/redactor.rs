@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use bytes::Bytes;
 use mcpd_exec::Captured;
 use serde_json::Value;
@@ -21,6 +21,9 @@ type Found = (Range<usize>, usize);
 
 /// Finds the secrets of one script.
 pub(crate) struct Redactor {
+    /// Tells in no time that a text has none of them, as most have.
+    detector: AhoCorasick,
+    /// Finds all that there are, also where they overlap.
     finder: AhoCorasick,
     /// What is looked for, and what is put in its place.
     patterns: Vec<(String, String)>,
@@ -45,9 +48,17 @@ impl Redactor {
         if patterns.is_empty() {
             return None;
         }
-        let finder = AhoCorasick::new(patterns.iter().map(|(spelling, _)| spelling))
-            .expect("secrets are shorter than an automaton can be large");
-        Some(Self { finder, patterns })
+        let automaton = |kind| {
+            let spellings = patterns.iter().map(|(spelling, _)| spelling);
+            let automaton = AhoCorasick::builder().match_kind(kind).build(spellings);
+            automaton.expect("secrets are shorter than an automaton can be large")
+        };
+        Some(Self {
+            // For what is standard to it, the library makes no use of vectors.
+            detector: automaton(MatchKind::LeftmostFirst),
+            finder: automaton(MatchKind::Standard),
+            patterns,
+        })
     }
 
     /// A text from its beginning, perhaps cut at the end.
@@ -82,7 +93,7 @@ impl Redactor {
 
     /// The same of a text that is JSON.
     pub(crate) fn json_text<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
-        if memchr::memchr(b'\\', json).is_none() && !self.finder.is_match(json) {
+        if memchr::memchr(b'\\', json).is_none() && !self.detector.is_match(json) {
             return Cow::Borrowed(json);
         }
         let mut redacted = Vec::with_capacity(json.len());
@@ -123,7 +134,7 @@ impl Redactor {
         if cut_start && let Some(end) = self.end_in(text) {
             found.push(end);
         }
-        if self.finder.is_match(text) {
+        if self.detector.is_match(text) {
             for secret in self.finder.find_overlapping_iter(text) {
                 add(&mut found, (secret.range(), secret.pattern().as_usize()));
             }
