@@ -1,6 +1,7 @@
 //! A second process that ends what runs have left behind when this one is killed: nobody can tidy up after a SIGKILL
 //! but somebody else. At an orderly end it does nothing.
 
+use std::convert::Infallible;
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -31,6 +32,8 @@ pub(crate) struct Watchdog {
     /// Has the thread start the second process, and tell when it has tried to.
     wake: mpsc::Sender<mpsc::Sender<()>>,
     is_awake: OnceLock<()>,
+    /// The end of that thread. The lock makes it fit to be shared.
+    ended: Mutex<mpsc::Receiver<Infallible>>,
 }
 
 #[derive(Debug)]
@@ -69,6 +72,7 @@ impl Watchdog {
         }
         let watch = Arc::new(Mutex::new(Watch::Lost));
         let (wake, woken) = mpsc::channel();
+        let (end, ended) = mpsc::channel();
         let (kept, directory) = (Arc::clone(&watch), temporary.to_owned());
         thread::Builder::new()
             .name("mcpd-exec-watch".to_owned())
@@ -77,12 +81,14 @@ impl Watchdog {
                 if let Ok(trying) = woken.recv() {
                     keep(&kept, &directory, trying);
                 }
+                drop(end);
             })?;
         Ok(Self {
             temporary: temporary.to_owned(),
             watch,
             wake,
             is_awake: OnceLock::new(),
+            ended: Mutex::new(ended),
         })
     }
 
@@ -105,10 +111,16 @@ impl Watchdog {
 
 impl Drop for Watchdog {
     fn drop(&mut self) {
-        if let Watch::Kept(mut lifeline) = std::mem::replace(&mut *lock(&self.watch), Watch::Over) {
+        /// Far more than it takes.
+        const PATIENCE: Duration = Duration::from_millis(100);
+        let watch = std::mem::replace(&mut *lock(&self.watch), Watch::Over);
+        if let Watch::Kept(mut lifeline) = watch {
             WATCHING.fetch_sub(1, Relaxed);
             // If it is gone already, there is nobody to reassure.
             lifeline.write_all(ALL_IS_WELL).ok();
+            drop(lifeline);
+            // If this process ends next, whoever has started it finds nobody left behind.
+            lock(&self.ended).recv_timeout(PATIENCE).ok();
         }
     }
 }

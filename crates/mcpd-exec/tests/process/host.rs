@@ -121,6 +121,19 @@ fn there_is_no_watchdog_before_anything_runs() {
     assert_eq!(watchdog(std::process::id()), None);
 }
 
+/// Whoever has started the host would take it for something that was left behind.
+#[tokio::test]
+async fn no_watchdog_outlives_a_host_that_ends_in_order() {
+    let mut config = Config::default();
+    config.reaper = true;
+    let world = World::with(config);
+    for _ in 0..30 {
+        let host = world.command(example()).args(["none", "/usr/bin/true"]);
+        let outcome = world.run_in(Sandbox::none(), host).await;
+        assert_eq!(outcome.leftovers, Some(0), "{outcome:?}");
+    }
+}
+
 /// The second process of a host, whichever of its threads has started it.
 fn watchdog(host: u32) -> Option<Pid> {
     let tasks = fs::read_dir(format!("/proc/{host}/task")).unwrap();
