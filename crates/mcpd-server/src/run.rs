@@ -10,6 +10,7 @@ use bytes::Bytes;
 use mcpd_exec::{Command, Enforced, Executor, Level, Line, Outcome, RunAs, StartError};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
+use scopeguard::ScopeGuard;
 use serde::Serialize;
 use serde_json::json;
 use tempfile::TempDir;
@@ -316,27 +317,20 @@ fn traced(command: Command, trace: &TraceContext) -> Command {
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
     variables: Vec<(&'static str, std::path::PathBuf)>,
-    /// There until this is dropped.
-    directory: Option<TempDir>,
+    directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 
-impl Drop for Files {
-    /// Removing files takes its time, and threads of the runtime have none for that.
-    fn drop(&mut self) {
-        let directory = self.directory.take();
-        if let Ok(runtime) = Handle::try_current() {
-            drop(runtime.spawn_blocking(move || drop(directory)));
-        }
+/// Removing files takes its time, and threads of the runtime have none for that.
+fn remove_aside(directory: TempDir) {
+    if let Ok(runtime) = Handle::try_current() {
+        drop(runtime.spawn_blocking(move || drop(directory)));
     }
 }
 
 impl Files {
     /// Tells the command where they are.
     fn show(&self, command: Command) -> Command {
-        let directories = self.directory.iter();
-        let command = directories.fold(command, |command, directory| {
-            command.visible(directory.path())
-        });
+        let command = command.visible(self.directory.path());
         let variables = self.variables.iter();
         variables.fold(command, |command, (name, path)| command.env(name, path))
     }
@@ -392,7 +386,7 @@ fn write(
     give(directory.path(), run_as)?;
     Ok(Files {
         variables,
-        directory: Some(directory),
+        directory: scopeguard::guard(directory, remove_aside),
     })
 }
 
