@@ -10,6 +10,7 @@ use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptSpec, Severity};
 use serde_json::value::RawValue;
 
 use crate::args::Basic;
+use crate::config::compile_basic;
 use crate::exit_code::ExitCode;
 use crate::output;
 
@@ -80,10 +81,7 @@ fn compile(options: &Basic, source: &str) -> Result<(Program, Option<ScriptSpec>
         Some(Dialect::Header) => Dialect::Header,
         _ => Dialect::Basic,
     };
-    let program = match dialect {
-        Dialect::Basic => mcpd_basic::compile(source),
-        _ => mcpd_basic::compile_described(source),
-    };
+    let program = compile_basic(source, dialect);
     match (spec(dialect, &path, source, sidecar), program) {
         (Ok(spec), Ok(program)) => Ok((program, Some(spec))),
         (spec, program) => {

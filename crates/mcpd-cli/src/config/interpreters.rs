@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::iter;
 
+use mcpd_basic::{Fault, Program};
 use mcpd_scriptspec::{Diagnostic, Dialect};
 use mcpd_server::Interpreters;
 
@@ -40,12 +41,21 @@ pub(super) fn interpreters(file: &File) -> anyhow::Result<Interpreters> {
     Ok(interpreters)
 }
 
+/// Reads a BASIC program that is described in a dialect.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub(crate) fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, Vec<Fault>> {
+    match dialect {
+        Dialect::Basic => mcpd_basic::compile(source),
+        _ => mcpd_basic::compile_described(source),
+    }
+}
+
 /// What is wrong with a BASIC program.
 fn basic_faults(program: &str, dialect: Dialect) -> Vec<Diagnostic> {
-    let compiled = match dialect {
-        Dialect::Basic => mcpd_basic::compile(program),
-        _ => mcpd_basic::compile_described(program),
-    };
+    let compiled = compile_basic(program, dialect);
     let faults = compiled.err().unwrap_or_default().into_iter();
     faults
         .map(|fault| Diagnostic::source_syntax(fault.span, fault.message, fault.help))
