@@ -252,7 +252,7 @@ async fn encrypted(
     let address = peer.address();
     match tokio::time::timeout_at(begin + FIRST, tls.accept(stream)).await {
         Ok(Ok(stream)) => {
-            let peer = peer.certified(tls::certificate(&stream));
+            let peer = peer.encrypted(tls::certificate(&stream));
             requests(stream, &PROTOCOLS, peer, router, activity).await;
         }
         Ok(Err(error)) => tracing::debug!(%error, %address, "failed to agree on TLS"),

@@ -21,7 +21,7 @@ use super::events::{self, Events};
 use super::headers;
 use super::post;
 use super::reply::{self, Body};
-use super::router::{Client, Router};
+use super::router::{self, Client, Router};
 use crate::catalog::ToolNames;
 use crate::connection::Connection;
 use crate::dispatch::{Answer, encode};
@@ -45,7 +45,7 @@ impl Router {
         if parts.method != Method::POST {
             return reply::not_allowed("POST");
         }
-        let path = parts.uri.path();
+        let path = router::without_last_slash(parts.uri.path());
         let name = percent_decode_str(path.strip_prefix(PREFIX).unwrap_or_default());
         let name = name.decode_utf8_lossy().into_owned();
         let (body, held) = match self

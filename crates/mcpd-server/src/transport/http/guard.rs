@@ -10,6 +10,7 @@ use hyper::{Response, StatusCode};
 use serde_json::Value;
 
 use super::auth::{Auth, Failures, Hash, Problem, Shown, Unidentified};
+use super::peer::LocalSide;
 use crate::Principal;
 
 /// The rules of one listener.
@@ -69,7 +70,10 @@ impl Guard {
                 .iter()
                 .map(|origin| origin.to_ascii_lowercase())
                 .collect(),
-            local: local.iter().map(SocketAddr::ip).collect(),
+            local: local
+                .iter()
+                .map(|local| local.ip().to_canonical())
+                .collect(),
             url,
         }
     }
@@ -79,25 +83,30 @@ impl Guard {
     ///
     /// "Servers MUST validate the `Origin` header on all incoming connections"
     /// -- 2026-07-28/basic/transports/streamable-http#security
-    pub(super) fn check_source(&self, parts: &Parts) -> Result<(), Refusal> {
+    pub(super) fn check_source(&self, parts: &Parts, local: LocalSide) -> Result<(), Refusal> {
         let refused = |status, reason| Err(Refusal::new(status, reason));
         let Some(authority) = authority(parts) else {
             return refused(StatusCode::BAD_REQUEST, "exactly one Host is needed");
         };
-        if !self.is_allowed_host(host_of(&authority)) {
+        let Some(host) = self.allowed_host(host_of(&authority), local) else {
             return refused(
                 StatusCode::FORBIDDEN,
                 "this Host is not allowed; see --allow-host",
             );
-        }
+        };
         let mut origins = parts.headers.get_all(ORIGIN).iter();
         let Some(origin) = origins.next() else {
             return Ok(());
         };
         let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
-        let is_own = origin
-            .split_once("://")
-            .is_some_and(|(_, origin)| origin == authority);
+        let is_own = match origin.split_once("://") {
+            Some(("http", place)) => place == authority && !local.is_encrypted,
+            // Where TLS doesn't end here it may end at a proxy, which goes by a name that the operator has allowed.
+            Some(("https", place)) => {
+                place == authority && (local.is_encrypted || host == AllowedHost::Listed)
+            }
+            _ => false,
+        };
         if origins.next().is_some() || !(is_own || self.origins.contains(&origin)) {
             return refused(
                 StatusCode::FORBIDDEN,
@@ -164,20 +173,37 @@ impl Guard {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
 
-    fn is_allowed_host(&self, host: &str) -> bool {
+    /// Returns why `host` may be asked for, or nothing if it may not.
+    ///
+    /// An address is no name that a web page could point elsewhere, so the one that the client has connected to will
+    /// always do: a kubelet asks for that of its pod, which no operator knows beforehand.
+    fn allowed_host(&self, host: &str, local: LocalSide) -> Option<AllowedHost> {
+        if self.hosts.iter().any(|allowed| allowed == host) {
+            return Some(AllowedHost::Listed);
+        }
         let address = host
             .trim_start_matches('[')
             .trim_end_matches(']')
             .parse::<IpAddr>();
-        match address {
+        let is_own = match address.map(|address| address.to_canonical()) {
             Ok(address) => {
                 address.is_loopback()
                     || self.local.contains(&address)
-                    || self.hosts.iter().any(|h| h == host)
+                    || local.address == Some(address)
             }
-            Err(_) => host == "localhost" || self.hosts.iter().any(|allowed| allowed == host),
-        }
+            Err(_) => host == "localhost",
+        };
+        is_own.then_some(AllowedHost::Own)
     }
+}
+
+/// Reason for which a host is allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum AllowedHost {
+    /// It is on the operator's list.
+    Listed,
+    /// It is an address of this server, or `localhost`.
+    Own,
 }
 
 /// What is shown with a request, on a connection with the certificate of this hash. A header goes before a certificate,
@@ -246,11 +272,16 @@ mod tests {
 
     #[track_caller]
     fn check(host: &str, origin: Option<&str>, expected: Option<u16>) {
+        check_at(LocalSide::default(), host, origin, expected);
+    }
+
+    #[track_caller]
+    fn check_at(local: LocalSide, host: &str, origin: Option<&str>, expected: Option<u16>) {
         let mut request = Request::builder().uri("/mcp").header(HOST, host);
         if let Some(origin) = origin {
             request = request.header(ORIGIN, origin);
         }
-        let refused = guard().check_source(&parts(request)).err();
+        let refused = guard().check_source(&parts(request), local).err();
         assert_eq!(
             refused.map(|refusal| refusal.status.as_u16()),
             expected,
@@ -316,6 +347,55 @@ mod tests {
     }
 
     #[test]
+    fn host_may_be_the_address_that_the_client_connected_to() {
+        let local = LocalSide {
+            address: Some([10, 244, 0, 5].into()),
+            ..LocalSide::default()
+        };
+        for host in [
+            "10.244.0.5:43210",
+            "10.244.0.5",
+            "[::ffff:10.244.0.5]:43210",
+        ] {
+            check_at(local, host, None, None);
+            check(host, None, Some(403));
+        }
+        check_at(local, "10.244.0.6", None, Some(403));
+        check_at(local, "10.244.0.5.nip.io", None, Some(403));
+        check_at(
+            local,
+            "10.244.0.5:43210",
+            Some("http://10.244.0.5:43210"),
+            None,
+        );
+        check("[::ffff:127.0.0.1]:43210", None, None);
+    }
+
+    #[test]
+    fn origin_is_compared_with_its_scheme() {
+        let plain = LocalSide::default();
+        let encrypted = LocalSide {
+            is_encrypted: true,
+            ..plain
+        };
+        let own = "localhost:43210";
+        check_at(plain, own, Some("http://localhost:43210"), None);
+        check_at(plain, own, Some("https://localhost:43210"), Some(403));
+        check_at(encrypted, own, Some("https://localhost:43210"), None);
+        check_at(encrypted, own, Some("http://localhost:43210"), Some(403));
+        check_at(encrypted, own, Some("ftp://localhost:43210"), Some(403));
+        // A proxy that encrypts passes on the name that it is reached by.
+        check_at(plain, "tools.example", Some("https://tools.example"), None);
+        check_at(plain, "tools.example", Some("http://tools.example"), None);
+        check_at(
+            encrypted,
+            "tools.example",
+            Some("http://tools.example"),
+            Some(403),
+        );
+    }
+
+    #[test]
     fn one_host_is_needed() {
         let none = Request::builder().uri("/mcp");
         let two = Request::builder()
@@ -324,7 +404,10 @@ mod tests {
             .header(HOST, "localhost");
         for request in [none, two] {
             assert_eq!(
-                guard().check_source(&parts(request)).unwrap_err().status,
+                guard()
+                    .check_source(&parts(request), LocalSide::default())
+                    .unwrap_err()
+                    .status,
                 StatusCode::BAD_REQUEST
             );
         }

@@ -29,12 +29,23 @@ const HTTP2: &[u8] = b"PRI";
 pub(super) struct Peer {
     socket: Arc<Socket>,
     certificate: Option<Arc<Hash>>,
+    is_encrypted: bool,
 }
 
 #[derive(Debug)]
 struct Socket {
     stream: Stream,
     address: IpAddr,
+    local_address: Option<IpAddr>,
+}
+
+/// This server's side of a connection: what a request that came on it may name as its host and origin.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct LocalSide {
+    /// The address that the client has connected to; none for a socket in the file system.
+    pub(super) address: Option<IpAddr>,
+    /// TLS ends here.
+    pub(super) is_encrypted: bool,
 }
 
 #[derive(Debug)]
@@ -99,27 +110,47 @@ impl Peer {
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
         }
-        Self::new(Stream::Tcp(stream), address.ip())
+        // One that listens everywhere learns only from the connection under which address it was reached.
+        let local_address = stream
+            .local_addr()
+            .ok()
+            .map(|local| local.ip().to_canonical());
+        Self::new(Stream::Tcp(stream), address.ip(), local_address)
     }
 
     /// The socket of a client that has found this server in the file system, so on this machine.
     #[cfg(unix)]
     pub(super) fn unix(stream: UnixStream) -> Self {
-        Self::new(Stream::Unix(stream), Ipv4Addr::LOCALHOST.into())
+        Self::new(Stream::Unix(stream), Ipv4Addr::LOCALHOST.into(), None)
     }
 
-    fn new(stream: Stream, address: IpAddr) -> Self {
+    fn new(stream: Stream, address: IpAddr, local_address: Option<IpAddr>) -> Self {
+        let socket = Socket {
+            stream,
+            address,
+            local_address,
+        };
         Self {
-            socket: Arc::new(Socket { stream, address }),
+            socket: Arc::new(socket),
             certificate: None,
+            is_encrypted: false,
         }
     }
 
-    /// The same that has shown a certificate with this hash, or none.
+    /// This peer after its TLS handshake, with the hash of the certificate that it has shown, if any.
     #[cfg(feature = "tls")]
-    pub(super) fn certified(mut self, certificate: Option<Hash>) -> Self {
+    pub(super) fn encrypted(mut self, certificate: Option<Hash>) -> Self {
         self.certificate = certificate.map(Arc::new);
+        self.is_encrypted = true;
         self
+    }
+
+    /// This server's side of the connection.
+    pub(super) fn local_side(&self) -> LocalSide {
+        LocalSide {
+            address: self.socket.local_address,
+            is_encrypted: self.is_encrypted,
+        }
     }
 
     /// Where the client is.

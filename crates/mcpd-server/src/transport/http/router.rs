@@ -109,7 +109,7 @@ impl Router {
     }
 
     async fn answer(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
-        if let Err(refusal) = self.guard.check_source(parts) {
+        if let Err(refusal) = self.guard.check_source(parts, peer.local_side()) {
             return self.refuse(Refused::Source, refusal, peer);
         }
         let origin = parts.headers.get(ORIGIN).cloned();
@@ -131,7 +131,8 @@ impl Router {
     }
 
     async fn admitted(&self, parts: &Parts, body: &mut Incoming, peer: &Peer) -> Response<Body> {
-        match parts.uri.path() {
+        let path = without_last_slash(parts.uri.path());
+        match path {
             #[cfg(feature = "metrics")]
             path if self.only_metrics => {
                 return match path {
@@ -152,7 +153,7 @@ impl Router {
             Err(refusal) => return self.refuse(Refused::Token, refusal, peer),
         };
         let client = Client { principal, peer };
-        match parts.uri.path() {
+        match path {
             "/mcp" => {
                 self.endpoint(parts, body, ToolNames::Portable, &client)
                     .await
@@ -269,6 +270,11 @@ impl Router {
         }
         reply::json(StatusCode::OK, body.to_string())
     }
+}
+
+/// The path as routes spell it. Clients and proxies add a slash to addresses that are configured without one.
+pub(super) fn without_last_slash(path: &str) -> &str {
+    path.strip_suffix('/').unwrap_or(path)
 }
 
 /// Reads what has not been read of a request that is answered already. An answer that overtakes its request has the
