@@ -12,8 +12,12 @@ use hyper::body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
-/// How often a quiet stream shows that it is alive.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+/// Interval of the comments on a quiet stream, and the time after which a silent call becomes one. Proxies give up a
+/// response after 15 s of silence or more, depending on their settings, and clients after some minutes.
+pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
+
+/// An event stream's comment, which means nothing but that the other side is alive.
+pub(super) const COMMENT: Bytes = Bytes::from_static(b":\r\n\r\n");
 
 /// The answer to a request; nothing if it was cancelled.
 pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
@@ -126,7 +130,7 @@ impl Body for Events {
             return Poll::Ready(written.map(|written| Ok(Frame::data(written))));
         }
         ready!(this.keep_alive.poll_tick(cx));
-        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b":\r\n\r\n")))))
+        Poll::Ready(Some(Ok(Frame::data(COMMENT))))
     }
 }
 
@@ -171,7 +175,7 @@ mod tests {
         let (_outbox, notifications) = mpsc::channel(1);
         let mut events = Events::new(None, notifications, Box::pin(std::future::pending()));
         let opened = Instant::now();
-        for seconds in [15, 30] {
+        for seconds in [10, 20] {
             let frame = events.frame().await.expect("open").expect("infallible");
             assert_eq!(frame.into_data().expect("data"), ":\r\n\r\n");
             assert_eq!(opened.elapsed(), Duration::from_secs(seconds));

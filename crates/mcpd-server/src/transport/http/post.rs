@@ -1,5 +1,5 @@
 //! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
-//! or as an event stream from the first notification on.
+//! or as an event stream from the first notification on, and after some seconds of silence.
 
 use std::future::{pending, ready};
 use std::panic::resume_unwind;
@@ -211,7 +211,7 @@ impl Router {
                 head.client.peer,
             ),
         };
-        respond(notifications, answer).await
+        respond(notifications, head.wants_events, answer).await
     }
 
     fn initialize(&self, head: &Head<'_>, id: &RequestId, params: &Params<'_>) -> Response<Body> {
@@ -258,7 +258,7 @@ impl Router {
                 visit,
             ),
         };
-        respond(notifications, answer).await
+        respond(notifications, head.wants_events, answer).await
     }
 
     /// A batch of 2025-03-26.
@@ -271,7 +271,12 @@ impl Router {
         match visit.batch(&self.server, elements, &face) {
             Ok(Reply::Pending(answers)) => {
                 let answer = async move { Some(Whole::ok(answers.await?)) };
-                respond(notifications, detached(None, answer, visit)).await
+                respond(
+                    notifications,
+                    head.wants_events,
+                    detached(None, answer, visit),
+                )
+                .await
             }
             Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
@@ -438,31 +443,56 @@ fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
         .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
 }
 
-/// The answer as one body; as an event stream if a notification comes before it. One that was cancelled is a stream
-/// without events: "the server MUST either return `Content-Type: text/event-stream`, to initiate an SSE stream, or
-/// `Content-Type: application/json`" -- 2025-11-25/basic/transports#sending-messages-to-the-server
+/// Returns the answer as one body; as an event stream if a notification comes before it, or if it takes so long that
+/// clients and proxies give up a response without a head. One that was cancelled is a stream without events: "the server
+/// MUST either return `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type: application/json`"
+/// -- 2025-11-25/basic/transports#sending-messages-to-the-server
 async fn respond(
-    notifications: Option<mpsc::Receiver<Bytes>>,
+    mut notifications: Option<mpsc::Receiver<Bytes>>,
+    takes_events: bool,
     mut answer: WholeAnswer,
 ) -> Response<Body> {
-    let Some(mut notifications) = notifications else {
-        // There are no words for it to a client that takes no events.
-        return answer.await.map_or_else(reply::accepted, Response::from);
-    };
-    let (first, answer): (_, events::Answer) = tokio::select! {
+    let first = tokio::select! {
         biased;
-        // A stream has its status before its answer.
-        Some(first) = notifications.recv() => (first, Box::pin(async { Some(answer.await?.message.joined()) })),
-        answer = &mut answer => match notifications.try_recv() {
-            // It came in the same breath as the answer, and goes before it all the same.
-            Ok(first) => (first, Box::pin(ready(answer.map(|answer| answer.message.joined())))),
-            Err(_) => match answer {
-                Some(answer) => return answer.into(),
-                None => return reply::events(Events::new(None, notifications, Box::pin(ready(None)))),
-            },
+        first = next(&mut notifications) => Some(first),
+        answer = &mut answer => match notifications {
+            Some(notifications) => return respond_with(answer, notifications),
+            // There are no words for a cancelled call to a client that takes no events.
+            None => return answer.map_or_else(reply::accepted, Response::from),
         },
+        () = tokio::time::sleep(events::KEEP_ALIVE), if takes_events => None,
     };
-    reply::events(Events::new(Some(first), notifications, answer))
+    // A stream has its status before its answer.
+    let answer = Box::pin(async { Some(answer.await?.message.joined()) });
+    let notifications = notifications.unwrap_or_else(|| mpsc::channel(1).1);
+    reply::events(match first {
+        Some(first) => Events::new(Some(first), notifications, answer),
+        None => Events::starting_with(events::COMMENT, notifications, answer),
+    })
+}
+
+/// Waits for the next notification, for ever if there will be none.
+async fn next(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
+    let first = match notifications {
+        Some(notifications) => notifications.recv().await,
+        None => None,
+    };
+    match first {
+        Some(first) => first,
+        None => pending().await,
+    }
+}
+
+/// Returns an answer that is there, after the notification that came in the same breath, if one did.
+fn respond_with(answer: Option<Whole>, mut notifications: mpsc::Receiver<Bytes>) -> Response<Body> {
+    let first = notifications.try_recv().ok();
+    match (first, answer) {
+        (None, Some(answer)) => answer.into(),
+        (first, answer) => {
+            let answer = Box::pin(ready(answer.map(|answer| answer.message.joined())));
+            reply::events(Events::new(first, notifications, answer))
+        }
+    }
 }
 
 /// The answer of a request that ends when its client hangs up. A task of its own all the same: a run
@@ -538,8 +568,13 @@ fn status(error: &ErrorObject) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use futures_util::FutureExt as _;
+    use http_body_util::BodyExt as _;
+    use hyper::header::CONTENT_TYPE;
     use tokio::runtime::Runtime;
+    use tokio::time::Instant;
 
     use super::*;
 
@@ -560,6 +595,40 @@ mod tests {
         check(&["text/event-stream-like"], false);
         check(&["text/event-stream; q=0, */*"], false);
         check(&["*/*;q=0.000"], false);
+    }
+
+    /// The answer of a call that takes so long.
+    fn answer_after(seconds: u64) -> WholeAnswer {
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_secs(seconds)).await;
+            Some(Whole::ok(Bytes::from_static(b"{}")))
+        })
+    }
+
+    #[track_caller]
+    fn check_response(response: &Response<Body>, content_type: &str) {
+        assert_eq!(response.status(), StatusCode::OK);
+        assert_eq!(response.headers()[CONTENT_TYPE], content_type);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_call_becomes_an_event_stream() {
+        let begun = Instant::now();
+        let response = respond(None, true, answer_after(25)).await;
+        assert_eq!(begun.elapsed(), events::KEEP_ALIVE);
+        check_response(&response, "text/event-stream");
+        let body = response.into_body().collect().await.expect("infallible");
+        let expected = ":\r\n\r\n:\r\n\r\nevent: message\ndata: {}\n\n";
+        assert_eq!(body.to_bytes(), expected);
+        assert_eq!(begun.elapsed(), Duration::from_secs(25));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn silent_call_is_one_body_if_quick_or_without_events() {
+        for (takes_events, seconds) in [(true, 9), (false, 25)] {
+            let response = respond(None, takes_events, answer_after(seconds)).await;
+            check_response(&response, "application/json");
+        }
     }
 
     #[test]
