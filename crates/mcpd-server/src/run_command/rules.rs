@@ -72,6 +72,11 @@ impl Rules {
                 ));
             }
         }
+        if let Some(what) = parsed.unreadable.filter(|_| !self.deny.is_empty()) {
+            return Err(format!(
+                "The command was not run: it has {what} in it, and what that runs can't be held to what is denied."
+            ));
+        }
         if self.allow.is_empty() {
             return Ok(());
         }
@@ -310,6 +315,136 @@ mod tests {
             check(&rules, command, false);
         }
         check(&rules, "git log $X", true);
+    }
+
+    #[test]
+    fn deny_rule_looks_through_programs_that_run_others() {
+        let rules = rules(&[], &["rm *", "git push *"]);
+        for command in [
+            "env rm x",
+            "env -i -u A B=1 /bin/rm x",
+            "/usr/bin/env --unset=A -- rm x",
+            "env -C / rm x",
+            "env -S 'rm x'",
+            "env -S'rm x'",
+            "env --unheard-of y rm x",
+            "nice rm x",
+            "nice -n 5 rm x",
+            "nice -5 nohup setsid -f rm x",
+            "timeout 5 rm x",
+            "timeout -k 1 -s KILL 5 rm x",
+            "timeout $T rm x",
+            "ls | xargs rm",
+            "ls | xargs -0 -n 1 -I F rm F",
+            "ls | xargs git",
+            "sudo rm x",
+            "sudo -u root -E A=1 rm x",
+            "sudo -s 'rm x'",
+            "doas -u you rm x",
+            "su -c 'rm x'",
+            "exec -a name rm x",
+            "stdbuf -oL rm x",
+            "flock /tmp/l rm x",
+            "flock /tmp/l -c 'rm x'",
+            "busybox rm x",
+            "find . -name y -exec rm {} +",
+            r"find . -exec ls {} \; -execdir env rm {} \;",
+            "env $X",
+        ] {
+            check(&rules, command, false);
+        }
+        for command in [
+            "env",
+            "env A=1 ls",
+            "nice -n 5 ls rm x",
+            "timeout 5 git log",
+            "ls | xargs -n 1 ls",
+            "sudo -u rm ls",
+            "find . -name rm -exec ls {} +",
+            "find . -delete",
+            "exec -a rm ls",
+            "sudo git log",
+        ] {
+            check(&rules, command, true);
+        }
+    }
+
+    #[test]
+    fn deny_rule_reads_the_texts_of_shells() {
+        let rules = rules(&[], &["rm *"]);
+        for command in [
+            "sh -c 'rm x'",
+            "bash -lc 'ls; env rm x'",
+            "bash -o pipefail -ec 'ls && (rm x)'",
+            "sh -c \"sh -c 'rm x'\"",
+            "sh -c \"$X\"",
+            "sh -c 'if'\\''",
+            "fish -c 'rm x'",
+            "ls | sh",
+            "echo 'rm x' | bash -s",
+            "sh < file",
+            "sh -",
+            "sh /dev/stdin",
+            "sh $X",
+            "bash <(ls)",
+            ". /dev/stdin",
+            "source <(ls)",
+            "sh -c 'ls | sh'",
+        ] {
+            check(&rules, command, false);
+        }
+        for command in [
+            "sh -c 'ls'",
+            "bash -o pipefail -c 'ls | cat'",
+            "sh script.sh rm x",
+            ". ./settings",
+            "bash --version",
+        ] {
+            check(&rules, command, true);
+        }
+    }
+
+    #[test]
+    fn deny_rule_refuses_words_that_evaluate_text() {
+        let denying = rules(&[], &["rm *"]);
+        for command in [
+            "let 'a[$(rm x)]=1'",
+            "declare -i a='b[$(rm x)]'",
+            "printf -v 'a[$(rm x)]' y",
+            "test -v 'a[$(rm x)]'",
+            "[[ 'a[$(rm x)]' -eq 0 ]]",
+            "mapfile -C 'rm x' a",
+            "compgen -C 'rm x'",
+            "hash -p /bin/rm ls",
+            "unset 'a[$(rm x)]'",
+            "PS4='$(rm x)' sh -x file",
+            "export BASH_ENV=file",
+            "a='b[$(rm x)]'; echo $((a))",
+        ] {
+            check(&denying, command, false);
+        }
+        for command in [
+            "printf '%s' a",
+            "test -f a",
+            "[[ $a -eq 1 ]]",
+            "export A=1",
+            "a=1 ls",
+            "read a",
+        ] {
+            check(&denying, command, true);
+        }
+        // A list of what is allowed goes by the words of the command alone.
+        check(
+            &rules(&["printf *", "sh *"], &[]),
+            "printf -v a b; sh -c ls",
+            true,
+        );
+        let error = denying.judge("ls | sh").unwrap_err();
+        assert_eq!(
+            error,
+            "The command was not run: it has a shell that takes its commands from its input in it, and what that runs \
+             can't be held to what is denied."
+        );
     }
 
     #[test]

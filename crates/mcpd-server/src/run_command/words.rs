@@ -1,6 +1,7 @@
 //! What a command of a POSIX shell runs, as far as its text tells: the words of every simple command, wherever it
 //! stands, and what of it nobody but the shell can judge. Nothing is expanded, and nothing is run.
 
+mod started;
 mod text;
 
 use text::Text;
@@ -16,8 +17,6 @@ const PREFIXES: [&str; 9] = [
 const SUFFIXES: [&str; 4] = ["fi", "done", "esac", "}"];
 /// Words that begin a construct with other words in it than commands.
 const CONSTRUCTS: [&str; 4] = ["for", "case", "select", "function"];
-/// Words of the shell that run the command after them.
-const STARTERS: [&str; 4] = ["builtin", "command", "exec", "time"];
 /// What a redirection may begin with.
 const REDIRECTIONS: [&str; 10] = ["<", ">", "<<", ">>", "<<<", "<<-", "<>", "<&", ">&", ">|"];
 
@@ -53,8 +52,10 @@ impl Word {
 pub(super) struct Parsed {
     /// The simple commands, in the order of their ends.
     pub(super) commands: Vec<Vec<Word>>,
-    /// The parts of them that are commands which the shell runs as well, such as that after `time`.
+    /// Commands that these have the shell or other programs run, such as that behind `time` or `env`.
     pub(super) started: Vec<Vec<Word>>,
+    /// The first thing in it by which commands may run that are not among these.
+    pub(super) unreadable: Option<&'static str>,
     /// The first thing there is in it besides simple commands, pipelines and lists.
     pub(super) doubt: Option<&'static str>,
 }
@@ -65,12 +66,7 @@ pub(super) struct Parsed {
 ///
 /// It is none, or too intricate, or more than one to different shells; said as a fragment.
 pub(super) fn parse(text: &str) -> Result<Parsed, &'static str> {
-    let mut parser = Parser {
-        rest: text.into(),
-        parsed: Parsed::default(),
-        documents: Vec::new(),
-        depth: 0,
-    };
+    let mut parser = Parser::new(text);
     parser.list(false)?;
     Ok(parser.parsed)
 }
@@ -134,6 +130,15 @@ impl From<Draft> for Word {
 }
 
 impl Parser {
+    fn new(text: &str) -> Self {
+        Self {
+            rest: text.into(),
+            parsed: Parsed::default(),
+            documents: Vec::new(),
+            depth: 0,
+        }
+    }
+
     /// Reads something one level deeper.
     fn nested<T>(
         &mut self,
@@ -242,6 +247,7 @@ impl Parser {
             command.push(word);
         } else if is_assignment(&word) {
             self.doubt("an assignment");
+            self.follow_assignment(&word);
         } else if !begins(&PREFIXES) && !begins(&SUFFIXES) {
             command.push(word);
         }
@@ -273,16 +279,7 @@ impl Parser {
                 let action = without_options(arguments).first();
                 self.evaluated(action.map_or(&[], std::slice::from_ref))
             }
-            "command" if asks_where(arguments) => Ok(()),
-            name if STARTERS.contains(&name) => {
-                let started = started(arguments);
-                if !started.is_empty() {
-                    self.nested(|parser| parser.look_into(started))?;
-                    self.parsed.started.push(started.to_owned());
-                }
-                Ok(())
-            }
-            _ => Ok(()),
+            _ => self.follow(command),
         }
     }
 
@@ -570,21 +567,6 @@ fn is_construct(command: &[Word]) -> bool {
 fn without_options(arguments: &[Word]) -> &[Word] {
     let options = arguments.iter().take_while(|word| word.is_option());
     &arguments[options.count()..]
-}
-
-/// Whether `command` runs nothing with these arguments, and only says what it would run.
-fn asks_where(arguments: &[Word]) -> bool {
-    matches!(arguments.first(), Some(Word::Known(option)) if option == "-v" || option == "-V")
-}
-
-/// The command that one of [`STARTERS`] runs with these arguments.
-fn started(arguments: &[Word]) -> &[Word] {
-    let is_before = |word: &&Word| {
-        let is_prefix = matches!(word, Word::Known(word) if PREFIXES.contains(&&**word));
-        is_prefix || word.is_option() || is_assignment(word)
-    };
-    let before = arguments.iter().take_while(is_before);
-    &arguments[before.count()..]
 }
 
 /// `NAME=VALUE`, or `NAME+=VALUE`.
