@@ -101,6 +101,8 @@
 //! # Ok(()) }
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(example()).unwrap();
 //! ```
+
+mod account;
 mod capture;
 mod command;
 mod enforced;
@@ -120,6 +122,7 @@ mod sandbox;
 mod spawner;
 mod variables;
 
+pub use account::Account;
 pub use capture::Captured;
 pub use command::Command;
 pub use enforced::{Containment, Enforced, MissingMechanism};

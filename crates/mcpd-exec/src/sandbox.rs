@@ -6,6 +6,8 @@ use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
+use crate::account::Account;
+
 /// How far a process is confined. Each level holds all that the one before it does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
@@ -259,10 +261,12 @@ impl Sandbox {
 
     /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
     ///
-    /// Paths below the home directory of the caller and where its `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and
+    /// Paths below `HOME`, below the caller's home in the user database, and where `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and
     /// `XDG_STATE_HOME` lead instead, and those of the system.
     pub fn secrets() -> Vec<PathBuf> {
-        secrets::of_caller(std::env::home_dir(), |name| std::env::var_os(name))
+        let account = Account::of_caller().map(|account| account.home().to_owned());
+        let homes = std::env::home_dir().into_iter().chain(account);
+        secrets::of_caller(homes, |name| std::env::var_os(name))
     }
 }
 

@@ -19,6 +19,7 @@ use std::sync::Arc;
 #[derive(Clone, Default)]
 pub struct Variables(Arc<BTreeMap<OsString, Variable>>);
 
+#[derive(Clone)]
 struct Variable {
     value: OsString,
     /// `NAME=VALUE`.
@@ -36,6 +37,22 @@ impl Variables {
             Some((name, variable))
         });
         Self(Arc::new(variables.collect()))
+    }
+
+    /// Returns these variables with others added, replaced, or taken out where there is no value.
+    #[must_use]
+    pub fn with<'a>(
+        mut self,
+        changes: impl IntoIterator<Item = (&'a str, Option<OsString>)>,
+    ) -> Self {
+        for (name, value) in changes {
+            let variables = Arc::make_mut(&mut self.0);
+            match value.and_then(|value| Variable::new(name.as_ref(), value)) {
+                Some(variable) => variables.insert(name.into(), variable),
+                None => variables.remove(OsStr::new(name)),
+            };
+        }
+        self
     }
 
     /// The value of a variable, if it is one of these.

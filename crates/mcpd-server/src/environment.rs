@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::sync::OnceLock;
 
-use mcpd_exec::{Command, Level, Variables};
+use mcpd_exec::{Account, Command, Level, RunAs, Variables};
 
 /// What a confined script inherits: where it is, whose it is and in which words it speaks.
 #[cfg(not(windows))]
@@ -146,19 +146,49 @@ impl Environment {
     }
 
     fn inherited(&self, level: Level) -> &Variables {
-        let read = || Variables::of_this_process(|name| self.passes_on(name, level));
-        self.inherited[usize::from(level > Level::None)].get_or_init(read)
+        self.inherited[usize::from(level > Level::None)].get_or_init(|| {
+            let variables = Variables::of_this_process(|name| self.passes_on(name, level));
+            // Clients start servers without it.
+            let home = Account::of_caller().map(|account| account.home().as_os_str().to_owned());
+            match variables.get("HOME").is_none() && self.passes_on(OsStr::new("HOME"), level) {
+                true => variables.with([("HOME", home)]),
+                false => variables,
+            }
+        })
     }
 
-    /// What a script that is confined so far starts from.
-    pub(crate) fn at(&self, level: Level) -> Inherited {
-        let variables = self.inherited(level).clone();
+    /// Returns what a script starts from that is confined so far, and that runs as this user, if not as this process's.
+    pub(crate) fn at(&self, level: Level, run_as: Option<RunAs>) -> Inherited {
+        let mut variables = self.inherited(level).clone();
+        if let Some(run_as) = run_as {
+            variables = variables.with(self.variables_of(run_as));
+        }
         let mut set = self.set.clone();
         if level > Level::None && variables.get("TERM").is_none() {
             // There is no terminal.
             set.entry("TERM".to_owned()).or_insert("dumb".to_owned());
         }
         Inherited { variables, set }
+    }
+
+    /// Returns the variables that name a user in place of those that name this process's.
+    fn variables_of(&self, run_as: RunAs) -> Vec<(&'static str, Option<OsString>)> {
+        let account = Account::of_user(run_as.user);
+        let mut variables = match account {
+            Some(account) => account.variables().map(|(name, value)| (name, Some(value))),
+            None => [
+                ("HOME", Some("/".into())),
+                ("USER", None),
+                ("LOGNAME", None),
+                ("SHELL", None),
+            ],
+        };
+        for (name, value) in &mut variables {
+            if matches_any(&self.dropped, OsStr::new(name)) {
+                *value = None;
+            }
+        }
+        variables.into()
     }
 }
 
@@ -221,8 +251,28 @@ mod tests {
     fn who_is_confined_inherits_what_is_ordinary() {
         for level in [Level::Guarded, Level::Strict] {
             check(&Environment::default(), level, &["PATH", "LC_ALL"]);
-            assert_eq!(Environment::default().at(level).set["TERM"], "dumb");
+            assert_eq!(Environment::default().at(level, None).set["TERM"], "dumb");
         }
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn run_as_changes_the_variables_that_name_the_user() {
+        let at = |environment: &Environment, user| {
+            environment
+                .at(Level::Guarded, Some(RunAs::new(user, user)))
+                .variables
+        };
+        let root = at(&Environment::default(), 0);
+        assert_eq!(root.get("USER"), Some(OsStr::new("root")));
+        assert_eq!(root.get("HOME"), Some(OsStr::new("/root")));
+        let unknown = at(&Environment::default(), 3_999_999_999);
+        assert_eq!(unknown.get("HOME"), Some(OsStr::new("/")));
+        assert_eq!(unknown.get("USER"), None);
+        assert_eq!(
+            at(&Environment::default().drop("HOME"), 0).get("HOME"),
+            None
+        );
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use crate::account::Account;
+
 /// Below a home directory.
 const HOME: &[&str] = &[
     ".ssh",
@@ -81,12 +83,18 @@ const MOVABLE: &[(&str, &str)] = &[
     ("XDG_STATE_HOME", ".local/state"),
 ];
 
-/// Those of a user with this home and these variables, and of the system.
+/// Returns the secrets of a user with these homes and variables, and those of the system. A client or a container may
+/// have put `HOME` elsewhere, and the user's home is still there.
 pub(super) fn of_caller(
-    home: Option<PathBuf>,
+    homes: impl IntoIterator<Item = PathBuf>,
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<PathBuf> {
-    let mut secrets: Vec<PathBuf> = home.iter().flat_map(|home| below(home)).collect();
+    let mut homes: Vec<PathBuf> = homes
+        .into_iter()
+        .filter(|home| home.is_absolute())
+        .collect();
+    homes.dedup();
+    let mut secrets: Vec<PathBuf> = homes.iter().flat_map(|home| below(home)).collect();
     for (name, usual) in MOVABLE {
         let moved = variable(name).map(PathBuf::from);
         // A relative path has to be ignored, says the specification.
@@ -119,19 +127,13 @@ fn runtime_directory(user: u32) -> PathBuf {
     }
 }
 
-/// Those of the user with this number, as far as there is one.
-#[cfg(unix)]
+/// Returns the secrets of the user with this number, as far as there is one.
 pub(super) fn of_user(user: u32) -> Vec<PathBuf> {
-    use nix::unistd::{Uid, User};
-
-    // Who can't be looked up has no home that is known to anybody.
-    let user = User::from_uid(Uid::from_raw(user)).ok().flatten();
-    user.iter().flat_map(|user| below(&user.dir)).collect()
-}
-
-#[cfg(not(unix))]
-pub(super) fn of_user(_: u32) -> Vec<PathBuf> {
-    Vec::new()
+    let account = Account::of_user(user);
+    account
+        .iter()
+        .flat_map(|account| below(account.home()))
+        .collect()
 }
 
 fn below(home: &Path) -> impl Iterator<Item = PathBuf> {
@@ -149,7 +151,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        let secrets = of_caller(Some("/home/alice".into()), variable);
+        let secrets = of_caller(["/home/alice".into(), "/home/alice".into()], variable);
         let found = secrets.iter().filter(|path| *path == Path::new(hidden));
         assert_eq!(found.count(), 1, "{hidden} in {secrets:?}");
     }
@@ -170,6 +172,19 @@ mod tests {
         check(&moved, "/srv/config/containers/auth.json");
         check(&moved, "/srv/state/mcpd");
         check(&moved, "/home/alice/.config/containers/auth.json");
+    }
+
+    #[test]
+    fn secrets_are_hidden_below_every_home() {
+        let homes = ["/snap/tool/1", "/home/alice", ""].map(PathBuf::from);
+        let secrets = of_caller(homes, |_| None);
+        for hidden in ["/snap/tool/1/.ssh", "/home/alice/.ssh"] {
+            assert!(
+                secrets.iter().any(|path| path == Path::new(hidden)),
+                "{hidden}"
+            );
+        }
+        assert!(secrets.iter().all(|path| path.is_absolute()), "{secrets:?}");
     }
 
     #[test]

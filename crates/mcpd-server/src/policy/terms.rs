@@ -87,7 +87,7 @@ impl Terms {
             _ => Redactor::new(secrets).map(Arc::new),
         };
         Self {
-            environment: policy.environment.at(sandbox.level),
+            environment: policy.environment.at(sandbox.level, sandbox.run_as),
             sandbox: Arc::new(sandbox),
             limits,
             redactor,
