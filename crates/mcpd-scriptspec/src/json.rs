@@ -88,8 +88,21 @@ pub(crate) struct Member<'a> {
 
 /// Reads the one JSON value in `text` from byte `start` on; spans count from the beginning of `text`.
 pub(crate) fn read(text: &str, start: usize) -> Result<Document<'_>, SyntaxError> {
+    read_by(Reader::document, text, start)
+}
+
+/// Reads the JSON value that begins at byte `start` of `text`, whatever follows it.
+pub(crate) fn read_first(text: &str, start: usize) -> Result<Document<'_>, SyntaxError> {
+    read_by(Reader::first, text, start)
+}
+
+fn read_by<'a>(
+    read: impl FnOnce(&mut Reader<'a>) -> Result<Span, SyntaxError>,
+    text: &'a str,
+    start: usize,
+) -> Result<Document<'a>, SyntaxError> {
     let mut reader = Reader::new(text, start);
-    let span = reader.document()?;
+    let span = read(&mut reader)?;
     let root = Value {
         text: &text[span.clone()],
         start: span.start,

@@ -10,6 +10,7 @@ use crate::{
 
 mod delivery;
 mod metadata;
+mod noise;
 mod options;
 mod report;
 mod role;
@@ -187,6 +188,7 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
     }
     match json::read(text, start) {
         Ok(document) => Output::Json(document),
+        Err(_) if let Some(output) = read_among_noise(text, start, report) => output,
         Err(error) => {
             let code = match error.kind {
                 SyntaxErrorKind::Grammar => Code::HelpNotJson,
@@ -208,6 +210,34 @@ fn open<'a>(bytes: &'a [u8], report: &mut Report<'_>) -> Output<'a> {
             Output::Faulty
         }
     }
+}
+
+/// Reads the options from a stderr that the script's interpreter has printed to as well.
+fn read_among_noise<'a>(
+    text: &'a str,
+    start: usize,
+    report: &mut Report<'_>,
+) -> Option<Output<'a>> {
+    if report.stream() != Stream::Stderr {
+        return None;
+    }
+    let (output, noise, message) = match noise::object_among_lines(text, start) {
+        Some((document, noise)) => {
+            let message = "lines beside the options, which are read all the same";
+            (Output::Json(document), noise, message)
+        }
+        None => {
+            let noise = noise::runtime_noise(text, start)?;
+            (
+                Output::Blank,
+                noise,
+                "lines of the interpreter's in place of options",
+            )
+        }
+    };
+    let help = "have `--help` print nothing else to stderr, such as by setting `LC_ALL=C` or silencing the warning";
+    report.fault(Code::NoiseOnStderr, noise, message).help(help);
+    Some(output)
 }
 
 /// Whether a text that is no JSON was not meant to be.

@@ -128,6 +128,14 @@ echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
     bad r#"echo '{"description": "Says hello"} done'"#
     good r#"echo '{"description": "Says hello"}'"#
 
+    NoiseOnStderr "noise-on-stderr" Warning
+    "Interpreters print warnings of their own to stderr, of a locale that is not there or of an old module: one JSON object on lines of its own among them is read all the same, but a second one would make it ambiguous."
+    bad r#"echo 'sh: warning: setlocale: cannot change locale' >&2
+echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
+
     NestingTooDeep "nesting-too-deep" Error
     "No description needs more than a few levels; a bound keeps every reader of it safe."
     bad r#"python3 -c 'print("[" * 100000)'"#

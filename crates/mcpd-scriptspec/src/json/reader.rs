@@ -28,10 +28,7 @@ impl<'a> Reader<'a> {
 
     /// Reads one value and nothing after it.
     pub(super) fn document(&mut self) -> Result<Span, SyntaxError> {
-        self.skip_whitespace();
-        let start = self.at;
-        self.value()?;
-        let end = self.at;
+        let value = self.first()?;
         self.skip_whitespace();
         if self.at < self.text.len() {
             return Err(SyntaxError {
@@ -40,7 +37,15 @@ impl<'a> Reader<'a> {
                 message: format!("{} after the end of the JSON value", self.found()),
             });
         }
-        Ok(start..end)
+        Ok(value)
+    }
+
+    /// Reads one value, whatever follows it.
+    pub(super) fn first(&mut self) -> Result<Span, SyntaxError> {
+        self.skip_whitespace();
+        let start = self.at;
+        self.value()?;
+        Ok(start..self.at)
     }
 
     fn value(&mut self) -> Result<(), SyntaxError> {
