@@ -306,6 +306,7 @@ fn arguments_that_are_wrong_are_explained() {
     option `a`: expected a number, got nothing
     option `digits`: expected an integer from 0 to 9, got the number 10
     option `b`: expected a declared option such as `a`, got an unknown name
+    (If the client adds such an argument to every call by itself, the operator can have it left out: `[arguments] ignore` in mcpd.toml.)
     ----- stderr -----
     mcpd: error: `math/calc` failed
     "#);
@@ -433,4 +434,18 @@ fn the_examples_answer() {
         let answered = sandbox.stdout(&[&["call", examples], arguments].concat());
         assert_eq!(String::from_utf8_lossy(&answered), answer, "{arguments:?}");
     }
+}
+
+/// Clients such as n8n add arguments of their own to every call.
+#[test]
+fn ignored_argument_is_left_out_where_no_option_has_its_name() {
+    let sandbox = sandbox();
+    let config = "[arguments]\nignore = [\"toolCallId\", \"name\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), config).expect("it can be written");
+    let call = |argument: &str| {
+        let arguments = ["call", "scripts", "hello", "name=Ada", argument, "--config", "mcpd.toml"];
+        sandbox.run(&arguments)
+    };
+    assert!(call("toolCallId=7").contains("exit code: 0"), "{}", call("toolCallId=7"));
+    assert!(call("toolCallID=7").contains("got an unknown name"));
 }

@@ -161,7 +161,7 @@ fn a_call_that_can_not_be_made_says_why() {
     let number = invalid("option `command`: expected a string, got the number 7");
     check(&json!({"command": 7}), &["failed", &number]);
     let unknown = invalid(
-        "option `cwd`: expected one of the options `command`, `workdir`, `stdin`, `timeout_ms`, got an unknown name",
+        "option `cwd`: expected one of the options `command`, `workdir`, `stdin`, `timeout_ms`, got an unknown name\n(If the client adds such an argument to every call by itself, the operator can have it left out: `[arguments] ignore` in mcpd.toml.)",
     );
     check(&json!({"command": "ls", "cwd": "/"}), &["failed", &unknown]);
     let long =

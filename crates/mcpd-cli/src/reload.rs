@@ -16,7 +16,8 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 19] = [
+const CHANGEABLE: [&str; 20] = [
+    "arguments",
     "audit.args",
     "audit.keep",
     "audit.max_size",

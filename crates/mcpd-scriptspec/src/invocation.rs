@@ -28,6 +28,9 @@ const QUERY: (&str, &str) = ("query", "TOOL_QUERY");
 /// Unknown or repeated names that are told at once; a caller may send any number of them.
 const MAX_TOLD: usize = 20;
 
+/// What came where no option has the name.
+const UNKNOWN_NAME: &str = "an unknown name";
+
 /// What a script gets from one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -69,9 +72,26 @@ impl fmt::Display for ArgumentFault {
     }
 }
 
+impl ArgumentFault {
+    /// Tells that the script declares no option of this name.
+    #[must_use]
+    pub fn is_unknown_name(&self) -> bool {
+        self.got == UNKNOWN_NAME
+    }
+}
+
 impl std::error::Error for ArgumentFault {}
 
 impl ScriptSpec {
+    /// Tells whether a call can have an argument of this name: an option, or a property of the script's own schema.
+    #[must_use]
+    pub fn declares(&self, name: &str) -> bool {
+        match &self.declared_schema {
+            Some(schema) => schema["properties"].get(name).is_some(),
+            None => self.options.iter().any(|option| option.name == name),
+        }
+    }
+
     /// Checks the arguments of a call and makes of them what the script gets.
     ///
     /// Absent arguments, and `null`, are an empty object. `null` for an optional option is as good as absent,
@@ -130,7 +150,7 @@ impl ScriptSpec {
         Some(ArgumentFault {
             option: Some(member.key.clone().into_owned()),
             expected,
-            got: "an unknown name".to_owned(),
+            got: UNKNOWN_NAME.to_owned(),
         })
     }
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::{
     decimal::{self, Parts},
-    json::{Kind, Value},
+    json::{self, Kind, Value},
     spec::{Bounds, Pattern, ScriptOption, ValueType},
 };
 
@@ -25,6 +25,15 @@ pub(crate) struct Accepted<'a> {
     pub(crate) text: Option<Cow<'a, str>>,
 }
 
+impl Accepted<'_> {
+    fn into_owned(self) -> Accepted<'static> {
+        Accepted {
+            json: Cow::Owned(self.json.into_owned()),
+            text: self.text.map(|text| Cow::Owned(text.into_owned())),
+        }
+    }
+}
+
 /// Why a value is not what an option wants.
 #[derive(Debug)]
 pub(crate) struct Mismatch {
@@ -43,12 +52,12 @@ pub(crate) enum MismatchKind {
     Bounds,
 }
 
-/// Whether a string that is exactly a number or a boolean counts as one.
+/// What a string counts as that is exactly one JSON value of the kind that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strings {
-    /// Models send `"5"` where they mean 5.
+    /// Models send `"5"` where they mean 5, and `"[1]"` where they mean a list.
     Coerced,
-    /// Authors are expected to write what they mean, and so is whoever nests values.
+    /// Authors are expected to write what they mean.
     Kept,
 }
 
@@ -58,6 +67,11 @@ pub(crate) fn accept<'a>(
     value: Value<'a>,
     strings: Strings,
 ) -> Result<Accepted<'a>, Mismatch> {
+    if strings == Strings::Coerced
+        && let Some(accepted) = accept_as_text(value_type, value)
+    {
+        return accepted;
+    }
     let accepted = match value_type {
         ValueType::String { size, pattern, .. } => string(size, pattern.as_ref(), value),
         ValueType::Integer { size } => integer(size, value, strings),
@@ -65,8 +79,8 @@ pub(crate) fn accept<'a>(
         ValueType::Boolean => boolean(value, strings),
         ValueType::Any { size } => any(size, value),
         ValueType::Enum { values } => listed(values, value),
-        ValueType::Array { size, items } => array(size, items.as_deref(), value),
-        ValueType::Object { properties } => object(properties.as_deref(), value),
+        ValueType::Array { size, items } => array(size, items.as_deref(), value, strings),
+        ValueType::Object { properties } => object(properties.as_deref(), value, strings),
     };
     accepted.map_err(|refused| match refused {
         Refused::Type => mismatch(value_type, MismatchKind::Type, describe(value)),
@@ -74,6 +88,26 @@ pub(crate) fn accept<'a>(
         Refused::Count(got) => mismatch(value_type, MismatchKind::Bounds, got),
         Refused::Inside(mismatch) => mismatch,
     })
+}
+
+/// Takes a string that is exactly one JSON array or object for what it holds, where one is wanted.
+fn accept_as_text(
+    value_type: &ValueType,
+    value: Value<'_>,
+) -> Option<Result<Accepted<'static>, Mismatch>> {
+    let wanted = match value_type {
+        ValueType::Array { .. } => Kind::Array,
+        ValueType::Object { .. } => Kind::Object,
+        _ => return None,
+    };
+    let text = value.string()?;
+    let document = json::read(&text, 0).ok()?;
+    // A key that stands twice would be two values to two readers.
+    if document.root.kind() != wanted || !document.duplicates.is_empty() {
+        return None;
+    }
+    let accepted = accept(value_type, document.root, Strings::Coerced);
+    Some(accepted.map(Accepted::into_owned))
 }
 
 fn mismatch(value_type: &ValueType, kind: MismatchKind, got: String) -> Mismatch {
@@ -190,6 +224,7 @@ fn array<'a>(
     size: &Bounds,
     items: Option<&ValueType>,
     value: Value<'a>,
+    strings: Strings,
 ) -> Result<Accepted<'a>, Refused> {
     if value.kind() != Kind::Array {
         return Err(Refused::Type);
@@ -202,7 +237,7 @@ fn array<'a>(
     };
     let mut inner = Inner::of(value, '[');
     for (index, element) in value.elements().enumerate() {
-        let accepted = accept(items, element, Strings::Kept)
+        let accepted = accept(items, element, strings)
             .map_err(|mismatch| inside(&format!("[{index}]"), mismatch))?;
         inner.add(&[&accepted.json])?;
     }
@@ -212,6 +247,7 @@ fn array<'a>(
 fn object<'a>(
     properties: Option<&[ScriptOption]>,
     value: Value<'a>,
+    strings: Strings,
 ) -> Result<Accepted<'a>, Refused> {
     if value.kind() != Kind::Object {
         return Err(Refused::Type);
@@ -235,7 +271,10 @@ fn object<'a>(
             }));
         };
         let property = &properties[index];
-        let accepted = accept(&property.value_type, member.value, Strings::Kept).map_err(inside)?;
+        if strings == Strings::Coerced && !property.required && member.value.kind() == Kind::Null {
+            continue;
+        }
+        let accepted = accept(&property.value_type, member.value, strings).map_err(inside)?;
         let key = serde_json::to_string(&member.key).expect("a string can be written as JSON");
         inner.add(&[&key, ":", &accepted.json])?;
         given[index] = true;

@@ -65,6 +65,10 @@ impl Refusal {
     }
 }
 
+/// What is told beside an argument that a tool doesn't know.
+const UNKNOWN_NAME: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
+                            left out: `[arguments] ignore` in mcpd.toml.)";
+
 /// The text of the arguments of a call. Absent ones, and `null`, are an empty object.
 pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
     match arguments.map(RawValue::get) {
@@ -101,11 +105,15 @@ impl Call {
                 .inspect_err(|_| context.trail.ended_as("missing-capability"))
                 .map_err(Refusal::Capability)?;
         }
-        if let Some(schema) = &script.schemas.input {
-            schema
+        let known = script.terms.without_ignored(&script.spec, arguments);
+        let arguments = known.as_deref().or(arguments);
+        let repaired = match &script.schemas.input {
+            Some(schema) => schema
                 .check_arguments(arguments)
-                .map_err(Refusal::Arguments)?;
-        }
+                .map_err(Refusal::Arguments)?,
+            None => None,
+        };
+        let arguments = repaired.as_deref().or(arguments);
         let invocation = script
             .spec
             .invocation(arguments)
@@ -258,7 +266,10 @@ impl Script {
 
 /// Every fault on a line of its own.
 pub(crate) fn told(faults: &[ArgumentFault]) -> String {
-    let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    if faults.iter().any(ArgumentFault::is_unknown_name) {
+        lines.push(UNKNOWN_NAME.to_owned());
+    }
     lines.join("\n")
 }
 

@@ -233,7 +233,7 @@ impl NativeTool {
     /// Checks the arguments and, if they are right, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         match self.schema.check_arguments(arguments) {
-            Ok(()) => (self.start)(text_of(arguments), context),
+            Ok(repaired) => (self.start)(text_of(repaired.as_deref().or(arguments)), context),
             Err(faults) => refused(&faults),
         }
     }

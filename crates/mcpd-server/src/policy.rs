@@ -1,10 +1,12 @@
 //! Who may do what: how scripts are confined, limited and equipped, in the words of whoever runs the server.
 //! What that comes to for one script is worked out when it is found, never when it is called.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::hash::{Hash as _, Hasher};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mcpd_exec::{Limits, Sandbox};
@@ -111,6 +113,7 @@ pub struct Policy {
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
+    ignored_arguments: Arc<BTreeSet<String>>,
     rules: Vec<Rule>,
 }
 
@@ -125,6 +128,7 @@ impl Default for Policy {
             limits,
             environment: Environment::of_this_process(),
             hidden: Vec::new(),
+            ignored_arguments: Arc::default(),
             rules: Vec::new(),
         }
     }
@@ -159,6 +163,14 @@ impl Policy {
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         self.hidden.push(path.into());
+        self
+    }
+
+    /// Leaves an argument out of the calls of scripts that declare no option of this name. Some clients add arguments of
+    /// their own to every call, and a script is called with none that it does not know.
+    #[must_use]
+    pub fn ignore_argument(mut self, name: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.ignored_arguments).insert(name.into());
         self
     }
 

@@ -15,6 +15,7 @@ use crate::call::text_of;
 use effort::Outline;
 
 mod effort;
+mod repair;
 
 /// Bounds on a schema, so that no script makes every call slow.
 const MAX_BYTES: usize = 64 * 1024;
@@ -97,14 +98,22 @@ impl Schema {
         Ok(Self { validator, outline })
     }
 
-    /// Checks the arguments of a call; without any it is an empty object.
+    /// Checks the arguments of a call; without any it is an empty object. Returns those that are meant where they were sent
+    /// in another form, as models do: `null` for what may be left out, or the JSON of a value as a text.
     ///
     /// # Errors
     ///
     /// What is wrong, one fault on each line, in the words in which the options of scripts are checked.
-    pub(crate) fn check_arguments(&self, arguments: Option<&RawValue>) -> Result<(), String> {
+    pub(crate) fn check_arguments(
+        &self,
+        arguments: Option<&RawValue>,
+    ) -> Result<Option<Box<RawValue>>, String> {
         let value = serde_json::from_str(text_of(arguments)).map_err(|error| error.to_string())?;
-        self.check_as(&value, of_options)
+        match (self.check_as(&value, of_options), arguments) {
+            (Ok(()), _) => Ok(None),
+            (Err(faults), None) => Err(faults),
+            (Err(faults), Some(arguments)) => self.repair(arguments).map(Some).ok_or(faults),
+        }
     }
 
     /// Checks a value.
@@ -116,16 +125,18 @@ impl Schema {
         self.check_as(value, |error| vec![located(error)])
     }
 
+    /// Tells whether a value can be checked in bounded time.
+    fn admits(&self, value: &Value) -> bool {
+        let outline = self.outline.as_ref();
+        outline.is_none_or(|outline| outline.admits(value))
+    }
+
     fn check_as(
         &self,
         value: &Value,
         told: impl Fn(&ValidationError<'_>) -> Vec<String>,
     ) -> Result<(), String> {
-        if self
-            .outline
-            .as_ref()
-            .is_some_and(|outline| !outline.admits(value))
-        {
+        if !self.admits(value) {
             return Err(TOO_MUCH.to_owned());
         }
         let faults: Vec<_> = self

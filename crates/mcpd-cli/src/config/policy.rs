@@ -39,6 +39,8 @@ pub(super) async fn policy(
         .limits(limits)
         .environment(environment(file)?);
     policy = given(file).into_iter().fold(policy, Policy::hide);
+    let ignored = file.tables.arguments.ignore.iter();
+    policy = ignored.fold(policy, Policy::ignore_argument);
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
     }

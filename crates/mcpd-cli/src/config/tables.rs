@@ -73,6 +73,9 @@ pub(super) struct Tables {
     /// The environment that all scripts start from.
     #[serde(default)]
     pub(super) env: EnvTable,
+    /// The arguments of calls.
+    #[serde(default)]
+    pub(super) arguments: ArgumentsTable,
     /// Sandboxes, by the names that `[[tool]]` and `--sandbox` know them by.
     #[serde(default)]
     pub(super) sandbox: BTreeMap<Spanned<String>, SandboxTable>,
@@ -149,6 +152,14 @@ pub(super) struct KitTable {
     pub(super) show: Option<Spanned<Vec<String>>>,
     /// The program that hides it, and its arguments.
     pub(super) hide: Option<Spanned<Vec<String>>>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[arguments]`")]
+pub(super) struct ArgumentsTable {
+    /// Names of arguments that clients add to every call, left out where a script declares no such option.
+    #[serde(default)]
+    pub(super) ignore: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

@@ -120,9 +120,11 @@ impl EndpointTool {
         arguments: &RawValue,
         context: CallContext,
     ) -> Result<CallToolResult, ErrorObject> {
-        if let Err(faults) = self.schema.check_arguments(Some(arguments)) {
-            return Ok(invalid_arguments(&faults));
-        }
+        let repaired = match self.schema.check_arguments(Some(arguments)) {
+            Ok(repaired) => repaired,
+            Err(faults) => return Ok(invalid_arguments(&faults)),
+        };
+        let arguments = repaired.as_deref().unwrap_or(arguments);
         let answer = self.ask(arguments, context).await;
         answer.and_then(result).or_else(|unanswered| {
             let Unanswered { told, reason } = unanswered;

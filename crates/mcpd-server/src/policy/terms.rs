@@ -1,12 +1,15 @@
 //! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
@@ -29,6 +32,7 @@ pub struct Terms {
     redactor: Option<Arc<Redactor>>,
     width: Width,
     task: TaskSupport,
+    ignored_arguments: Arc<BTreeSet<String>>,
 }
 
 impl Terms {
@@ -94,6 +98,7 @@ impl Terms {
             variables,
             width: Width::new(concurrency),
             task: orders.task.or(declared_task).unwrap_or_default(),
+            ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
     }
 
@@ -132,6 +137,28 @@ impl Terms {
             .fold(command, |command, (name, secret)| {
                 command.env(name, &secret.0)
             })
+    }
+
+    /// Returns the arguments of a call without those that the operator has ignored and the script doesn't declare; nothing
+    /// if none of them is ignored.
+    pub(crate) fn without_ignored(
+        &self,
+        spec: &ScriptSpec,
+        arguments: Option<&RawValue>,
+    ) -> Option<Box<RawValue>> {
+        if self.ignored_arguments.is_empty() {
+            return None;
+        }
+        // What is no object is told when the arguments are checked.
+        let mut members = mcpd_scriptspec::members(arguments).ok()?;
+        let count = members.len();
+        let is_ignored = |name: &str| self.ignored_arguments.contains(name) && !spec.declares(name);
+        members.retain(|(name, _)| !is_ignored(name));
+        if members.len() == count {
+            return None;
+        }
+        let members: IndexMap<_, _> = members.into_iter().collect();
+        to_raw_value(&members).ok()
     }
 
     /// What takes its secrets out of what it prints.

@@ -154,9 +154,10 @@ impl CommandTool {
         arguments: Option<&RawValue>,
         trail: &Trail,
     ) -> Result<Arguments, Box<CallToolResult>> {
+        let known = self.terms.without_ignored(&self.spec, arguments);
         let invocation = self
             .spec
-            .invocation(arguments)
+            .invocation(known.as_deref().or(arguments))
             .map_err(|faults| Box::new(invalid_arguments(&told(&faults))))?;
         let arguments: Arguments = serde_json::from_slice(&invocation.stdin)
             .map_err(|error| Box::new(invalid_arguments(&error.to_string())))?;
