@@ -13,6 +13,7 @@ mod endpoints;
 mod faulty;
 mod floods;
 mod framing;
+mod half_close;
 mod hostile;
 mod limits;
 mod malformed;
@@ -22,6 +23,7 @@ mod policies;
 mod reload;
 mod tasks;
 mod telemetry;
+mod unread_log;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};
