@@ -28,7 +28,7 @@ const QUERY: (&str, &str) = ("query", "TOOL_QUERY");
 /// Unknown or repeated names that are told at once; a caller may send any number of them.
 const MAX_TOLD: usize = 20;
 
-/// What came where no option has the name.
+/// Value of a fault's `got` where no option has the name.
 const UNKNOWN_NAME: &str = "an unknown name";
 
 /// What a script gets from one call.

@@ -52,7 +52,7 @@ pub(crate) enum MismatchKind {
     Bounds,
 }
 
-/// What a string counts as that is exactly one JSON value of the kind that is wanted.
+/// Reading of a string that is exactly one JSON value of the kind that is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Strings {
     /// Models send `"5"` where they mean 5, and `"[1]"` where they mean a list.

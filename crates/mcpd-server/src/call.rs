@@ -65,7 +65,7 @@ impl Refusal {
     }
 }
 
-/// What is told beside an argument that a tool doesn't know.
+/// Hint beside an argument that a tool doesn't know.
 const UNKNOWN_NAME: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
                             left out: `[arguments] ignore` in mcpd.toml.)";
 

@@ -54,7 +54,7 @@ pub(super) fn runtime_noise(text: &str, start: usize) -> Option<Span> {
             || line.to_ascii_lowercase().contains("warning")
     };
     let first = lines.next()?;
-    // What is indented goes on with the line before.
+    // An indented line goes on with the line before.
     let continues = |line: &str| line.starts_with([' ', '\t']);
     let is_all_noise = is_noise(first) && lines.all(|line| continues(line) || is_noise(line));
     let is_json = text.contains('{');

@@ -149,7 +149,7 @@ impl Terms {
         if self.ignored_arguments.is_empty() {
             return None;
         }
-        // What is no object is told when the arguments are checked.
+        // Arguments that are no object are refused when they are checked.
         let mut members = mcpd_scriptspec::members(arguments).ok()?;
         let count = members.len();
         let is_ignored = |name: &str| self.ignored_arguments.contains(name) && !spec.declares(name);

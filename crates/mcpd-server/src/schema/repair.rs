@@ -25,7 +25,7 @@ const MAX_ALTERNATIVES: usize = 8;
 /// Repairs by their place, a JSON pointer.
 type Repairs = BTreeMap<String, Repair>;
 
-/// What becomes of a value that is refused.
+/// Repair of a value that is refused.
 enum Repair {
     /// It is `null`, and left out.
     Omit,

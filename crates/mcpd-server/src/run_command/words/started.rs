@@ -183,7 +183,7 @@ const RUN_VARIABLES: [&str; 7] = [
     "ZDOTDIR",
 ];
 
-/// What keeps a command from being judged by what is denied, as fragments.
+/// Reasons for which a command can't be held to what is denied, as fragments.
 const FROM_INPUT: &str = "a shell that takes its commands from its input";
 const UNREADABLE_TEXT: &str = "a text for a shell that only that shell can read";
 const EVALUATED: &str = "a word of the shell that evaluates text";
