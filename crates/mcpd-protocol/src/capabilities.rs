@@ -1,6 +1,7 @@
 //! What each side declares it can do, and who it says it is. An absent capability may not be used.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::JsonObject;
@@ -25,6 +26,31 @@ pub struct ClientCapabilities {
     /// Settings by extension id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<JsonObject>,
+}
+
+/// Capabilities as clients declare them: an empty array is an empty object wherever one belongs.
+pub(crate) struct Declared<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Declared<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut declared = Value::deserialize(deserializer)?;
+        mend_empty_array(&mut declared);
+        for (name, capability) in declared.as_object_mut().into_iter().flatten() {
+            mend_empty_array(capability);
+            // What is in the others is not ours to know.
+            if ["elicitation", "sampling"].contains(&name.as_str()) {
+                let members = capability.as_object_mut().into_iter().flatten();
+                members.for_each(|(_, member)| mend_empty_array(member));
+            }
+        }
+        T::deserialize(declared).map(Self).map_err(D::Error::custom)
+    }
+}
+
+fn mend_empty_array(value: &mut Value) {
+    if value.as_array().is_some_and(Vec::is_empty) {
+        *value = Value::Object(JsonObject::new());
+    }
 }
 
 /// The modes of elicitation a client can show. With neither named, `form` is meant.
