@@ -1,7 +1,6 @@
 //! The catalog as it is now: scanned at the start, scanned again when the roots change, swapped in one
 //! piece. Readers take no lock; whoever needs the first scan waits for it.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -10,12 +9,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
-use mcpd_scriptspec::Severity;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-use super::scan::{Scan, ScannedScript, Scanner};
+use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
 use crate::interpreter::Interpreters;
@@ -24,6 +22,8 @@ use crate::source::{Described, Host, Offer, Sources};
 use crate::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tool::Tool;
+
+mod faults;
 
 /// Editors write in several steps; one look after the last of them is enough.
 const SETTLE: Duration = Duration::from_millis(80);
@@ -272,7 +272,7 @@ impl Follower {
     /// Puts the catalog of these in the place of the one before.
     fn swap(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
         let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
-        report(&self.live.current(), &after);
+        faults::log_changes(&self.live.current(), &after);
         let after = Arc::new(after);
         self.live.current.store(Arc::clone(&after));
         after
@@ -297,53 +297,4 @@ async fn start_watch(roots: Option<&Vec<PathBuf>>, changed: &Arc<Notify>) -> Opt
 fn is_same(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {
     let mut pairs = offers.iter().zip(before);
     offers.len() == before.len() && pairs.all(|(offer, before)| Arc::ptr_eq(offer, before))
-}
-
-/// Logs what became faulty, and which sources are well again.
-fn report(before: &Catalog, after: &Catalog) {
-    let known: BTreeSet<*const ScannedScript> =
-        before.scan().scripts.iter().map(Arc::as_ptr).collect();
-    for script in after
-        .scan()
-        .scripts
-        .iter()
-        .filter(|script| !known.contains(&Arc::as_ptr(script)))
-    {
-        // The first fault is enough for a log; `mcpd check` shows them all, and where they are.
-        let fault = script
-            .diagnostics
-            .iter()
-            .find(|fault| fault.severity == Severity::Error);
-        if let Some(fault) = fault {
-            tracing::warn!(script = %script.path, code = %fault.code, "not served: {}", fault.message);
-        }
-    }
-    for conflict in after
-        .conflicts()
-        .iter()
-        .filter(|conflict| !before.conflicts().contains(conflict))
-    {
-        tracing::warn!(script = %conflict.path, "{}", conflict.message);
-    }
-    for file in after
-        .scan()
-        .unusable
-        .iter()
-        .filter(|file| !before.scan().unusable.contains(file))
-    {
-        tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
-    }
-    for (place, offer) in after.offers().iter().enumerate() {
-        let known = before.offers().get(place).map(|offer| offer.faults());
-        report_source(offer, known.unwrap_or_default());
-    }
-}
-
-fn report_source(offer: &Offer, known: &[String]) {
-    for fault in offer.faults().iter().filter(|fault| !known.contains(fault)) {
-        tracing::warn!("{} {fault}", offer.source());
-    }
-    if !offer.is_faulty() && !known.is_empty() {
-        tracing::info!("{} is all right now", offer.source());
-    }
 }
