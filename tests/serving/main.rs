@@ -22,6 +22,7 @@ mod policies;
 mod reload;
 mod tasks;
 mod telemetry;
+mod unread_log;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};

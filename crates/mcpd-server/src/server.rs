@@ -121,8 +121,17 @@ impl Server {
     /// Once called, the server stops even if the future is dropped; scripts are then killed when their own time to end
     /// is over.
     pub async fn shutdown(&self) {
+        self.shutdown_within(SHUTDOWN_GRACE).await;
+    }
+
+    /// Ends everything as [`shutdown`](Self::shutdown) does, with another time for scripts to end by themselves.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`shutdown`](Self::shutdown).
+    pub async fn shutdown_within(&self, grace: Duration) {
         self.inner.stop.cancel();
-        self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+        self.inner.executor.shutdown(grace).await;
         // Not earlier: it kills at once, and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
     }

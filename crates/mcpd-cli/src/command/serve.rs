@@ -21,7 +21,7 @@ use crate::render;
 use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{self, Telemetry};
 use crate::token;
 
 /// Serves until the system asks mcpd to end.
@@ -30,9 +30,9 @@ pub(crate) async fn run(
     logging: &Logging,
     reloading: Reloading<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let telemetry = Telemetry::start();
-    let code = run_observed(args, logging, reloading, &telemetry).await;
-    telemetry.end().await;
+    let spans = Telemetry::start();
+    let code = run_observed(args, logging, reloading, &spans).await;
+    spans.end(telemetry::FLUSH_TIMEOUT).await;
     code
 }
 
