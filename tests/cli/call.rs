@@ -443,9 +443,21 @@ fn ignored_argument_is_left_out_where_no_option_has_its_name() {
     let config = "[arguments]\nignore = [\"toolCallId\", \"name\"]\n";
     fs::write(sandbox.path().join("mcpd.toml"), config).expect("it can be written");
     let call = |argument: &str| {
-        let arguments = ["call", "scripts", "hello", "name=Ada", argument, "--config", "mcpd.toml"];
+        let arguments = [
+            "call",
+            "scripts",
+            "hello",
+            "name=Ada",
+            argument,
+            "--config",
+            "mcpd.toml",
+        ];
         sandbox.run(&arguments)
     };
-    assert!(call("toolCallId=7").contains("exit code: 0"), "{}", call("toolCallId=7"));
+    assert!(
+        call("toolCallId=7").contains("exit code: 0"),
+        "{}",
+        call("toolCallId=7")
+    );
     assert!(call("toolCallID=7").contains("got an unknown name"));
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use insta::assert_snapshot;
-use mcpd_tests::Sandbox;
+use mcpd_tests::{Sandbox, output};
 
 use crate::{BROKEN, HELLO, sandbox};
 
@@ -165,4 +165,17 @@ fn a_reader_that_has_left_is_no_error() {
         .status()
         .unwrap();
     assert!(status.success());
+}
+
+/// Clients start servers without a shell, which would see to that.
+#[test]
+fn tilde_in_a_directory_is_the_home_directory() {
+    let sandbox = sandbox();
+    let listed = |directory: &str| {
+        let mut command = sandbox.command(&["list", directory]);
+        command.env("HOME", sandbox.path());
+        output(command, b"").stdout
+    };
+    assert_eq!(listed("~/scripts"), listed("scripts"));
+    assert!(!listed("~/scripts").is_empty());
 }

@@ -55,6 +55,16 @@ impl Account {
     }
 }
 
+/// Returns a path with the caller's home directory in place of a `~` at its beginning. Shells do that, and whatever starts
+/// a program without one does not.
+#[must_use]
+pub fn expand_home(path: &Path) -> PathBuf {
+    match (path.strip_prefix("~"), std::env::home_dir()) {
+        (Ok(rest), Some(home)) => home.join(rest),
+        _ => path.to_owned(),
+    }
+}
+
 #[cfg(unix)]
 fn look_up(user: u32) -> Option<Account> {
     let found = nix::unistd::User::from_uid(user.into()).ok().flatten()?;
@@ -87,6 +97,16 @@ mod tests {
         let variables = root.variables();
         assert_eq!(variables[1], ("USER", "root".into()));
         assert_eq!(variables[2], ("LOGNAME", "root".into()));
+    }
+
+    #[test]
+    fn home_is_put_in_place_of_a_tilde_alone() {
+        let home = std::env::home_dir().expect("there is one");
+        assert_eq!(expand_home(Path::new("~/tools")), home.join("tools"));
+        assert_eq!(expand_home(Path::new("~")), home);
+        for other in ["~tools", "./~/tools", "/~", "tools/~"] {
+            assert_eq!(expand_home(Path::new(other)), Path::new(other));
+        }
     }
 
     #[test]

@@ -122,7 +122,7 @@ mod sandbox;
 mod spawner;
 mod variables;
 
-pub use account::Account;
+pub use account::{Account, expand_home};
 pub use capture::Captured;
 pub use command::Command;
 pub use enforced::{Containment, Enforced, MissingMechanism};

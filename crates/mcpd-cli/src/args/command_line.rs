@@ -1,11 +1,12 @@
 //! The command line, read twice: first to find out which configuration is meant, then with what that says in the place
 //! of defaults. So a flag goes before its variable, and both go before the file.
 
+use std::any::TypeId;
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use clap::builder::BoolishValueParser;
+use clap::builder::{BoolishValueParser, PathBufValueParser, TypedValueParser as _};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory as _, FromArgMatches as _};
@@ -200,11 +201,16 @@ fn argument<'a>(definition: &'a Command, command: &[String], name: &str) -> Opti
 }
 
 /// All commands. None shows the values of variables, some of which are nobody's business. A variable that stands for a
-/// flag without a value may say `1` as well as `true`.
+/// flag without a value may say `1` as well as `true`. In paths `~/` is the home directory: clients start programs
+/// without a shell that would see to that.
 pub(super) fn commands() -> Command {
     everywhere(Args::command(), &|command| {
         command.mut_args(|argument| {
             let argument = argument.hide_env_values(true);
+            if argument.get_value_parser().type_id() == TypeId::of::<PathBuf>() {
+                let read = |path: PathBuf| mcpd_exec::expand_home(&path);
+                return argument.value_parser(PathBufValueParser::new().map(read));
+            }
             match (argument.get_action(), argument.get_env()) {
                 (ArgAction::SetTrue, Some(_)) => argument.value_parser(BoolishValueParser::new()),
                 _ => argument,

@@ -158,10 +158,7 @@ impl File {
 
     /// A path in the file, which is relative to where that is.
     pub(super) fn absolute(&self, path: &Path) -> PathBuf {
-        match (path.strip_prefix("~"), std::env::home_dir()) {
-            (Ok(rest), Some(home)) => home.join(rest),
-            _ => self.directory.join(path),
-        }
+        self.directory.join(mcpd_exec::expand_home(path))
     }
 
     /// A program in the file: a path, or a name alone, which is looked for in `PATH`.

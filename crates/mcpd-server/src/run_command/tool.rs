@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_exec::{Command, StartError};
+use mcpd_exec::{Command, StartError, expand_home};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
@@ -206,7 +206,7 @@ impl CommandTool {
             limits.wall = Duration::from_millis(timeout);
         }
         let directory = match &arguments.workdir {
-            Some(workdir) => &self.directory.join(workdir),
+            Some(workdir) => &self.directory.join(expand_home(workdir)),
             None => &self.directory,
         };
         let command = Command::new(&self.shell[0])
