@@ -78,6 +78,21 @@ pub enum Ending {
     Lost,
 }
 
+/// Name of a signal, such as `SIGSEGV`; `None` for one that has no name here.
+#[cfg(unix)]
+#[must_use]
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    let signal = nix::sys::signal::Signal::try_from(signal).ok()?;
+    Some(signal.as_str())
+}
+
+/// No name, as this system has no signals.
+#[cfg(not(unix))]
+#[must_use]
+pub fn signal_name(_: i32) -> Option<&'static str> {
+    None
+}
+
 /// What became of the input.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
