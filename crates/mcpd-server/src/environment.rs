@@ -44,6 +44,11 @@ const OURS: &[&str] = &[
     "CREDENTIALS_DIRECTORY",
 ];
 
+/// Defaults of variables for every script, unless the operator sets, passes or drops them.
+///
+/// Python holds back what it prints into a pipe, and loses it when it is killed at a time-out.
+const DEFAULTS: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
+
 /// The server's own settings and secrets, which no pattern passes.
 const SERVER: &[&str] = &["MCPD_*"];
 
@@ -164,9 +169,13 @@ impl Environment {
             variables = variables.with(self.variables_of(run_as));
         }
         let mut set = self.set.clone();
-        if level > Level::None && variables.get("TERM").is_none() {
-            // There is no terminal.
-            set.entry("TERM".to_owned()).or_insert("dumb".to_owned());
+        // There is no terminal.
+        let terminal = (level > Level::None).then_some(("TERM", "dumb"));
+        for (name, value) in DEFAULTS.iter().copied().chain(terminal) {
+            let is_wanted = || !matches_any(&self.dropped, OsStr::new(name));
+            if variables.get(name).is_none() && is_wanted() {
+                set.entry(name.to_owned()).or_insert(value.to_owned());
+            }
         }
         Inherited { variables, set }
     }
@@ -273,6 +282,24 @@ mod tests {
             at(&Environment::default().drop("HOME"), 0).get("HOME"),
             None
         );
+    }
+
+    #[test]
+    fn python_is_unbuffered_unless_the_operator_says_otherwise() {
+        let name = "PYTHONUNBUFFERED";
+        let value = |environment: Environment, level| {
+            let Inherited { variables, set } = environment.at(level, None);
+            let inherited = variables.get(name).and_then(OsStr::to_str);
+            set.get(name).cloned().or(inherited.map(str::to_owned))
+        };
+        for level in [Level::None, Level::Guarded, Level::Strict] {
+            let default = value(Environment::default(), level);
+            assert_eq!(default.as_deref(), Some("1"), "{level}");
+            let set = Environment::default().set("PYTHONUNBUFFERED", "");
+            assert_eq!(value(set, level).as_deref(), Some(""), "{level}");
+            let dropped = Environment::default().drop("PYTHON*");
+            assert_eq!(value(dropped, level), None, "{level}");
+        }
     }
 
     #[test]
