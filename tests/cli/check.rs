@@ -65,7 +65,7 @@ fn a_script_that_fails_is_shown_with_its_last_words() {
     ----- stdout -----
     error[help-failed]: `--help` ended with exit code 3
     --> scripts/broken
-     = note: the last line on its stderr: no such module: frobnicate
+     = note: its reason on stderr: no such module: frobnicate
      = help: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it
 
     1 error in 1 script

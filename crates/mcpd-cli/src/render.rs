@@ -11,6 +11,7 @@ use mcpd_server::catalog::scan::{ScannedScript, UnusableFile};
 
 use crate::rules;
 
+mod cause;
 mod forwarded;
 mod github;
 mod human;
@@ -40,7 +41,7 @@ pub(crate) struct Finding<'a> {
     /// How to mend it.
     pub(crate) help: Option<&'a str>,
     /// The last words of a script that failed.
-    pub(crate) last_words: Option<&'a [u8]>,
+    pub(crate) last_words: Option<String>,
 }
 
 /// A place in something a script says of itself.
@@ -176,7 +177,9 @@ impl<'a> Finding<'a> {
             message: Cow::Borrowed(&diagnostic.message),
             place,
             help: diagnostic.help.as_deref(),
-            last_words: has_failed.then(|| last_line(&script.help.stderr)).flatten(),
+            last_words: has_failed
+                .then(|| last_words(&script.help.stderr))
+                .flatten(),
         }
     }
 
@@ -243,11 +246,10 @@ fn printable(text: &str) -> String {
     text.replace(is_obeyed, "\u{fffd}")
 }
 
-fn last_line(text: &[u8]) -> Option<&[u8]> {
-    text.trim_ascii_end()
-        .rsplit(|byte| *byte == b'\n')
-        .next()
-        .filter(|line| !line.is_empty())
+/// Returns the line of stderr that says why a script failed.
+fn last_words(stderr: &[u8]) -> Option<String> {
+    let shown = mcpd_exec::shown(stderr);
+    cause::cause(&String::from_utf8_lossy(&shown)).map(str::to_owned)
 }
 
 #[cfg(test)]
