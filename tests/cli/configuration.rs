@@ -585,9 +585,8 @@ fn what_the_file_sets_is_what_mcpd_does() {
     );
     assert_snapshot!(sandbox.run(&["call", "scripts", "slow"]), @"
     exit code: 5
-    ----- stdout -----
-    The script was stopped because it ran longer than its limit of 0.2 s. It had printed nothing until then.
     ----- stderr -----
+    The script was stopped because it ran longer than its limit of 0.2 s. It printed nothing.
     mcpd: error: `slow` failed: exit code 143 (time-limit)
     ");
 }

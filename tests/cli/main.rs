@@ -15,6 +15,7 @@ mod doctor;
 mod endpoint;
 mod kit;
 mod list;
+mod notes;
 mod packaging;
 mod prompt;
 mod read;

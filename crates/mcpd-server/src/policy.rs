@@ -264,6 +264,7 @@ struct Orders {
     timeout: Option<Duration>,
     concurrency: Option<NonZeroUsize>,
     redact: Option<bool>,
+    keeps_escapes: Option<bool>,
     task: Option<TaskSupport>,
     variables: Vec<(String, Secret)>,
 }
@@ -332,6 +333,14 @@ impl Rule {
         self
     }
 
+    /// Sets whether escape sequences and what carriage returns overwrite stay in what the scripts print.
+    /// By default it is read as a terminal would show it.
+    #[must_use]
+    pub fn keep_escapes(mut self, keep: bool) -> Self {
+        self.orders.keeps_escapes = Some(keep);
+        self
+    }
+
     /// Sets whether calls of the scripts go on in the background, whatever the scripts say.
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
@@ -382,6 +391,7 @@ impl Orders {
         self.timeout = later.timeout.or(self.timeout);
         self.concurrency = later.concurrency.or(self.concurrency);
         self.redact = later.redact.or(self.redact);
+        self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
         for (name, secret) in &later.variables {
             self.variables.retain(|(known, _)| known != name);

@@ -245,7 +245,11 @@ pub(crate) async fn execute_with(
 ) -> Result<Outcome, RunError> {
     // It is large, and would be moved by each of those that wait for it.
     let ended = Box::pin(executor.run_with(command, on_line)).await;
-    let outcome = ended.map_err(RunError::Start)?;
+    let mut outcome = ended.map_err(RunError::Start)?;
+    if terms.keeps_escapes() {
+        outcome.stdout.shown = None;
+        outcome.stderr.shown = None;
+    }
     redacted(terms, format, outcome).await
 }
 

@@ -354,7 +354,7 @@ async fn a_state_that_is_not_told_is_an_error_with_the_exit_code() {
     let answer = served.request(&read).await;
     assert_eq!(
         answer["error"]["message"],
-        "the state of `closed` can't be read: `--state` ended with exit code 3 (forbidden)"
+        "the state of `closed` can't be read: `--state` failed with exit code 3 (forbidden). The end of its stderr:\nwhy"
     );
 }
 

@@ -14,7 +14,7 @@ use mcpd_server::{Environment, Policy, Profile, Rule};
 
 use super::audit;
 use super::file::{File, suggestion};
-use super::tables::{self, SandboxTable, ToolTable, Variables};
+use super::tables::{self, SandboxTable, Terminal, ToolTable, Variables};
 use super::user;
 use super::value::{Source, Spanned};
 use crate::args::Confinement;
@@ -263,6 +263,9 @@ async fn rule(
     }
     if let Some(concurrency) = table.concurrency {
         rule = rule.concurrency(concurrency);
+    }
+    if let Some(terminal) = table.terminal {
+        rule = rule.keep_escapes(terminal == Terminal::Raw);
     }
     if let Some(redact) = table.redact {
         rule = rule.redact(redact);

@@ -251,6 +251,15 @@ pub(super) enum Task {
     Required,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Terminal {
+    /// As a terminal would show it in the end: without colours, and a progress bar once.
+    Shown,
+    /// With all escape sequences and carriage returns.
+    Raw,
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
 pub(super) struct ToolTable {
@@ -266,6 +275,9 @@ pub(super) struct ToolTable {
     /// Whether secrets are taken out of what they print.
     #[schemars(extend("default" = true))]
     pub(super) redact: Option<bool>,
+    /// Form in which models read what they print.
+    #[schemars(extend("default" = "shown"))]
+    pub(super) terminal: Option<Terminal>,
     /// Whether calls go on in the background; goes before what the script says.
     pub(super) task: Option<Task>,
     /// Variables for them alone, which are secrets.

@@ -1,5 +1,6 @@
 //! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
@@ -30,6 +31,7 @@ pub struct Terms {
     environment: Inherited,
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
+    keeps_escapes: bool,
     width: Width,
     task: TaskSupport,
     ignored_arguments: Arc<BTreeSet<String>>,
@@ -95,6 +97,7 @@ impl Terms {
             sandbox: Arc::new(sandbox),
             limits,
             redactor,
+            keeps_escapes: orders.keeps_escapes.unwrap_or_default(),
             variables,
             width: Width::new(concurrency),
             task: orders.task.or(declared_task).unwrap_or_default(),
@@ -164,6 +167,28 @@ impl Terms {
     /// What takes its secrets out of what it prints.
     pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
         self.redactor.as_ref()
+    }
+
+    /// Returns whether escape sequences stay in what it prints.
+    pub(crate) fn keeps_escapes(&self) -> bool {
+        self.keeps_escapes
+    }
+
+    /// Returns a text that it gave, without secrets, as a terminal would show it: a secret that was
+    /// broken up by escape sequences comes together only then.
+    pub(crate) fn readable(&self, text: String) -> String {
+        if self.keeps_escapes {
+            return text;
+        }
+        let shown = match mcpd_exec::shown(text.as_bytes()) {
+            Cow::Borrowed(_) => return text,
+            Cow::Owned(shown) => shown,
+        };
+        let shown = match &self.redactor {
+            Some(redactor) => redactor.bytes(shown, false),
+            None => shown,
+        };
+        String::from_utf8_lossy(&shown).into_owned()
     }
 
     /// How many runs of it there may be at once.
