@@ -24,7 +24,7 @@ use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
 
 /// The name of the tool that starts others.
-const START: &str = "runs_start";
+pub(crate) const START: &str = "runs_start";
 
 /// The server, with these tools.
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {

@@ -297,7 +297,12 @@ impl ServerBuilder {
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
-            built_in.tools.push(command_tool(options, &current.policy)?);
+            let has_runs = built_in
+                .tools
+                .iter()
+                .any(|tool| tool.path().as_str() == runs::START);
+            let tool = command_tool(options, &current.policy, has_runs)?;
+            built_in.tools.push(tool);
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
@@ -437,8 +442,12 @@ fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
 }
 
-pub(super) fn command_tool(options: RunCommand, policy: &Policy) -> Result<Arc<Tool>, Error> {
-    let tool = CommandTool::new(options, policy).map_err(|reason| Error::Tool {
+pub(super) fn command_tool(
+    options: RunCommand,
+    policy: &Policy,
+    has_runs: bool,
+) -> Result<Arc<Tool>, Error> {
+    let tool = CommandTool::new(options, policy, has_runs).map_err(|reason| Error::Tool {
         name: run_command::NAME.to_owned(),
         reason,
     })?;

@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::run_command::RunCommand;
+use crate::runs;
 use crate::source::{Described, Host, Source};
 use crate::sync::lock;
 use crate::{Server, ServerBuilder};
@@ -81,7 +82,10 @@ impl Server {
         let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
         let is_same_command = is_same_policy && current.run_command == new.run_command;
         let tool = match settings.run_command {
-            Some(options) if !is_same_command => Some(command_tool(options, &new.policy)?),
+            Some(options) if !is_same_command => {
+                let has_runs = self.catalog().tool(runs::START).is_some();
+                Some(command_tool(options, &new.policy, has_runs)?)
+            }
             _ => None,
         };
         if !is_same_policy {
