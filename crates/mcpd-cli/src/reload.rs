@@ -59,7 +59,7 @@ impl Reloading<'_> {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.requested().await;
-            service::tell(State::Reloading);
+            service::tell(State::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
@@ -69,7 +69,7 @@ impl Reloading<'_> {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
                 }
             }
-            service::tell(State::Ready);
+            service::tell(State::Ready).await;
         }
     }
 

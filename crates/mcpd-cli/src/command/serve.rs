@@ -71,7 +71,7 @@ async fn run_observed(
             // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
             tracing::debug!("there can be {shortage}");
         }
-        service::tell(State::Ready);
+        service::tell(State::Ready).await;
         let started = Started {
             args,
             places: &config.places,
@@ -92,7 +92,7 @@ async fn run_observed(
         () = service::show_life() => {}
         () = termination.requested() => {}
     }
-    service::tell(State::Stopping);
+    service::tell(State::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.requested() => {}
