@@ -267,7 +267,7 @@ impl End {
 /// There is none, or one can't be read.
 pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     let newest = loop {
-        let file = File::open(path)?;
+        let file = regular::open(path)?.ok_or_else(not_a_file)?;
         // Where nothing can be locked, nobody writes.
         file.lock_shared().ok();
         if is_at(&file, path)? {
@@ -334,7 +334,30 @@ fn create(path: &Path) -> io::Result<File> {
     options.read(true).append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let file = options.open(path)?;
+    refuse_pipe(&file)?;
+    Ok(file)
+}
+
+/// Refuses what can't be a log: writing to a pipe waits for a reader, and nothing can be read back from it.
+#[cfg(unix)]
+fn refuse_pipe(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    if file.metadata()?.file_type().is_fifo() {
+        return Err(not_a_file());
+    }
+    Ok(())
+}
+
+/// Elsewhere no path leads to a pipe.
+#[cfg(not(unix))]
+fn refuse_pipe(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::other("an audit log is a regular file, and this is none")
 }
 
 fn create_directory(directory: Option<&Path>) -> io::Result<()> {

@@ -224,3 +224,16 @@ fn a_full_disk_is_an_error() {
     let error = files.append(&[record(1)], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pipe_is_refused_and_blocks_nothing() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let (_directory, files) = log(u64::MAX, 1);
+    fs::create_dir(files.path.parent().unwrap()).unwrap();
+    mknodat(CWD, &files.path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let refused = files.append(&[record(1)], None).unwrap_err();
+    assert_eq!(refused.to_string(), not_a_file().to_string());
+    assert!(verify(&files.path).is_err());
+}
