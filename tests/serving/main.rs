@@ -13,6 +13,7 @@ mod endpoints;
 mod faulty;
 mod floods;
 mod framing;
+mod half_close;
 mod hostile;
 mod limits;
 mod malformed;
