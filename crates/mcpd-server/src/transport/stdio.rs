@@ -303,10 +303,9 @@ impl Reader {
         if self.is_too_long(line) {
             return self.answer(self.too_long());
         }
-        // Some shells begin what they pipe with a byte order mark, also when nothing follows on that line.
-        let line = line.strip_prefix("\u{feff}".as_bytes()).unwrap_or(line);
         let line = line.trim_ascii();
-        if line.is_empty() {
+        // Some shells begin what they pipe with a byte order mark, also when nothing follows on that line.
+        if line.is_empty() || line == "\u{feff}".as_bytes() {
             return Ok(());
         }
         let Some(connection) = self.connection.upgrade() else {
