@@ -20,6 +20,7 @@ use crate::output;
 use crate::reload::Reloading;
 use crate::render;
 use crate::signals::Termination;
+use crate::stderr;
 use crate::suggest;
 
 mod audit;
@@ -55,6 +56,9 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
         Some(file) => file?,
     };
     let args = line.with(&settings(&file))?;
+    if is_started_by_program(&args.command) {
+        stderr::drop_when_full();
+    }
     let filter = logging::start(&args.logging, audience(&args.command))?;
     warn_of_unknown_variables();
     if let Some(path) = file.path() {
@@ -95,6 +99,14 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     });
     runtime.shutdown_timeout(LEFTOVERS);
     code
+}
+
+/// Returns whether a program starts the command rather than a person: it may never read standard error.
+fn is_started_by_program(command: &Command) -> bool {
+    matches!(
+        command,
+        Command::Serve(_) | Command::Stdio(_) | Command::Endpoint(_)
+    )
 }
 
 fn audience(command: &Command) -> Audience {

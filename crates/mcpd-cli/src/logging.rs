@@ -51,9 +51,6 @@ impl Filter {
 
 /// Starts logging. Flags go before `MCPD_LOG`.
 pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Filter> {
-    if audience == Audience::Operator {
-        stderr::drop_when_full();
-    }
     let (filter, handle) = reload::Layer::new(filter(options, audience)?);
     let log = fmt::layer()
         .with_writer(|| Records)

@@ -5,8 +5,9 @@
 //!                                └── full: dropped and counted (servers), or backpressure (commands)
 //! ```
 //!
-//! A server drops what does not fit and logs how much that was as soon as standard error takes text again. A command has
-//! a person or a pager behind it, so it waits for room, until it is asked to end. Nothing else in the program writes to
+//! A server, like every command that a program starts, drops what does not fit and logs how much that was as soon as
+//! standard error takes text again. Other commands have a person or a pager behind them, so they wait for room, until they
+//! are asked to end. Nothing else in the program writes to
 //! standard error.
 
 use std::backtrace::{Backtrace, BacktraceStatus};
