@@ -297,12 +297,7 @@ impl ServerBuilder {
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
-            let has_runs = built_in
-                .tools
-                .iter()
-                .any(|tool| tool.path().as_str() == runs::START);
-            let tool = command_tool(options, &current.policy, has_runs)?;
-            built_in.tools.push(tool);
+            add_command_tool(&mut built_in.tools, options, &current.policy)?;
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
@@ -440,6 +435,16 @@ fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     let mut definition = protocol::Tool::new(described.name, raw(&schema));
     definition.description = Some(described.description);
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
+}
+
+fn add_command_tool(
+    tools: &mut Vec<Arc<Tool>>,
+    options: RunCommand,
+    policy: &Policy,
+) -> Result<(), Error> {
+    let has_runs = tools.iter().any(|tool| tool.path().as_str() == runs::START);
+    tools.push(command_tool(options, policy, has_runs)?);
+    Ok(())
 }
 
 pub(super) fn command_tool(
