@@ -96,7 +96,7 @@ mod value;
 
 pub use decimal::Decimal;
 pub use diagnostic::{Diagnostic, Location, Severity, Stream};
-pub use dialect::{Body, Described, Dialect};
+pub use dialect::{Body, Condition, Described, Dialect, Variant};
 pub use header::header_fault;
 pub use invocation::{ArgumentFault, Invocation, members};
 pub use log_line::{LogLevel, LogLine, ProgressLine, log_line, progress_line};

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Command, RunAs};
+use mcpd_scriptspec::{Condition, Invocation};
 use sha2::{Digest as _, Sha256};
 
 use crate::id;
@@ -16,12 +17,21 @@ use crate::private::{self, Shared};
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
-    /// What the program is given before all else: the interpreter's own arguments, and the file.
+    /// What the program is given before all else: the interpreter's own arguments, and then the file.
     args: Vec<OsString>,
     /// What the interpreter reads.
     file: Option<PathBuf>,
+    /// Files to read instead, each under conditions that one call meets.
+    variants: Vec<FileVariant>,
     /// Keeps the file of a script that is only a part of another.
     _excerpts: Option<Arc<Excerpts>>,
+}
+
+/// File to run for calls that meet some conditions.
+#[derive(Debug, Clone)]
+pub(crate) struct FileVariant {
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) file: PathBuf,
 }
 
 impl Launch {
@@ -31,39 +41,59 @@ impl Launch {
             program: file.to_owned(),
             args: Vec::new(),
             file: None,
+            variants: Vec::new(),
             _excerpts: None,
         }
     }
 
     /// Has `interpreter` run `file`.
     pub(crate) fn by(interpreter: &Interpreter, file: &Path) -> Self {
-        let mut args = interpreter.args.clone();
-        args.push(file.into());
         Self {
             program: interpreter.program.clone(),
-            args,
+            args: interpreter.args.clone(),
             file: Some(file.to_owned()),
+            variants: Vec::new(),
             _excerpts: None,
         }
     }
 
-    /// Has `interpreter` run `file`, which is one of `excerpts`.
-    pub(crate) fn of_excerpt(
+    /// Has `interpreter` run one of `variants`, which are files of `excerpts`.
+    pub(crate) fn of_excerpts(
         interpreter: &Interpreter,
-        file: &Path,
+        variants: Vec<FileVariant>,
         excerpts: Arc<Excerpts>,
     ) -> Self {
         Self {
+            program: interpreter.program.clone(),
+            args: interpreter.args.clone(),
+            file: None,
+            variants,
             _excerpts: Some(excerpts),
-            ..Self::by(interpreter, file)
         }
+    }
+
+    /// The file that the interpreter reads in a call.
+    pub(crate) fn file_for(&self, invocation: &Invocation) -> Option<&Path> {
+        let is_for = |variant: &&FileVariant| {
+            let mut conditions = variant.conditions.iter();
+            conditions.all(|condition| condition.is_met_by(invocation))
+        };
+        let variant = self.variants.iter().find(is_for);
+        variant
+            .map(|variant| &*variant.file)
+            .or(self.file.as_deref())
     }
 
     /// The command, without what it is run for.
     pub(crate) fn command(&self) -> Command {
+        self.command_with(self.file.as_deref())
+    }
+
+    /// The same for a call in which the interpreter reads this file.
+    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = Command::new(&self.program).args(&self.args);
-        match &self.file {
-            Some(file) => command.visible(file),
+        match file {
+            Some(file) => command.arg(file).visible(file),
             None => command,
         }
     }

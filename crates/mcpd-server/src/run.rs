@@ -1,7 +1,7 @@
 //! One run of a script on behalf of a request: its environment, and the files it is told about.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -49,11 +49,14 @@ pub(crate) struct Input {
     pub(crate) stdin: Bytes,
     env: Vec<(String, String)>,
     args: Vec<String>,
+    /// What the interpreter of the script reads.
+    file: Option<PathBuf>,
 }
 
-impl From<Invocation> for Input {
-    fn from(invocation: Invocation) -> Self {
+impl Input {
+    pub(crate) fn new(script: &Script, invocation: Invocation) -> Self {
         Self {
+            file: script.launch.file_for(&invocation).map(Path::to_owned),
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,
@@ -293,7 +296,7 @@ impl Gaps {
 
 fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
     let command = script
-        .command()
+        .command_with(input.file.as_deref())
         .args(&input.args)
         .stdin(input.stdin.clone());
     let command = identified(command, purpose.call_id);
@@ -320,7 +323,7 @@ fn traced(command: Command, trace: &TraceContext) -> Command {
 
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
-    variables: Vec<(&'static str, std::path::PathBuf)>,
+    variables: Vec<(&'static str, PathBuf)>,
     directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 

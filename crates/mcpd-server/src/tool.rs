@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -103,7 +103,16 @@ pub(crate) struct Script {
 impl Script {
     /// The command that runs it, under its terms.
     pub(crate) fn command(&self) -> Command {
-        let command = self.launch.command().current_dir(&self.directory);
+        self.under_terms(self.launch.command())
+    }
+
+    /// The same for a call in which its interpreter reads this file.
+    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
+        self.under_terms(self.launch.command_with(file))
+    }
+
+    fn under_terms(&self, command: Command) -> Command {
+        let command = command.current_dir(&self.directory);
         self.terms
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
@@ -213,7 +222,7 @@ impl Tool {
 
     /// The file behind it, unless it is built in.
     #[must_use]
-    pub fn file(&self) -> Option<&std::path::Path> {
+    pub fn file(&self) -> Option<&Path> {
         self.script().map(|script| script.file.as_path())
     }
 

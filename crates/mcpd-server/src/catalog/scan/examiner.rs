@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt as _;
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{
-    Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, parse,
+    Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, Variant, parse,
 };
 use tokio::runtime::Handle;
 
@@ -19,7 +20,7 @@ use super::{HelpText, ScannedScript};
 use super::{probe, program};
 use crate::catalog::walk::Candidate;
 use crate::interpreter::{Interpreter, Interpreters, MissingInterpreter};
-use crate::launch::{Excerpts, Launch};
+use crate::launch::{Excerpts, FileVariant, Launch};
 use crate::policy::Policy;
 use crate::sync::lock;
 
@@ -176,8 +177,10 @@ impl Examiner {
             let path = path.unwrap_or_else(|| candidate.path.clone());
             let launch = match body {
                 Body::Code {
-                    extension, text, ..
-                } => self.launch_of_part(&path, &extension, &text),
+                    extension,
+                    variants,
+                    ..
+                } => self.launch_of_part(&path, &extension, variants),
                 _ if description.dialect == Dialect::ScriptKit
                     && !self.is_program(&candidate, has_shebang) =>
                 {
@@ -358,21 +361,27 @@ impl Examiner {
         &self,
         path: &ScriptPath,
         extension: &str,
-        text: &str,
+        variants: Vec<Variant>,
     ) -> Result<Launch, Diagnostic> {
         let interpreter = self.interpreter(extension)?;
-        let terms = self.policy.terms(path, Path::new(""), None);
-        let written = self
-            .excerpts
-            .write(extension, text, terms.sandbox().run_as)
-            .map_err(|error| {
-                Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
-            })?;
-        Ok(Launch::of_excerpt(
-            interpreter,
-            &written,
-            Arc::clone(&self.excerpts),
-        ))
+        let run_as = self
+            .policy
+            .terms(path, Path::new(""), None)
+            .sandbox()
+            .run_as;
+        let write = |variant: Variant| {
+            let file = self.excerpts.write(extension, &variant.text, run_as)?;
+            Ok(FileVariant {
+                conditions: variant.conditions,
+                file,
+            })
+        };
+        let written = variants.into_iter().map(write).collect::<io::Result<_>>();
+        let written = written.map_err(|error| {
+            Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
+        })?;
+        let excerpts = Arc::clone(&self.excerpts);
+        Ok(Launch::of_excerpts(interpreter, written, excerpts))
     }
 
     /// The program for the files of an extension, which is looked for once.
