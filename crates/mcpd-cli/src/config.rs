@@ -18,7 +18,7 @@ use mcpd_server::{
 pub(crate) use self::effective::{Effective, effective};
 pub(crate) use self::faults::{Fault, faults};
 pub(crate) use self::file::File;
-pub(crate) use self::interpreters::compile_basic;
+pub(crate) use self::interpreters::{compile_basic, tolerate_faults};
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};

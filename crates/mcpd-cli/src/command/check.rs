@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
-use mcpd_server::Catalog;
 use mcpd_server::catalog::scan::{Scan, Scanner, UnusableFile};
+use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement};
@@ -29,7 +29,8 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
         bail!("show what clients make of the tools: `--as` has the formats human and json only");
     }
-    let Some(catalog) = examine(&args.paths, &args.confinement, file).await? else {
+    let examined = examine(&args.paths, &args.confinement, file, |usual| usual).await?;
+    let Some(catalog) = examined else {
         return Ok(ExitCode::Interrupted);
     };
     let Some(sources) = config::elsewhere(&args.confinement, file).await? else {
@@ -60,11 +61,12 @@ fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCod
     })
 }
 
-/// What is found in directories and files now; nothing if the user has lost patience.
+/// What is found in directories and files now, with the interpreters that `adapt` makes of the configured ones; nothing if the user has lost patience.
 pub(super) async fn examine(
     paths: &[PathBuf],
     confinement: &Confinement,
     file: &File,
+    adapt: fn(Interpreters) -> Interpreters,
 ) -> anyhow::Result<Option<Catalog>> {
     let (mut roots, mut unreadable) = (Vec::new(), Vec::new());
     for path in paths {
@@ -81,7 +83,7 @@ pub(super) async fn examine(
     let running = config::running(file, confinement, Limits::default(), &executor).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what the database knows was true on a machine that may have changed since.
-    let scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
+    let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);
     let mut scanner = scanner.thorough();
     Ok(tokio::select! {
         mut scan = scanner.scan() => {

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use futures_util::FutureExt as _;
 use mcpd_exec::Executor;
 use mcpd_scriptspec::{
-    Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, parse,
+    Body, Described, Diagnostic, Dialect, HelpOutput, Parsed, ScriptPath, Severity, parse,
 };
 use tokio::runtime::Handle;
 
@@ -167,7 +167,7 @@ impl Examiner {
             if let Some(check) = extension.and_then(|name| self.interpreters.checked_by(&name)) {
                 let mut faults = program::faults(&candidate, &description, &body, check);
                 faults.retain(|fault| !program::is_known(fault, &parsed, &description));
-                if !faults.is_empty() {
+                if faults.iter().any(|fault| fault.severity == Severity::Error) {
                     parsed.spec = None;
                 }
                 parsed.diagnostics.extend(faults);
