@@ -37,6 +37,7 @@ pub(crate) mod clients;
 mod effective;
 mod faults;
 mod file;
+mod identity;
 mod interpreters;
 mod listening;
 mod oauth;
@@ -195,6 +196,7 @@ async fn changeable(
         .policy(hidden.into_iter().fold(running.policy, Policy::hide))
         .interpreters(running.interpreters);
     let settings = sources::add(settings, file, Some(executor)).await?;
+    let settings = identity::add(settings, file)?;
     if enabling.enable.contains(&BuiltIn::RunCommand) {
         return Ok(settings.run_command(run_command::run_command(file, enabling)?));
     }

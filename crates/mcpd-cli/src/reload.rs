@@ -16,7 +16,7 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 20] = [
+const CHANGEABLE: [&str; 21] = [
     "arguments",
     "audit.args",
     "audit.keep",
@@ -33,6 +33,7 @@ const CHANGEABLE: [&str; 20] = [
     "rule",
     "run_command",
     "sandbox",
+    "server",
     "timeout",
     "token",
     "tool",

@@ -148,9 +148,16 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
+        // What there is to say of a script's own has been said where the script says it.
+        let offered = catalog.tools().iter();
+        let offered = offered.filter_map(|tool| Some((tool.source()?, tool)));
+        let remarks = offered.flat_map(|(source, tool)| {
+            let remarks = tool.remarks().iter();
+            remarks.map(move |remark| Self::of_offered(source, tool.path().as_str(), remark))
+        });
         let files = unusable.chain(overlooked);
         let found = scripts.chain(files).chain(conflicts);
-        found.chain(sources).collect()
+        found.chain(sources).chain(remarks).collect()
     }
 
     fn in_script(script: &'a ScannedScript, diagnostic: &'a Diagnostic) -> Self {
@@ -203,6 +210,19 @@ impl<'a> Finding<'a> {
             code: rules::FAULTY_SOURCE,
             severity: Severity::Error,
             message: format!("{source} {fault}").into(),
+            place: None,
+            help: None,
+            last_words: None,
+        }
+    }
+
+    fn of_offered(source: &str, path: &'a str, (code, remark): &'a (Code, String)) -> Self {
+        Self {
+            path: Some(path),
+            file: None,
+            code: code.as_str(),
+            severity: code.rule().severity,
+            message: format!("{source} has the tool `{path}`: {remark}").into(),
             place: None,
             help: None,
             last_words: None,

@@ -170,6 +170,22 @@ impl ClientCapabilities {
         }
     }
 
+    /// Names of what is declared, such as `roots`, `elicitation.url` and `extensions.io.modelcontextprotocol/tasks`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let members = serde_json::to_value(self).unwrap_or_default();
+        let mut names = Vec::new();
+        for (name, inside) in members.as_object().into_iter().flatten() {
+            match inside.as_object() {
+                Some(parts) if !parts.is_empty() => {
+                    names.extend(parts.keys().map(|part| format!("{name}.{part}")));
+                }
+                _ => names.push(name.clone()),
+            }
+        }
+        names
+    }
+
     /// Whether everything in `required` is declared here.
     #[must_use]
     pub fn covers(&self, required: &Self) -> bool {
@@ -260,6 +276,19 @@ mod tests {
                 false,
             );
         }
+    }
+
+    #[test]
+    fn names_of_capabilities_have_their_parts() {
+        let json = r#"{"elicitation":{"url":{}},"sampling":{},"extensions":{"a/b":{},"c":{}}}"#;
+        let capabilities: ClientCapabilities = serde_json::from_str(json).unwrap();
+        let expected = [
+            "elicitation.url",
+            "sampling",
+            "extensions.a/b",
+            "extensions.c",
+        ];
+        assert_eq!(capabilities.names(), expected);
     }
 
     #[test]

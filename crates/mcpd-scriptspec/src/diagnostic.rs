@@ -130,6 +130,13 @@ impl Diagnostic {
         }
     }
 
+    /// A default is not listed, because the `format` beside it forbids it; `message` says where.
+    #[must_use]
+    pub fn forbidden_default(message: String) -> Self {
+        Self::new(Code::ForbiddenDefault, Stream::Source, 0..0, message)
+            .with_help("leave out the `format`, or give a default that has it")
+    }
+
     /// Nothing can run the file; `reason` says what is missing, and `help` how to mend it.
     #[must_use]
     pub fn missing_interpreter(reason: &str, help: &str) -> Self {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
 use crate::access::Access;
 use crate::dispatch::MethodResult;
@@ -202,13 +202,11 @@ impl Catalog {
         Some(&self.prompts()[*place])
     }
 
-    /// The resource at `uri`. What is encoded in a URI of mcpd's own, and how, makes no difference.
+    /// The resource at `uri`, whatever spelling of it that is.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
-        self.resources.find(uri).or_else(|| {
-            let uri = ScriptPath::from_uri(uri)?.uri();
-            self.resources.find(&uri)
-        })
+        let normalized = || self.resources.find(&normalize_uri(uri));
+        self.resources.find(uri).or_else(normalized)
     }
 
     /// The template written `uri`.

@@ -191,9 +191,10 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
         trail.ended_as(if is_there { "denied" } else { "unknown-tool" });
         format!("There is no tool `{}`.", start.tool)
     })?;
+    let restored = tool.restore_names(&start.arguments);
     let call = tasks::Call {
         tool: Arc::clone(tool),
-        arguments: Some(start.arguments),
+        arguments: Some(restored.unwrap_or(start.arguments)),
         context: Context {
             // Nobody waits who could be asked.
             capabilities: Arc::new(ClientCapabilities::default()),

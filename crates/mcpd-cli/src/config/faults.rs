@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::file::File;
 use super::tables::TlsTable;
-use super::{clients, interpreters, listening, oauth, policy, run_command, sources};
+use super::{clients, identity, interpreters, listening, oauth, policy, run_command, sources};
 use crate::args::{Confinement, Enabling};
 use crate::logging;
 
@@ -100,6 +100,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
+        identity::add(Settings::default(), file).err(),
         listening::addresses(file).err(),
         listening::metrics(file).err(),
         log(file).err(),

@@ -64,6 +64,9 @@ pub(super) struct Tables {
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
+    /// What clients and models are told of the server.
+    #[serde(default)]
+    pub(super) server: ServerTable,
     /// Encryption of what is served over HTTP.
     #[serde(default)]
     pub(super) tls: TlsTable,
@@ -117,6 +120,44 @@ pub(super) struct Tables {
     /// Metrics for Prometheus, at `/metrics`.
     #[serde(default)]
     pub(super) metrics: MetricsTable,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[server]`")]
+pub(super) struct ServerTable {
+    /// Name of the server for people.
+    pub(super) title: Option<String>,
+    /// Hints for models on how to use the tools of the server together.
+    pub(super) instructions: Option<String>,
+    /// Page for people about the server, `http` or `https`.
+    #[schemars(extend("format" = "uri"))]
+    pub(super) website_url: Option<Spanned<String>>,
+    /// Pictures of the server, best first.
+    #[serde(default)]
+    pub(super) icons: Vec<IconTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[server.icons]]`")]
+pub(super) struct IconTable {
+    /// Where the picture is: an `https:`, `http:` or `data:` URI.
+    pub(super) src: Spanned<String>,
+    /// Type of the picture, such as `image/png`.
+    pub(super) mime_type: Option<String>,
+    /// Sizes it has, such as `48x48`, or `any`.
+    #[serde(default)]
+    pub(super) sizes: Vec<String>,
+    /// Background it is drawn for.
+    pub(super) theme: Option<Theme>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Theme {
+    /// A light one.
+    Light,
+    /// A dark one.
+    Dark,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]

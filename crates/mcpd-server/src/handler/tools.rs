@@ -24,7 +24,7 @@ pub(crate) fn call(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: CallToolRequestParams = context.parse(params)?;
+    let mut params: CallToolRequestParams = context.parse(params)?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
@@ -38,6 +38,10 @@ pub(crate) fn call(
         ));
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
+    let arguments = params.arguments.as_deref();
+    if let Some(restored) = arguments.and_then(|arguments| tool.restore_names(arguments)) {
+        params.arguments = Some(restored);
+    }
     note(
         tool,
         params.arguments.as_deref(),

@@ -5,16 +5,18 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwap;
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
-use mcpd_protocol::{CacheHint, Stamp};
-use mcpd_scriptspec::ScriptPath;
+use mcpd_protocol::Stamp;
+use mcpd_scriptspec::{ScriptPath, normalize_uri};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::identity::BuiltWith;
 use super::settings::{Current, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
@@ -328,11 +330,14 @@ impl ServerBuilder {
             Arc::clone(&subscribers),
             stop.clone(),
         );
-        let identity = Arc::new(self.identity);
+        let built_with = BuiltWith {
+            implementation: self.identity,
+            instructions,
+        };
+        let identity = built_with.with(settings.identity, settings.instructions);
         let inner = Inner {
-            stateless: Arc::new(stateless(&identity)),
-            identity,
-            instructions: joined(&instructions),
+            identity: ArcSwap::from_pointee(identity),
+            built_with,
             roots,
             watching: self.watch,
             admission: Admission::new(executor.concurrency()),
@@ -357,10 +362,6 @@ impl ServerBuilder {
             inner: Arc::new(inner),
         })
     }
-}
-
-fn joined(instructions: &[String]) -> Option<String> {
-    (!instructions.is_empty()).then(|| instructions.join("\n\n"))
 }
 
 /// The roots as absolute paths. Links in them stay: they may lead elsewhere tomorrow.
@@ -399,14 +400,6 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
     match secret {
         Some(secret) => Ok(Seal::new(secret)),
         None => Seal::random().map_err(|error| Error::Randomness(error.to_string())),
-    }
-}
-
-/// Lists are pushed when they change, and state may change at any time: nothing to cache.
-fn stateless(identity: &Arc<Implementation>) -> Stamp {
-    Stamp::Stateless {
-        server_info: Arc::clone(identity),
-        cache: CacheHint::NONE,
     }
 }
 
@@ -466,7 +459,7 @@ fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Erro
         .name
         .parse()
         .map_err(|error: mcpd_scriptspec::PathError| refused(format!("its name: {error}")))?;
-    let mut definition = protocol::Resource::new(described.uri, described.name);
+    let mut definition = protocol::Resource::new(normalize_uri(&described.uri), described.name);
     definition.description = Some(described.description);
     definition.mime_type = Some(described.resource.mime_type().to_owned());
     Ok(Arc::new(Resource::native(
