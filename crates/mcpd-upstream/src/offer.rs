@@ -28,7 +28,7 @@ pub(crate) struct Filling<'a> {
 impl Filling<'_> {
     /// Adds everything that can be served; what can't be is a fault of the offer.
     pub(crate) fn add(mut self, inventory: &Inventory) {
-        for fault in &inventory.faults {
+        for fault in inventory.faults.iter().chain(&inventory.oddities) {
             self.offer
                 .fault(self.upstream.secrets.redact(fault.clone()));
         }

@@ -166,7 +166,9 @@ impl Session<'_> {
     }
 
     async fn offer(&self, inventory: &mut Inventory) -> Result<(), String> {
-        inventory.refresh(&self.open.peer).await?;
+        inventory
+            .refresh(&self.open.peer, self.link.remarks())
+            .await?;
         let mut offer = self.publisher.offer();
         let filling = Filling {
             offer: &mut offer,

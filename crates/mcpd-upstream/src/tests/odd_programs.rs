@@ -122,6 +122,34 @@ async fn answer_that_breaks_off_is_told_at_once() {
 }
 
 #[tokio::test]
+async fn list_without_an_end_is_served() {
+    let listed = r#""inputSchema": {"type": "object"}}]"#;
+    for (cursor, faults) in [
+        ("\"\"", &[][..]),
+        (
+            "\"more\"",
+            &["lists its tools without an end: the cursor \"more\" repeats"],
+        ),
+    ] {
+        let server = SERVER.replace(listed, &format!("{listed}, \"nextCursor\": {cursor}"));
+        let fixture = shell(&format!("{server} && serve")).await;
+        fixture.expect_tools(&["shell/any"]).await;
+        fixture.expect_faults(faults).await;
+    }
+}
+
+#[tokio::test]
+async fn list_may_be_in_no_array() {
+    let tool = r#"{"name": "any", "inputSchema": {"type": "object"}}"#;
+    let listed = format!("[{tool}]");
+    let server = SERVER.replace(&listed, &format!(r#"{{"3": {tool}}}"#));
+    call_program(&format!("{server} && serve")).await;
+    let fixture = shell(&format!("{} && serve", SERVER.replace(&listed, "null"))).await;
+    fixture.expect_tools(&[]).await;
+    fixture.expect_faults(&[]).await;
+}
+
+#[tokio::test]
 async fn server_without_a_name_is_served() {
     let greeting =
         r#", "capabilities": {"tools": {}}, "serverInfo": {"name": "shell", "version": "0"}"#;
