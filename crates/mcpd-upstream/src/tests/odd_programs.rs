@@ -88,7 +88,7 @@ async fn bytes_and_blocks_cost_themselves() {
 
 #[tokio::test]
 async fn envelope_costs_nothing() {
-    let content = r#"{"content": [{"type": "text", "text": "a"}]}"#;
+    let content = r#"{"content": [{"type": "text", "text": "a"}], "structuredContent": null}"#;
     for envelope in [
         r#"{"jsonrpc": "2.0", "id": %s, "result": RESULT, "error": null}"#,
         r#"[{"jsonrpc": "2.0", "id": %s, "result": RESULT}]"#,
@@ -96,6 +96,7 @@ async fn envelope_costs_nothing() {
     ] {
         let result = call_program(&answering(&envelope.replace("RESULT", content))).await;
         assert_eq!(text(&result), "a");
+        assert!(result.get("structuredContent").is_none(), "{result}");
     }
 }
 
