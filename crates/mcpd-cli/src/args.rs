@@ -215,6 +215,15 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) sandbox: Option<String>,
+    /// Let every confined script read this file or directory, although it is hidden
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "MCPD_ALLOW_READ",
+        value_delimiter = ',',
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) allow_read: Vec<PathBuf>,
     /// Let every confined script write this file or directory.
     #[arg(
         long,
@@ -236,6 +245,13 @@ pub(crate) struct Confinement {
     /// Let no script use the network.
     #[arg(long, env = "MCPD_NO_NETWORK", help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,
+}
+
+impl Confinement {
+    /// Whether a flag changes the sandbox that another names.
+    pub(crate) fn changes_sandbox(&self) -> bool {
+        self.no_network || !self.allow_read.is_empty() || !self.allow_write.is_empty()
+    }
 }
 
 /// How clients are spoken to, whatever the transport.

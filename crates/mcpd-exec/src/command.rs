@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -39,6 +40,8 @@ pub struct Command {
     pub(crate) limits: Limits,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) visible: Vec<PathBuf>,
+    /// Names of variables.
+    pub(crate) temporary: Vec<&'static str>,
     pub(crate) held: Option<Held>,
 }
 
@@ -58,6 +61,7 @@ impl Command {
             limits: Limits::default(),
             sandbox: Arc::default(),
             visible: Vec::new(),
+            temporary: Vec::new(),
             held: None,
         }
     }
@@ -140,12 +144,22 @@ impl Command {
         self
     }
 
-    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary directory
-    /// of its own in place of the one this is in. The program and its directory always are. At
-    /// [`Level::Guarded`](crate::Level::Guarded) that holds for nothing that is [hidden](Sandbox::hidden).
+    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary
+    /// directory of its own in place of the one this is in, or hides the [home](Sandbox::homes)
+    /// that it is in. The program, its directory and the one it starts in always are. That holds
+    /// for nothing that is [hidden](Sandbox::hidden) by name.
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
         self.visible.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Names a variable in which a confined process finds its directory for temporary files, unless
+    /// it has another value: for directories that a program has to write, and nothing of which is
+    /// to stay. `TMPDIR` always is one.
+    #[must_use]
+    pub fn temporary(mut self, variable: &'static str) -> Self {
+        self.temporary.push(variable);
         self
     }
 
@@ -157,14 +171,46 @@ impl Command {
         self
     }
 
+    /// Paths that the run needs to read, whatever is hidden because of where it is: the program at
+    /// `program` and its directory, the directory it starts in, and what is
+    /// [visible](Self::visible).
+    ///
+    /// # Errors
+    ///
+    /// The directory this process is in can't be told.
+    pub(crate) fn needed(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
+        let directory = match &self.current_dir {
+            Some(directory) => std::path::absolute(directory)?,
+            None => env::current_dir()?,
+        };
+        let own = [program.to_owned(), directory];
+        let beside = program.parent().map(Path::to_owned);
+        Ok(own
+            .into_iter()
+            .chain(beside)
+            .chain(self.visible.iter().cloned())
+            .collect())
+    }
+
     /// What the process starts from.
     pub(crate) fn inherited(&self) -> Variables {
         let inherited = self.inherited.as_ref();
         inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }
 
+    /// Directory the process starts in, if it is not the one this process is in.
+    pub fn directory(&self) -> Option<&Path> {
+        self.current_dir.as_deref()
+    }
+
+    /// Names of the variables among [`temporary`](Self::temporary) that have no other value.
+    pub(crate) fn temporary_variables(&self) -> impl Iterator<Item = &'static str> {
+        let names = self.temporary.iter().copied();
+        names.filter(|name| self.variable(name).is_none_or(|value| value.is_empty()))
+    }
+
     /// The value `name` will have in the process.
-    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+    pub fn variable(&self, name: &str) -> Option<OsString> {
         match (self.changes.get(OsStr::new(name)), &self.inherited) {
             (Some(change), _) => change.clone(),
             (None, Some(inherited)) => inherited.get(name).map(OsStr::to_owned),

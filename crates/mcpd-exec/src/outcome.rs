@@ -1,5 +1,6 @@
 //! Every way a run can end, as a value. A script that fails is an outcome, not an error.
 
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub struct Outcome {
     pub usage: Usage,
     /// What held it in.
     pub enforced: Enforced,
+    /// Files that the process complains of and that are hidden from it, for whoever
+    /// [looks](crate::Sandbox::find_hidden) for them to keep. Nothing at first.
+    pub hidden: Vec<PathBuf>,
     /// Where the time went.
     pub timing: Timing,
 }

@@ -52,6 +52,10 @@ const DEFAULTS: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
 /// The server's own settings and secrets, which no pattern passes.
 const SERVER: &[&str] = &["MCPD_*"];
 
+/// Directories that programs write what they can do without, and end if they can't, as compilers
+/// and package managers do: a confined script has them where it may write.
+const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
+
 /// How the environment of scripts differs from that of this process.
 ///
 /// A script that is not confined inherits all of it but what is for mcpd alone, such as `MCPD_*` and `MCP_*`: clients put
@@ -133,8 +137,7 @@ impl Environment {
     /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let inherited = Variables::of_this_process(|name| self.passes_on(name, Level::None));
-        let inherited = inherited.iter();
+        let inherited = self.inherited(Level::None).iter();
         let set = self.set.iter();
         inherited
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
@@ -205,6 +208,7 @@ impl Inherited {
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
         let command = command.inherit(&self.variables);
+        let command = CACHES.iter().copied().fold(command, Command::temporary);
         self.set
             .iter()
             .fold(command, |command, (name, value)| command.env(name, value))

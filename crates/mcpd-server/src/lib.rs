@@ -121,6 +121,7 @@ mod mirror;
 mod native;
 mod outbox;
 mod output;
+mod own_files;
 mod pattern;
 mod policy;
 mod principal;

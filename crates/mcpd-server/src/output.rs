@@ -30,7 +30,7 @@ pub(crate) use downgrade::{Downgrade, downgrade_annotations};
 pub(crate) use exit::{CONTRACT, Exit};
 use files::Files;
 pub(crate) use media::{contents as media_contents, is_text};
-pub(crate) use note::{describe_failure_alone, is_note};
+pub(crate) use note::{describe_failure_alone, describe_lack, is_note};
 pub(crate) use printed::without_position;
 use printed::{Fault, Object};
 pub(crate) use text::{exit_result, note_totals, replace_nul, tail};

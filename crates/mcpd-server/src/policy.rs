@@ -14,6 +14,7 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
+use crate::own_files::OwnFiles;
 use crate::pattern::Pattern;
 
 mod redactor;
@@ -42,18 +43,26 @@ impl Profile {
         }
     }
 
-    /// What is stricter of the two in every respect, of which this one is the floor: it says whom scripts run as, if it
-    /// does. What either allows to write may be written, for both are the words of one person, unless the other hides it;
-    /// what both hide, such as the secrets that are known to mcpd, the floor may open all the same.
+    /// What is stricter of the two in every respect, of which this one is the floor: it says whom
+    /// scripts run as, if it does. What either allows to write or read may be, for both are the
+    /// words of one person, unless the other hides it; what both hide, such as the secrets that are
+    /// known to mcpd, the floor may open all the same.
     fn joined(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
         let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
-        (joined.sandbox.write).retain(|path| !is_below(path, &only_theirs));
+        for paths in [&mut joined.sandbox.write, &mut joined.sandbox.read] {
+            paths.retain(|path| !is_below(path, &only_theirs));
+        }
         let of_floor: Vec<_> = floor.hidden.iter().collect();
         theirs.write.retain(|path| !is_below(path, &of_floor));
+        // Of what every sandbox hides a rule may show something, of what the floor names nothing.
+        let known = Sandbox::at(floor.level).hidden;
+        let is_named = |path: &&PathBuf| !known.contains(path);
+        let of_floor: Vec<_> = floor.hidden.iter().filter(is_named).collect();
+        theirs.read.retain(|path| !is_below(path, &of_floor));
         let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
         ours.level = ours.level.max(theirs.level);
         ours.network = ours.network.max(theirs.network);
@@ -61,6 +70,8 @@ impl Profile {
         ours.run_as = ours.run_as.or(theirs.run_as);
         for (ours, theirs) in [
             (&mut ours.write, &theirs.write),
+            (&mut ours.read, &theirs.read),
+            (&mut ours.homes, &theirs.homes),
             (&mut ours.hidden, &theirs.hidden),
         ] {
             ours.extend(theirs.iter().cloned());
@@ -113,6 +124,8 @@ pub struct Policy {
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
+    /// What is hidden, as the server may lose its rights to it.
+    own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
     rules: Vec<Rule>,
 }
@@ -128,6 +141,7 @@ impl Default for Policy {
             limits,
             environment: Environment::of_this_process(),
             hidden: Vec::new(),
+            own_files: Arc::default(),
             ignored_arguments: Arc::default(),
             rules: Vec::new(),
         }
@@ -158,11 +172,14 @@ impl Policy {
         self
     }
 
-    /// Keeps every script that is confined from reading a file or directory, and everything below, unless the script may
-    /// write there.
+    /// Keeps every script that is confined from reading a file or directory, and everything below,
+    /// unless the script may write there. It is taken for the server's own: where a script takes
+    /// from this process the rights to it that its owner has now, they are taken back. Blocks.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
-        self.hidden.push(path.into());
+        let path = path.into();
+        self.own_files.add(&path);
+        self.hidden.push(path);
         self
     }
 

@@ -1,7 +1,9 @@
 //! One run of a script on behalf of a request: its environment, and the files it is told about.
 
+mod lack;
+
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -17,6 +19,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
+use self::lack::Lack;
 use crate::Server;
 use crate::admission::Refused;
 use crate::context::Context;
@@ -212,13 +215,34 @@ async fn take_turn(
     let command = command.hold(Arc::new(turn));
     let run = server.metrics().run();
     let waited = arrived.elapsed();
+    let lack = Lack::of(&command, terms);
     let ended = execute_with(server.executor(), terms, format, command, on_line).await;
     run.ended(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
+    if let Some(lack) = lack {
+        lack.find(path, &mut outcome).await;
+    }
     server.gaps().report(&outcome.enforced);
+    regain_files(server, terms);
     report_leftovers(path, &outcome);
     Ok(outcome)
+}
+
+/// Takes back what a run may have taken of the server's rights to its own files, and records it.
+/// Nothing waits for that.
+fn regain_files(server: &Server, terms: &Terms) {
+    let Some(files) = terms.endangered_files().map(Arc::clone) else {
+        return;
+    };
+    let auditor = server.auditor().map(Arc::clone);
+    tokio::task::spawn_blocking(move || {
+        for regained in files.regain() {
+            if let Some(auditor) = &auditor {
+                auditor.audit.note_regained(&regained);
+            }
+        }
+    });
 }
 
 /// Says what a run has left behind. Only at the level `none` somebody may have to look after it.
@@ -320,7 +344,7 @@ fn traced(command: Command, trace: &TraceContext) -> Command {
 
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
-    variables: Vec<(&'static str, std::path::PathBuf)>,
+    variables: Vec<(&'static str, PathBuf)>,
     directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 

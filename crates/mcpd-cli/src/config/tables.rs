@@ -188,6 +188,9 @@ pub(super) struct SandboxTable {
     pub(super) level: Level,
     /// What may be written, with everything below, if it is there when a script is run.
     pub(super) write: Option<Vec<PathBuf>>,
+    /// What may be read although it is hidden, such as `~/.config/tool`, but for what is hidden by
+    /// name below.
+    pub(super) read: Option<Vec<PathBuf>>,
     /// What may not be read, besides the secrets that are known to mcpd, such as `~/.ssh`.
     pub(super) hide: Option<Vec<PathBuf>>,
     /// Whether there is a network; that of the host unless the level is `strict`.

@@ -81,7 +81,7 @@ impl System {
             };
         }
         starter
-            .envs(confinement.environment())
+            .envs(confinement.environment(command))
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::chain::{Link, MAX_LINE, Place};
 use super::record;
+use crate::own_files::regain;
 use crate::regular;
 
 /// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there.
@@ -76,7 +77,7 @@ impl Files {
         records: &[String],
         written: Option<Written>,
     ) -> io::Result<Written> {
-        let mut notes = Vec::new();
+        let mut notes = self.regain();
         let unchanged = written.and_then(|written| self.reopen(written));
         let (mut file, whole, mut link) = match unchanged {
             Some(unchanged) => unchanged,
@@ -101,6 +102,20 @@ impl Files {
             file,
             link,
         })
+    }
+
+    /// Takes back the rights to the newest file and its directory, if a script has taken them.
+    /// Gives a note of each.
+    fn regain(&self) -> Vec<String> {
+        let directory = self
+            .path
+            .parent()
+            .and_then(|directory| regain(directory, 0o700));
+        let file = regain(&self.path, 0o600);
+        let regained = directory.into_iter().chain(file);
+        regained
+            .map(|regained| record::regained(&regained))
+            .collect()
     }
 
     /// What [`open`](Self::open) gives, without reading the file: if it is as it was left, which its length tells, as

@@ -16,6 +16,7 @@ pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult
     let mut content: Vec<_> = message.into_iter().collect();
     content.extend(printed(Stream::Stdout, &outcome.stdout, shelf));
     content.extend(printed(Stream::Stderr, &outcome.stderr, shelf));
+    content.extend(note::lack(outcome));
     content.extend(note::leftovers("The command", outcome));
     let mut result = CallToolResult::new(content);
     if !outcome.success() {

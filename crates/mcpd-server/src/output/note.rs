@@ -52,7 +52,10 @@ fn describe_with(
     exit: &Exit,
     streams: &[(&str, &Captured)],
 ) -> String {
-    let ending = describe_ending(subject, outcome, exit);
+    let mut ending = describe_ending(subject, outcome, exit);
+    if let Some(lack) = describe_lack(outcome) {
+        ending = format!("{ending} {lack}");
+    }
     let ends = streams.iter().map(|(name, stream)| (name, tail(stream)));
     let mut ends = ends.filter(|(_, end)| !end.is_empty());
     match ends.next() {
@@ -60,6 +63,29 @@ fn describe_with(
         None if outcome.stdout.total_bytes == 0 => format!("{ending} It printed nothing."),
         None => ending,
     }
+}
+
+/// Names the key that shows a run what it complains of, if that is hidden from it.
+pub(crate) fn describe_lack(outcome: &Outcome) -> Option<String> {
+    let paths = outcome.hidden.iter();
+    let paths: Vec<_> = paths
+        .map(|path| format!("\"{}\"", path.display()))
+        .collect();
+    let is = match paths.len() {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let paths = paths.join(", ");
+    Some(format!(
+        "{paths} {is} hidden from confined scripts. The operator can let this one read: `read = [{paths}]` in its \
+         `[sandbox.NAME]`."
+    ))
+}
+
+/// Returns the note on what a run lacked, if anything.
+pub(super) fn lack(outcome: &Outcome) -> Option<ContentBlock> {
+    describe_lack(outcome).map(note)
 }
 
 /// Describes a run that succeeded without a word.

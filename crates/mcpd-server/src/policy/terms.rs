@@ -14,6 +14,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
+use crate::own_files::OwnFiles;
 use crate::regular;
 use crate::turns::Width;
 
@@ -34,6 +35,7 @@ pub struct Terms {
     keeps_escapes: bool,
     width: Width,
     task: TaskSupport,
+    own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
 }
 
@@ -59,6 +61,10 @@ impl Terms {
             sandbox.hidden.extend(hidden);
             sandbox.hidden.sort();
             sandbox.hidden.dedup();
+            let homes: Vec<_> = sandbox.homes.iter().map(|path| real(path)).collect();
+            sandbox.homes.extend(homes);
+            sandbox.homes.sort();
+            sandbox.homes.dedup();
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
         // Whoever may write there could put another file in its place.
@@ -93,6 +99,7 @@ impl Terms {
             _ => Redactor::new(secrets).map(Arc::new),
         };
         Self {
+            own_files: Arc::clone(&policy.own_files),
             environment: policy.environment.at(sandbox.level, sandbox.run_as),
             sandbox: Arc::new(sandbox),
             limits,
@@ -103,6 +110,19 @@ impl Terms {
             task: orders.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
+    }
+
+    /// Files of the server that a run under these terms could take from it by changing modes: none,
+    /// if it is a process of another user, sees them read-only, or is not confined at all.
+    pub(crate) fn endangered_files(&self) -> Option<&Arc<OwnFiles>> {
+        let may_change_modes =
+            self.sandbox.level == Level::Guarded && self.sandbox.run_as.is_none();
+        may_change_modes.then_some(&self.own_files)
+    }
+
+    /// How it is confined, to be kept.
+    pub(crate) fn shared_sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
     }
 
     /// How it is confined.
@@ -204,6 +224,12 @@ impl Terms {
         self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 
+    /// Whether programs keep it in a home for themselves, unless that is where the script is.
+    fn is_kept(&self, path: &Path, directory: &Path) -> bool {
+        let kept = self.sandbox.hidden_by(path);
+        kept.is_some_and(|kept| !real(directory).starts_with(kept))
+    }
+
     /// The same for all that is said of paths.
     fn may_be_shown(&self, path: &Path, directory: &Path) -> bool {
         if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
@@ -211,7 +237,7 @@ impl Terms {
         }
         let is_below = |directory: &PathBuf| path.starts_with(real(directory));
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
-        is_its_own && !self.sandbox.hidden.iter().any(is_below)
+        is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_kept(path, directory)
     }
 }
 
@@ -230,6 +256,9 @@ fn wished(wish: &SandboxWish, directory: &Path) -> Sandbox {
     }
     for path in &wish.write {
         sandbox = sandbox.write(real(&absolute(path, directory)));
+    }
+    for path in &wish.read {
+        sandbox = sandbox.read(real(&absolute(path, directory)));
     }
     for path in &wish.hide {
         sandbox = sandbox.hide(absolute(path, directory));

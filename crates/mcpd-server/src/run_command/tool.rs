@@ -21,6 +21,7 @@ use crate::audit::trail::Trail;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
 use crate::interaction::Failure;
+use crate::launch::temporary_variables;
 use crate::output::Exit;
 use crate::policy::{Policy, Terms};
 use crate::private::Lasting;
@@ -229,6 +230,8 @@ impl CommandTool {
             .args(&self.shell[1..])
             .arg(arguments.command)
             .current_dir(directory);
+        let temporary = temporary_variables(command.program()).iter().copied();
+        let command = temporary.fold(command, Command::temporary);
         let command = self
             .terms
             .apply(command)
