@@ -274,3 +274,44 @@ fn no_faulty_script_hides_another() {
     wrong-types: unknown-value-type
     ");
 }
+
+#[test]
+fn ordinary_directory_is_no_list_of_errors() {
+    let sandbox = Sandbox::new()
+        .with_script("greet", HELLO)
+        .with_script("backup", "#!/bin/sh\necho 'usage: backup FILE'\nexit 2\n")
+        .with_script("data.json", "{}")
+        .with_script("target/debug/build", HELLO);
+    let tag = "Signature: 8a477f597d28d172789f06886806bc55\n";
+    fs::write(sandbox.path().join("scripts/target/CACHEDIR.TAG"), tag).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "short"]), @"
+    exit code: 0
+    ----- stdout -----
+    scripts/backup: info[no-tool]: it is no tool of mcpd's: `--help` ended with exit code 2, and nothing in it speaks of mcpd
+    scripts/data.json: info[passed-over-file]: it can't be started: it is no program, and has neither a first line `#!` nor an extension with an interpreter
+    scripts/target: info[passed-over-file]: it is a cache: it has a `CACHEDIR.TAG`
+    ");
+}
+
+#[test]
+fn static_check_runs_nothing() {
+    let tripwire = "#!/bin/sh\necho tripped >\"${0%/*}/tripped\"\n";
+    let sandbox = Sandbox::new()
+        .with_script("trip", tripwire)
+        .with_script("greet", "#!/no/such/interpreter\n");
+    let sidecar = sandbox.path().join("scripts/greet.mcpd.toml");
+    fs::write(sidecar, "description = \"Greets\"\n").unwrap();
+    let file = "[probe]\nsandbox = \"none\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--static"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
+    ----- stderr -----
+    1 file can only be asked for `--help`, and is not known without: leave out `--static` for that
+    ");
+    assert!(!sandbox.path().join("scripts/tripped").exists());
+    // Otherwise nothing could have tripped.
+    sandbox.run(&["check", "scripts"]);
+    assert!(sandbox.path().join("scripts/tripped").exists());
+}

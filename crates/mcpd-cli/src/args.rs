@@ -459,6 +459,9 @@ pub(crate) struct List {
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
+    /// List every file instead, with what became of it: served, faulty, passed over or ignored, and why.
+    #[arg(long, conflicts_with_all = ["prompts", "resources"])]
+    pub(crate) all: bool,
     /// List the prompts.
     #[arg(long)]
     pub(crate) prompts: bool,
@@ -639,7 +642,7 @@ pub(crate) struct Check {
         value_name = "CODE",
         num_args = 0..=1,
         default_missing_value = "all",
-        conflicts_with_all = ["paths", "format", "deny", "client"]
+        conflicts_with_all = ["paths", "format", "deny", "client", "is_static"]
     )]
     pub(crate) explain: Option<String>,
     /// How faults are printed.
@@ -651,6 +654,9 @@ pub(crate) struct Check {
     /// Show what a client would make of the tools: the name and schema that its model gets, and what it refuses.
     #[arg(long = "as", value_name = "CLIENT")]
     pub(crate) client: Option<Client>,
+    /// Run nothing: check what can be read, for a machine without what the scripts need.
+    #[arg(long = "static")]
+    pub(crate) is_static: bool,
     /// How the tools are listed to the client.
     #[arg(
         long,

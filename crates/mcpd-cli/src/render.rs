@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
 use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
-use mcpd_server::catalog::scan::{ScannedScript, UnusableFile};
+use mcpd_server::catalog::scan::{Because, PassedOver, ScannedScript, UnusableFile};
 
 use crate::rules;
 
@@ -148,7 +148,10 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
-        let files = unusable.chain(overlooked);
+        let passed = scan.passed_over.iter().filter(|file| file.is_remarkable());
+        let files = unusable
+            .chain(overlooked)
+            .chain(passed.map(Self::passed_over));
         let found = scripts.chain(files).chain(conflicts);
         found.chain(sources).collect()
     }
@@ -196,6 +199,23 @@ impl<'a> Finding<'a> {
         }
     }
 
+    fn passed_over(file: &'a PassedOver) -> Self {
+        let code = match file.because {
+            Because::NoTool => rules::NO_TOOL,
+            _ => rules::PASSED_OVER_FILE,
+        };
+        Self {
+            path: None,
+            file: Some(&file.file),
+            code,
+            severity: Severity::Info,
+            message: Cow::Borrowed(&file.reason),
+            place: None,
+            help: None,
+            last_words: None,
+        }
+    }
+
     fn of_source(source: &str, fault: &str) -> Self {
         Self {
             path: None,
@@ -227,14 +247,14 @@ impl<'a> Finding<'a> {
 }
 
 /// The directory that paths are shown relative to.
-fn here() -> PathBuf {
+pub(crate) fn here() -> PathBuf {
     std::env::current_dir()
         .and_then(|here| here.canonicalize())
         .unwrap_or_default()
 }
 
 /// The path as people and CI know it: relative to where they are.
-fn shown(file: &Path, here: &Path) -> String {
+pub(crate) fn shown(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 

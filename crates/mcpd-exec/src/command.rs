@@ -35,6 +35,7 @@ pub struct Command {
     /// `None` removes the name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
     pub(crate) current_dir: Option<PathBuf>,
+    pub(crate) starts_in_temporary: bool,
     pub(crate) stdin: Option<Bytes>,
     pub(crate) limits: Limits,
     pub(crate) sandbox: Arc<Sandbox>,
@@ -54,6 +55,7 @@ impl Command {
             inherited: None,
             changes: BTreeMap::new(),
             current_dir: None,
+            starts_in_temporary: false,
             stdin: None,
             limits: Limits::default(),
             sandbox: Arc::default(),
@@ -115,6 +117,14 @@ impl Command {
     #[must_use]
     pub fn current_dir(mut self, dir: impl AsRef<Path>) -> Self {
         self.current_dir = Some(dir.as_ref().to_owned());
+        self
+    }
+
+    /// Starts the process in its temporary directory, which is empty, where the sandbox gives it one; at
+    /// [`Level::None`](crate::Level::None) it starts in [`current_dir`](Self::current_dir).
+    #[must_use]
+    pub fn start_in_temporary_directory(mut self) -> Self {
+        self.starts_in_temporary = true;
         self
     }
 
@@ -182,6 +192,7 @@ impl fmt::Debug for Command {
             .field("inherited", &self.inherited)
             .field("env", &self.changes.keys())
             .field("current_dir", &self.current_dir)
+            .field("starts_in_temporary", &self.starts_in_temporary)
             .field("stdin", &self.stdin.as_ref().map(Bytes::len))
             .field("limits", &self.limits)
             .field("sandbox", &self.sandbox)

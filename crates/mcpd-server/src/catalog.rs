@@ -43,7 +43,7 @@ pub use names::ToolNames;
 pub use prompt::Prompt;
 pub(crate) use resource::Source;
 pub use resource::{Resource, Template};
-use scan::Scan;
+use scan::{Scan, ScannedScript};
 use view::Views;
 
 /// How many entries a page of a list holds by default.
@@ -193,6 +193,14 @@ impl Catalog {
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         let place = self.tool_names.get(name)?;
         Some(&self.tools()[*place])
+    }
+
+    /// Returns the faulty script that `name` means, in any spelling.
+    pub(crate) fn faulty_script(&self, name: &str) -> Option<&Arc<ScannedScript>> {
+        self.scan.faulty().find(|script| {
+            let path = &script.path;
+            path.as_str() == name || path.portable() == name || path.dotted() == name
+        })
     }
 
     /// The prompt that `name` means, in any spelling.

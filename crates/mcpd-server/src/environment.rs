@@ -142,6 +142,18 @@ impl Environment {
             .collect()
     }
 
+    /// Returns in words how it differs from that of this process.
+    pub(crate) fn described(&self) -> String {
+        let Self {
+            passed,
+            dropped,
+            reserved,
+            set,
+            inherited: _,
+        } = self;
+        format!("{passed:?} {dropped:?} {reserved:?} {set:?}")
+    }
+
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
         let is_kept_back = || matches_any(OURS, name) || matches_any(&self.reserved, name);
         let by_default = matches_any(ORDINARY, name) || (level == Level::None && !is_kept_back());

@@ -159,7 +159,7 @@ pub use environment::Environment;
 pub use error::Error;
 pub use interpreter::{Interpreter, Interpreters, MissingInterpreter};
 pub use native::{CallContext, IntoResourceBody, IntoToolResult, Json, Outgoing};
-pub use policy::{PatternError, Policy, Profile, Rule, Terms};
+pub use policy::{PatternError, Policy, Probing, Profile, Root, Rule, Terms};
 pub use principal::Principal;
 pub use quota::{Quota, Rate};
 pub use run_command::RunCommand;

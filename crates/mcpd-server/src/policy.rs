@@ -16,10 +16,15 @@ use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
 use crate::pattern::Pattern;
 
+mod probing;
 mod redactor;
+mod root;
 mod terms;
 
+pub use probing::Probing;
 pub(crate) use redactor::Redactor;
+pub use root::Root;
+pub(crate) use terms::ProbeTerms;
 pub use terms::Terms;
 
 /// How scripts are confined: a sandbox, and the limits that go with it.
@@ -114,11 +119,14 @@ pub struct Policy {
     environment: Environment,
     hidden: Vec<PathBuf>,
     ignored_arguments: Arc<BTreeSet<String>>,
+    probing: Probing,
+    roots: Vec<Root>,
     rules: Vec<Rule>,
 }
 
 impl Default for Policy {
-    /// No script is confined, and each inherits the environment of this process. Of long outputs
+    /// No call is confined, and each inherits the environment of this process; probes are confined as [`Probing`] says. Of
+    /// long outputs
     /// [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
     fn default() -> Self {
         let mut limits = Limits::default();
@@ -129,6 +137,8 @@ impl Default for Policy {
             environment: Environment::of_this_process(),
             hidden: Vec::new(),
             ignored_arguments: Arc::default(),
+            probing: Probing::default(),
+            roots: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -174,6 +184,39 @@ impl Policy {
         self
     }
 
+    /// Confines scripts so while they are asked for their descriptions, unless their root or a rule has another word.
+    #[must_use]
+    pub fn probing(mut self, probing: Probing) -> Self {
+        self.probing = probing;
+        self
+    }
+
+    /// Adds what holds for a root and for all directories below. Of several for one directory the nearest counts.
+    #[must_use]
+    pub fn root(mut self, root: Root) -> Self {
+        self.roots.push(root);
+        self
+    }
+
+    /// Returns what holds for the root at `path`, a real path, or for the nearest above it.
+    pub(crate) fn root_of(&self, path: &Path) -> Option<&Root> {
+        let above = self
+            .roots
+            .iter()
+            .filter(|root| path.starts_with(root.path()));
+        above.max_by_key(|root| root.path().as_os_str().len())
+    }
+
+    /// Returns what holds for probes of the script at `path`, whose file is in `directory`.
+    pub(crate) fn probing_of(&self, path: &ScriptPath, directory: &Path) -> Probing {
+        let root = self.root_of(directory).map(Root::own_probing);
+        let mut probing = self.probing.overridden(root.unwrap_or(&Probing::default()));
+        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
+            probing = probing.overridden(&rule.orders.probing);
+        }
+        probing
+    }
+
     /// Adds a rule. Of several for one script a later one goes before an earlier one; their variables add up.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
@@ -195,11 +238,34 @@ impl Policy {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Terms {
+        Terms::new(self, self.orders(path), directory, spec)
+    }
+
+    /// Returns what it comes to for the script at `path`, whose file is in `directory`, while it is asked what it is; or, if
+    /// it has said so in its `spec`, for its state before it was ever called.
+    pub(crate) fn probe_terms(
+        &self,
+        path: &ScriptPath,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+    ) -> ProbeTerms {
+        let probing = self.probing_of(path, directory);
+        ProbeTerms::new(self, self.orders(path), directory, spec, probing)
+    }
+
+    /// Returns in words what else decides how scripts are asked, without any secret.
+    pub(crate) fn described_for_probes(&self) -> String {
+        let Profile { sandbox, .. } = &self.floor;
+        format!("{sandbox:?} {}", self.environment.described())
+    }
+
+    /// Returns what the rules say of the script at `path`.
+    fn orders(&self, path: &ScriptPath) -> Orders {
         let mut orders = Orders::default();
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
             orders.add(&rule.orders);
         }
-        Terms::new(self, orders, directory, spec)
+        orders
     }
 
     /// What it comes to for a tool that is built in and works in `directory`: it is confined as `profile` says at
@@ -266,6 +332,7 @@ struct Orders {
     redact: Option<bool>,
     keeps_escapes: Option<bool>,
     task: Option<TaskSupport>,
+    probing: Probing,
     variables: Vec<(String, Secret)>,
 }
 
@@ -345,6 +412,13 @@ impl Rule {
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
         self.orders.task = Some(task);
+        self
+    }
+
+    /// Confines the scripts so while they are asked for their descriptions.
+    #[must_use]
+    pub fn probing(mut self, probing: Probing) -> Self {
+        self.orders.probing = probing;
         self
     }
 

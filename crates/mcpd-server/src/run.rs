@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::pin::pin;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Enforced, Executor, Level, Line, Outcome, RunAs, StartError};
+use mcpd_exec::{
+    Command, Enforced, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
+};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use scopeguard::ScopeGuard;
@@ -126,6 +129,7 @@ pub(crate) async fn run(
             Event::ResourceUpdated(uri),
         )
     });
+    script.was_called.store(true, Relaxed);
     let relay = Relay::new(speaker, &script.path, &script.terms, context.side.clone());
     let run = pin!(execute(
         (server, context),
@@ -286,6 +290,20 @@ impl Gaps {
             // One mechanism may lack several things.
             if sync::lock(&self.0).insert(missing.to_string()) {
                 tracing::warn!(level = %enforced.level, "scripts are confined less than they should be: {missing}");
+            }
+        }
+    }
+}
+
+impl Gaps {
+    /// Says what probes go without: it is not the calls that lack it.
+    pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
+        for missing in missing {
+            if sync::lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(
+                    "scripts are asked for `--help` less confined than they should be: {missing}; \
+                     `[probe]` with `require = true` asks none"
+                );
             }
         }
     }

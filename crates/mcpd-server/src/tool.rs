@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::ready;
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ use crate::interaction::Brought;
 use crate::launch::Launch;
 use crate::mirror::{self, Mirrored, ParameterHeaders};
 use crate::native::{CallContext, NativeTool};
-use crate::policy::Terms;
+use crate::policy::{ProbeTerms, Terms};
 use crate::run_command::CommandTool;
 use crate::schema::Schemas;
 use crate::source::RemoteTool;
@@ -95,6 +96,10 @@ pub(crate) struct Script {
     pub(crate) schemas: Schemas,
     /// What it may do.
     pub(crate) terms: Arc<Terms>,
+    /// What it may do when it is asked for its state, as long as it was never called; only if it has one.
+    pub(crate) state_terms: Option<ProbeTerms>,
+    /// Whether it was called since it was found.
+    pub(crate) was_called: AtomicBool,
     /// What a client must have declared for the script to be of use, if it requires anything.
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) launch: Launch,
@@ -107,6 +112,24 @@ impl Script {
         self.terms
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
+    }
+
+    /// Returns the terms it is under when it is asked for its state, and those for a system that can't confine it so.
+    ///
+    /// As long as it was never called, it is confined as when it is asked for `--help`. But it runs where it does when it is
+    /// called, and with what it is given then: its state may depend on both.
+    pub(crate) fn state_terms(&self) -> (&Terms, Option<&Terms>) {
+        match &self.state_terms {
+            Some(probe) if !self.was_called.load(Relaxed) => (probe.terms(), probe.fallback()),
+            _ => (&self.terms, None),
+        }
+    }
+
+    /// Returns the command that asks it for its state under `terms`.
+    pub(crate) fn state_command(&self, terms: &Terms) -> Command {
+        let command = self.launch.command().current_dir(&self.directory);
+        let command = terms.apply(command).env("MCPD_TOOL", self.path.as_str());
+        command.arg("--state")
     }
 
     /// What its arguments are by default.

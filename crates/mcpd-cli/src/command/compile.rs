@@ -15,7 +15,7 @@ use crate::render::{self, Finding};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
 pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {
-    let Some(catalog) = examine(&args.files, &args.confinement, file).await? else {
+    let Some(catalog) = examine(&args.files, &args.confinement, file, false).await? else {
         return Ok(ExitCode::Interrupted);
     };
     let findings = Finding::all(&catalog);

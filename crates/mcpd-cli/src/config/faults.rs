@@ -162,10 +162,11 @@ fn certificates(file: &File) -> anyhow::Result<()> {
 fn directories(file: &File) -> impl Iterator<Item = anyhow::Error> {
     let tables = &file.tables;
     let roots = tables.roots.iter().flatten().map(|root| ("roots", root));
+    let own = tables.root.iter().map(|root| ("path", &root.path));
     let cgroup = tables.cgroup.iter().map(|path| ("cgroup", path));
     let workdir = tables.run_command.workdir.iter();
     let workdir = workdir.map(|path| ("workdir", path));
-    let named = roots.chain(cgroup).chain(workdir);
+    let named = roots.chain(own).chain(cgroup).chain(workdir);
     named.filter_map(|(key, path)| {
         let directory = file.absolute(path.get_ref());
         let read = fs::read_dir(&directory);

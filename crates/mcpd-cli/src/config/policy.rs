@@ -14,6 +14,7 @@ use mcpd_server::{Environment, Policy, Profile, Rule};
 
 use super::audit;
 use super::file::{File, suggestion};
+use super::probe;
 use super::tables::{self, SandboxTable, Terminal, ToolTable, Variables};
 use super::user;
 use super::value::{Source, Spanned};
@@ -41,6 +42,8 @@ pub(super) async fn policy(
     policy = given(file).into_iter().fold(policy, Policy::hide);
     let ignored = file.tables.arguments.ignore.iter();
     policy = ignored.fold(policy, Policy::ignore_argument);
+    policy = policy.probing(probe::probing(&file.tables.probe));
+    policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
     }
@@ -248,6 +251,7 @@ async fn rule(
     let pattern = &table.pattern;
     let wrong = |error| file.failure("match", pattern.span(), &error);
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
+    rule = rule.probing(probe::probing(&table.probe));
     if let Some(name) = &table.sandbox {
         let profile = named(file, name, profiles)?;
         let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);

@@ -18,6 +18,12 @@ use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 pub(super) struct Tables {
     /// Directories with scripts; of two with one name, the first directory's is served.
     pub(super) roots: Option<Vec<Spanned<PathBuf>>>,
+    /// Directories with scripts, of which there is more to say than where they are.
+    #[serde(default)]
+    pub(super) root: Vec<RootTable>,
+    /// How scripts are confined while they are asked for their descriptions.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
     /// Tools that mcpd brings along.
     pub(super) enable: Option<Vec<BuiltIn>>,
     /// Whether scripts that have not changed are not asked again for their descriptions.
@@ -117,6 +123,36 @@ pub(super) struct Tables {
     /// Metrics for Prometheus, at `/metrics`.
     #[serde(default)]
     pub(super) metrics: MetricsTable,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[root]]`")]
+pub(super) struct RootTable {
+    /// The directory. It is served after those of `roots`, unless the command line names others; what is said of it holds
+    /// there, too.
+    pub(super) path: Spanned<PathBuf>,
+    /// Patterns as in `.gitignore`, relative to the directory; only files that match one are looked at.
+    #[serde(default)]
+    pub(super) include: Vec<Spanned<String>>,
+    /// Patterns as in `.gitignore`; nothing that matches one is looked at.
+    #[serde(default)]
+    pub(super) exclude: Vec<Spanned<String>>,
+    /// How its scripts are confined while they are asked for their descriptions.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[probe]`")]
+pub(super) struct ProbeTable {
+    /// How far, at least; with `none` as far as their calls. `guarded` without it.
+    pub(super) sandbox: Option<Level>,
+    /// Whether there is a network; `off` without it, unless the level is `none`.
+    pub(super) network: Option<Network>,
+    /// How long a script may take, in seconds; 5 without it.
+    pub(super) timeout: Option<Seconds>,
+    /// Whether scripts are not asked at all where the system can't confine them so.
+    pub(super) require: Option<bool>,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -280,6 +316,9 @@ pub(super) struct ToolTable {
     pub(super) terminal: Option<Terminal>,
     /// Whether calls go on in the background; goes before what the script says.
     pub(super) task: Option<Task>,
+    /// How they are confined while they are asked for their descriptions; goes before `[probe]`.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
     /// Variables for them alone, which are secrets.
     #[serde(default)]
     pub(super) env: Variables,

@@ -121,6 +121,11 @@ impl Confinement {
 
     /// Where the program starts, unless that is where this process is.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
+        if command.starts_in_temporary
+            && let Some(temporary) = self.temporary()
+        {
+            return Some(temporary);
+        }
         let isolated = self.isolation.as_ref().map(Isolation::directory);
         isolated.or(command.current_dir.as_deref())
     }

@@ -42,8 +42,10 @@ impl Isolation {
             None => std::env::current_dir()?,
         };
         let files = command.visible.iter().map(AsRef::as_ref);
-        let visible: Vec<&Path> = [program, &directory]
-            .into_iter()
+        // Where it does not start it needs to see nothing.
+        let start = (!command.starts_in_temporary).then_some(&*directory);
+        let visible: Vec<&Path> = std::iter::once(program)
+            .chain(start)
             .chain(program.parent())
             .chain(files)
             .collect();

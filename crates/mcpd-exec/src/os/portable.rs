@@ -85,7 +85,7 @@ impl System {
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Some(directory) = &command.current_dir {
+        if let Some(directory) = confinement.directory(command) {
             starter.current_dir(directory);
         }
         let started = Leader::start(starter, command.sandbox.level)

@@ -10,7 +10,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::scan::{Scan, Scanner};
@@ -25,7 +25,12 @@ use crate::tool::Tool;
 
 mod faults;
 
-/// Editors write in several steps; one look after the last of them is enough.
+/// How long the roots must be quiet before they are looked at: editors write in several steps, and nothing shall run while
+/// it is written.
+const QUIET_TIME: Duration = Duration::from_millis(200);
+/// The longest that is waited for that, as somewhere below a root there may be a log.
+const LONGEST_UNREST: Duration = Duration::from_secs(2);
+/// How long to wait for further news of sources.
 const SETTLE: Duration = Duration::from_millis(80);
 /// How long others wait for scripts that are being asked. Most answer within it, and show together.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
@@ -172,7 +177,7 @@ impl Follower {
                     // Nothing may be known any more, and nothing shall be missing in between.
                     patience = Duration::MAX;
                 }
-                () = changed.notified() => tokio::time::sleep(SETTLE).await,
+                () = changed.notified() => debounce(&changed).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
                 true = self.scanner.answered() => {
@@ -248,7 +253,7 @@ impl Follower {
     /// until then. Says whether another look is worth while.
     async fn publish(&mut self, patience: Duration) -> bool {
         let answers = self.scanner.all_answered();
-        tokio::time::timeout(patience, answers).await.ok();
+        timeout(patience, answers).await.ok();
         let again = self.renew();
         // Nobody waits for it, as another process may keep the database for seconds.
         self.scanner.remember().await;
@@ -276,6 +281,16 @@ impl Follower {
         let after = Arc::new(after);
         self.live.current.store(Arc::clone(&after));
         after
+    }
+}
+
+/// Waits until nothing has changed for a while.
+async fn debounce(changed: &Notify) {
+    let until = Instant::now() + LONGEST_UNREST;
+    while Instant::now() < until {
+        if timeout(QUIET_TIME, changed.notified()).await.is_err() {
+            return;
+        }
     }
 }
 

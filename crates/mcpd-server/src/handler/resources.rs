@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
+use mcpd_exec::{Outcome, StartError};
 use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResourceResult};
@@ -21,8 +22,9 @@ use crate::dispatch::Handled;
 use crate::interaction::Brought;
 use crate::native::NativeResource;
 use crate::output::{self, Exit};
+use crate::policy::Terms;
 use crate::room;
-use crate::run::{Job, execute};
+use crate::run::{Job, RunError, execute};
 use crate::source::{self, Behind, RemoteResource};
 use crate::tool::{Script, raw};
 
@@ -170,16 +172,27 @@ async fn ask_state(
     script: &Script,
     context: &Context,
 ) -> Result<String, ErrorObject> {
-    let mut limits = script.terms.limits().clone();
-    limits.capture_head = limits.capture_head.max(MAX_STATE);
-    let command = script.command().arg("--state").limits(limits);
-    let ended = execute((server, context), Job::of(script), command, |_| {}).await;
+    let (terms, fallback) = script.state_terms();
+    let mut ended = run_for_state(server, script, terms, context).await;
+    if let (Err(RunError::Start(StartError::Unenforceable { missing, .. })), Some(fallback)) =
+        (&ended, fallback)
+    {
+        server.gaps().report_probe(missing);
+        ended = run_for_state(server, script, fallback, context).await;
+    }
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
     if !outcome.success() {
         let exit = Exit::of(&outcome);
         let how = exit.with_last_words(&outcome);
-        tracing::warn!(script = %script.path, "`--state` failed with {how}");
+        let hint = match terms.sandbox() == (*script.terms).sandbox() {
+            true => "",
+            false => {
+                "; until it is called it is confined, and `[[tool]]` with `probe = { sandbox = \"none\" }` in mcpd.toml \
+                 asks it as it is called"
+            }
+        };
+        tracing::warn!(script = %script.path, "`--state` failed with {how}{hint}");
         let reason = output::describe_failure_alone("`--state`", &outcome, &exit);
         return Err(unreadable(script, &reason));
     }
@@ -189,6 +202,22 @@ async fn ask_state(
         .whole()
         .ok_or_else(|| unreadable(script, "it is too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())
+}
+
+async fn run_for_state(
+    server: &Server,
+    script: &Script,
+    terms: &Terms,
+    context: &Context,
+) -> Result<Outcome, RunError> {
+    let mut limits = terms.limits().clone();
+    limits.capture_head = limits.capture_head.max(MAX_STATE);
+    let command = script.state_command(terms).limits(limits);
+    let job = Job {
+        terms,
+        ..Job::of(script)
+    };
+    execute((server, context), job, command, |_| {}).await
 }
 
 /// Returns the error for a state that can't be read.

@@ -6,13 +6,14 @@ use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
+use super::{Orders, Policy, Probing, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
 use crate::regular;
 use crate::turns::Width;
@@ -44,6 +45,17 @@ impl Terms {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
+        Self::confined(policy, orders, directory, spec, &Sandbox::none())
+    }
+
+    /// Returns the terms of a script that is confined as `least` says in any case, and may write only what that allows.
+    pub(super) fn confined(
+        policy: &Policy,
+        orders: Orders,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+        least: &Sandbox,
+    ) -> Self {
         let Profile {
             mut sandbox,
             limits: kernel,
@@ -61,6 +73,14 @@ impl Terms {
             sandbox.hidden.dedup();
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
+        // What a script that has described itself is given depends on how it is called: its state is to be the same.
+        let called_at = sandbox.level;
+        sandbox = sandbox.tightened(least);
+        let level = if spec.is_some() {
+            called_at
+        } else {
+            sandbox.level
+        };
         // Whoever may write there could put another file in its place.
         let is_written =
             |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
@@ -93,7 +113,7 @@ impl Terms {
             _ => Redactor::new(secrets).map(Arc::new),
         };
         Self {
-            environment: policy.environment.at(sandbox.level, sandbox.run_as),
+            environment: policy.environment.at(level, sandbox.run_as),
             sandbox: Arc::new(sandbox),
             limits,
             redactor,
@@ -212,6 +232,58 @@ impl Terms {
         let is_below = |directory: &PathBuf| path.starts_with(real(directory));
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
         is_its_own && !self.sandbox.hidden.iter().any(is_below)
+    }
+}
+
+/// What one script may do while it is asked what it is, or for its state.
+#[derive(Debug)]
+pub(crate) struct ProbeTerms {
+    probing: Probing,
+    terms: Terms,
+    /// Those of its calls.
+    unconfined: Terms,
+}
+
+impl ProbeTerms {
+    pub(super) fn new(
+        policy: &Policy,
+        orders: Orders,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+        probing: Probing,
+    ) -> Self {
+        let unconfined = Terms::new(policy, orders.clone(), directory, spec);
+        let terms = Terms::confined(policy, orders, directory, spec, &probing.sandbox());
+        Self {
+            probing,
+            terms,
+            unconfined,
+        }
+    }
+
+    /// Returns the terms.
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Returns the terms where the system has nothing to confine it with, if it may run there at all.
+    pub(crate) fn fallback(&self) -> Option<&Terms> {
+        self.probing.may_fall_back().then_some(&self.unconfined)
+    }
+
+    /// Returns whether it may do less than when it is called.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.terms.sandbox != self.unconfined.sandbox
+    }
+
+    /// Returns how far it is confined for the sake of the probe, whatever its calls may do.
+    pub(crate) fn level(&self) -> Level {
+        self.probing.confinement()
+    }
+
+    /// Returns how long it may take.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.probing.time_limit()
     }
 }
 

@@ -61,6 +61,7 @@ pub struct ServerBuilder {
     page_size: NonZeroUsize,
     watch: bool,
     only: Option<String>,
+    is_thorough: bool,
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
     spans: Spans,
@@ -98,6 +99,7 @@ impl ServerBuilder {
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             only: None,
+            is_thorough: false,
             state_secret: None,
             audit: None,
             spans: Default::default(),
@@ -231,6 +233,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells of every file below the roots what became of it: for a program that shows that.
+    pub fn thorough(mut self) -> Self {
+        self.is_thorough = true;
+        self
+    }
+
     /// Remembers in `database` what scripts say of themselves, so that the next start asks none.
     #[cfg(feature = "database")]
     pub fn database(mut self, database: Database) -> Self {
@@ -322,7 +330,7 @@ impl ServerBuilder {
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
-            narrowed(scanner, self.only),
+            narrowed(scanner, self.only, self.is_thorough),
             sources,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
@@ -388,7 +396,11 @@ fn remembering(scanner: Scanner, database: Option<Database>) -> Scanner {
     }
 }
 
-fn narrowed(scanner: Scanner, only: Option<String>) -> Scanner {
+fn narrowed(scanner: Scanner, only: Option<String>, is_thorough: bool) -> Scanner {
+    let scanner = match is_thorough {
+        true => scanner.thorough(),
+        false => scanner,
+    };
     match only {
         Some(path) => scanner.only(path),
         None => scanner,

@@ -104,6 +104,13 @@ impl Confinement {
         }
     }
 
+    /// Returns where the program starts, unless that is where this process is.
+    pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
+        let temporary = self.temporary.as_ref().map(TempDir::path);
+        let temporary = temporary.filter(|_| command.starts_in_temporary);
+        temporary.or(command.current_dir.as_deref())
+    }
+
     /// What the program is to find in its environment besides.
     pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
         const NAMES: &[&str] = if cfg!(windows) {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec};
 
@@ -74,6 +75,9 @@ impl ScannedScript {
                 directory: candidate.root.clone(),
                 schemas,
                 terms: Arc::new(policy.terms(&path, candidate.directory(), Some(spec))),
+                state_terms: (spec.state)
+                    .then(|| policy.probe_terms(&path, candidate.directory(), Some(spec))),
+                was_called: AtomicBool::new(false),
                 required: required_capabilities(&spec.requires),
                 spec: Arc::clone(spec),
                 launch,
