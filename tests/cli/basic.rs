@@ -208,14 +208,22 @@ default_value = "world"
     Hello, world
     ");
     fs::write(&path, "TALK \"Hello, \" +\n").unwrap();
-    assert_snapshot!(sandbox.run(&["check", "scripts"]), @"
+    assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
+    info[untyped-option]: option `who` is of any type
+     --> scripts/greet.bas.mcpd.toml:2:10
+      |
+    2 | [options.who]
+      |          ^^^
+      |
+      = help: say what it is, such as `"value_type": "string"`
+
     error[source-syntax]: line 1 of the program: expected a value, but the line ends
     --> scripts/greet.bas.mcpd.toml
 
-    1 error in 1 script
-    ");
+    1 error, 1 remark in 1 script
+    "#);
 }
 
 #[test]

@@ -25,7 +25,7 @@ printf '\n%s' "$MCPD_OPT_value"
 fn why_a_script_is_not_run_is_logged_to_the_end() {
     let sandbox = sandbox();
     // Described once, it is not asked again.
-    sandbox.run(&["list", "scripts"]);
+    sandbox.run(&["list", "--sandbox", "guarded", "scripts"]);
     let mut command = sandbox.command(&["call", "--sandbox", "guarded", "scripts", "hello"]);
     let output = command.env("TMPDIR", "/nowhere").output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
@@ -39,7 +39,10 @@ fn why_a_script_is_not_run_is_logged_to_the_end() {
 /// One that hangs would take five seconds of every call.
 #[test]
 fn no_other_script_is_asked_what_it_does() {
-    let sandbox = sandbox().with_script("failing", "#!/bin/sh\necho >>asked\nexit 3\n");
+    let sandbox = sandbox().with_script(
+        "failing",
+        "#!/bin/sh\necho \"$MCPD_OPT_a\" >>asked\nexit 3\n",
+    );
     let asked = sandbox.path().join("scripts/asked");
     for arguments in [
         &["call", "scripts", "hello"][..],
@@ -235,6 +238,7 @@ fn the_log_of_the_script_is_on_stderr() {
     WARNING it bends
     INFO no level
     PROGRESS 1/2 halfway
+    The script succeeded and printed nothing.
     ");
     assert_snapshot!(sandbox().run(&["call", "scripts", "exit", "code=0", "--quiet"]), @"
     exit code: 0
@@ -267,6 +271,13 @@ fn json_output_is_the_result_that_clients_get() {
         {
           "type": "text",
           "text": "{\"error\": \"as asked\"}"
+        },
+        {
+          "type": "text",
+          "text": "The script failed with exit code 8 (conflict). The end of its stderr:\nERROR it broke\nWARNING: it bends\nDEBUG x=5\nno level\nPROGRESS 1/2 halfway",
+          "_meta": {
+            "mcpd/note": true
+          }
         }
       ],
       "isError": true,
@@ -369,10 +380,9 @@ exec sleep 60
     let sandbox = Sandbox::new().with_script("slow", script);
     assert_snapshot!(sandbox.run(&["call", "scripts", "slow", "--timeout", "1", "-q"]), @"
     exit code: 5
-    ----- stdout -----
-    The script was stopped because it ran longer than its limit of 1 s. What it printed until then follows.
-    WARN the disk is slow
     ----- stderr -----
+    The script was stopped because it ran longer than its limit of 1 s.
+    WARN the disk is slow
     mcpd: error: `slow` failed: exit code 143 (time-limit)
     ");
 }
@@ -382,9 +392,8 @@ fn a_script_that_runs_too_long_is_ended() {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
     assert_snapshot!(sandbox.run(&["call", "scripts", "stubborn", "--timeout", "1"]), @"
     exit code: 5
-    ----- stdout -----
-    The script was stopped because it ran longer than its limit of 1 s. It had printed nothing until then.
     ----- stderr -----
+    The script was stopped because it ran longer than its limit of 1 s. It printed nothing.
     mcpd: error: `stubborn` failed: exit code 137 (time-limit)
     ");
     assert_group_ends(&sandbox.path().join("scripts/number"));
@@ -404,9 +413,8 @@ fn an_interrupted_call_leaves_nothing() {
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     assert_snapshot!(sandbox.transcript(&child.wait_with_output().unwrap()), @"
     exit code: 130
-    ----- stdout -----
-    The script was stopped because the call was cancelled.
     ----- stderr -----
+    The script was stopped because the call was cancelled. It printed nothing.
     mcpd: error: `stubborn` failed: exit code 137 (cancelled)
     ");
     assert_group_ends(&number);

@@ -37,7 +37,7 @@ fn a_fault_is_shown_in_what_the_script_said() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
-    warning[unportable-option-name]: some models refuse the option name `größe`
+    warning[unportable-option-name]: some models refuse the name `größe`, so it is listed as `gr__e`
      --> scripts/deep/size --help (stderr):2:3
       |
     2 |   "größe": {"description": "How big", "value_type": "integr", "required": true}
@@ -65,7 +65,7 @@ fn a_script_that_fails_is_shown_with_its_last_words() {
     ----- stdout -----
     error[help-failed]: `--help` ended with exit code 3
     --> scripts/broken
-     = note: the last line on its stderr: no such module: frobnicate
+     = note: its reason on stderr: no such module: frobnicate
      = help: print the metadata and exit with 0 when the first argument is `--help`, or describe it in `NAME.mcpd.toml` beside it
 
     1 error in 1 script
@@ -74,7 +74,8 @@ fn a_script_that_fails_is_shown_with_its_last_words() {
 
 #[test]
 fn what_a_script_prints_can_not_command_the_terminal() {
-    let evil = "#!/bin/sh\nprintf '\\033[2Jgone\\r\\n' >&2\nprintf '\\033]0;title\\007'\n";
+    let evil =
+        "#!/bin/sh\n# MCPD_OPT_x\nprintf '\\033[2Jgone\\r\\n' >&2\nprintf '\\033]0;title\\007'\n";
     let failing = format!("{evil}exit 1\n");
     let sandbox = Sandbox::new()
         .with_script("evil", evil)
@@ -273,4 +274,45 @@ fn no_faulty_script_hides_another() {
     wrong-types: field-type-mismatch
     wrong-types: unknown-value-type
     ");
+}
+
+#[test]
+fn ordinary_directory_is_no_list_of_errors() {
+    let sandbox = Sandbox::new()
+        .with_script("greet", HELLO)
+        .with_script("backup", "#!/bin/sh\necho 'usage: backup FILE'\nexit 2\n")
+        .with_script("data.json", "{}")
+        .with_script("target/debug/build", HELLO);
+    let tag = "Signature: 8a477f597d28d172789f06886806bc55\n";
+    fs::write(sandbox.path().join("scripts/target/CACHEDIR.TAG"), tag).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "short"]), @"
+    exit code: 0
+    ----- stdout -----
+    scripts/backup: info[no-tool]: it is no tool of mcpd's: `--help` ended with exit code 2, and nothing in it speaks of mcpd
+    scripts/data.json: info[passed-over-file]: it can't be started: it is no program, and has neither a first line `#!` nor an extension with an interpreter
+    scripts/target: info[passed-over-file]: it is a cache: it has a `CACHEDIR.TAG`
+    ");
+}
+
+#[test]
+fn static_check_runs_nothing() {
+    let tripwire = "#!/bin/sh\necho tripped >\"${0%/*}/tripped\"\n";
+    let sandbox = Sandbox::new()
+        .with_script("trip", tripwire)
+        .with_script("greet", "#!/no/such/interpreter\n");
+    let sidecar = sandbox.path().join("scripts/greet.mcpd.toml");
+    fs::write(sidecar, "description = \"Greets\"\n").unwrap();
+    let file = "[probe]\nsandbox = \"none\"\n";
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--static"]), @"
+    exit code: 0
+    ----- stdout -----
+    no faults in 1 script
+    ----- stderr -----
+    1 file can only be asked for `--help`, and is not known without: leave out `--static` for that
+    ");
+    assert!(!sandbox.path().join("scripts/tripped").exists());
+    // Otherwise nothing could have tripped.
+    sandbox.run(&["check", "scripts"]);
+    assert!(sandbox.path().join("scripts/tripped").exists());
 }

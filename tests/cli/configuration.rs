@@ -87,7 +87,7 @@ fn a_text_that_stands_in_the_wrong_place_is_not_repeated() {
 #[test]
 fn a_value_that_means_nothing_is_told_with_its_place() {
     assert_snapshot!(mistake("[sandbox.strict]\nwrite = [\"x\"]\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.strict]: `strict` is always there; choose another name");
-    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `hide`, `network` and `missing` have no effect at the level `none`");
+    assert_snapshot!(mistake("[sandbox.x]\nlevel = \"none\"\nnetwork = \"off\"\n"), @"use the configuration: mcpd.toml:1:10: in [sandbox.x]: `write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`");
     assert_snapshot!(mistake("[sandbox.x]\nrun_as = \"no-such-user\"\n"), @"use the configuration: mcpd.toml:2:10: in [sandbox.x]: `run_as`: there is no user `no-such-user`");
     assert_snapshot!(mistake("[sandbox.reports]\n[[tool]]\nmatch = \"*\"\nsandbox = \"report\"\n"), @r#"use the configuration: mcpd.toml:4:11: in [[tool]]: `sandbox = "report"`: there is none; did you mean `reports`?"#);
     let two = "floor = \"x\"\n[sandbox.x]\nrun_as = \"1:1\"\n[sandbox.y]\nrun_as = \"2:2\"\n[[tool]]\nmatch = \"*\"\nsandbox = \"y\"\n";
@@ -585,9 +585,8 @@ fn what_the_file_sets_is_what_mcpd_does() {
     );
     assert_snapshot!(sandbox.run(&["call", "scripts", "slow"]), @"
     exit code: 5
-    ----- stdout -----
-    The script was stopped because it ran longer than its limit of 0.2 s. It had printed nothing until then.
     ----- stderr -----
+    The script was stopped because it ran longer than its limit of 0.2 s. It printed nothing.
     mcpd: error: `slow` failed: exit code 143 (time-limit)
     ");
 }
@@ -793,11 +792,11 @@ fn a_flag_that_confines_nothing_is_refused() {
     assert_snapshot!(run(&["--sandbox", "none", "--no-network"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to use the sandbox `none`: it confines nothing, so `--allow-write` and `--no-network` have no effect
+    mcpd: error: failed to use the sandbox `none`: it confines nothing, so `--allow-read`, `--allow-write` and `--no-network` have no effect
     ");
     assert_snapshot!(run(&["--allow-write", "x"]), @"
     exit code: 1
     ----- stderr -----
-    mcpd: error: failed to confine scripts: `--allow-write` and `--no-network` need a `--sandbox`
+    mcpd: error: failed to confine scripts: `--allow-read`, `--allow-write` and `--no-network` need a `--sandbox`
     ");
 }

@@ -181,6 +181,7 @@ const { input, output } = defineSchema({
 const { name } = await input()
 output({ greeting: `Hello, ${name}!` })
 output({ letters: name.length })
+if (!metadata.mcp) await div("Hello")
 "#;
     let shout = r#"import { readFileSync } from "node:fs"
 schema = { input: { name: { type: "string", required: true, description: "Whom" } } }
@@ -476,6 +477,51 @@ const SIDE_BY_SIDE: &[(&str, &str, &[&str], &str)] = &[
         "said -a",
     ),
 ];
+
+#[test]
+fn conditions_of_scriptlets_choose_what_runs() {
+    let sandbox = Sandbox::new().with_script(
+        "scriptlets/parcels.md",
+        r#"## Pack
+
+Packs a parcel.
+
+```sh
+{{#if fragile}}
+printf 'with care: '
+{{else if heavy}}printf 'by two: '{{/if}}
+printf '%s\n' {{thing}}{{#if label}} "to {{label}}"{{/if}}
+```
+
+## Weigh
+
+Weighs in Python.
+
+```python
+print({{#if grams}}"g"{{else}}"kg"{{/if}})
+```
+"#,
+    );
+    for (call, expected) in [
+        (&["pack", "thing=a; id"] as &[&str], "a; id"),
+        (&["pack", "thing=x", "fragile=true"], "with care: x"),
+        (
+            &["pack", "thing=x", "fragile=true", "heavy=true"],
+            "with care: x",
+        ),
+        (
+            &["pack", "thing=x", "heavy=true", "label=$(id)"],
+            "by two: x\nto $(id)",
+        ),
+        (&["weigh"], "kg"),
+        (&["weigh", "grams=true"], "g"),
+    ] {
+        let tool = format!("scriptlets/{}", call[0]);
+        let arguments = [&["call", "scripts", &tool], &call[1..]].concat();
+        let expected = format!("exit code: 0\n----- stdout -----\n{expected}\n");
+        assert_eq!(sandbox.run(&arguments), expected, "{call:?}");
+    }
+}
 
 #[test]
 fn every_dialect_stands_side_by_side_with_the_others_and_is_called_like_them() {

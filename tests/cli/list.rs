@@ -122,6 +122,12 @@ fn of_two_directories_the_first_wins() {
 fn what_was_said_last_time_is_not_asked_again_until_the_file_changes() {
     let counting = HELLO.replace("echo '{\"desc", "echo >>asked\n  echo '{\"desc");
     let sandbox = Sandbox::new().with_script("hello", &counting);
+    // Confined it could leave no trace of being asked.
+    fs::write(
+        sandbox.path().join("mcpd.toml"),
+        "[probe]\nsandbox = \"none\"\n",
+    )
+    .unwrap();
     let asked = |arguments: &[&str]| {
         sandbox.stdout(arguments);
         fs::read(sandbox.path().join("scripts/asked"))
@@ -178,4 +184,35 @@ fn tilde_in_a_directory_is_the_home_directory() {
     };
     assert_eq!(listed("~/scripts"), listed("scripts"));
     assert!(!listed("~/scripts").is_empty());
+}
+
+#[test]
+fn every_file_is_listed_with_what_became_of_it() {
+    let sandbox = Sandbox::new()
+        .with_script("greet", HELLO)
+        .with_script("broken", BROKEN)
+        .with_script("backup", "#!/bin/sh\necho 'usage: backup FILE'\n")
+        .with_script("README.md", "# My tools\n")
+        .with_script("venv/bin/pip", HELLO)
+        .with_script("venv/pyvenv.cfg", "")
+        .with_script("old/a", HELLO)
+        .with_script("skipped", HELLO);
+    let scripts = sandbox.path().join("scripts");
+    fs::write(scripts.join(".mcpdignore"), "/old\n").unwrap();
+    fs::write(scripts.join("notes"), "a note\n").unwrap();
+    let file = "[[root]]\npath = \"scripts\"\nexclude = [\"skip*\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), file).unwrap();
+    assert_snapshot!(sandbox.run(&["list", "--all"]), @"
+    exit code: 0
+    ----- stdout -----
+    scripts/.mcpdignore  ignored: it is hidden: its name begins with a dot
+    scripts/README.md    passed over: it can't be started: it is no program, and has neither a first line `#!` nor an extension with an interpreter
+    scripts/backup       passed over: it is no tool of mcpd's: its `--help` describes no tool, and nothing in it speaks of mcpd
+    scripts/broken       faulty: `--help` ended with exit code 3
+    scripts/greet        served as `greet`
+    scripts/notes        passed over: it is not executable, and describes no tool
+    scripts/old/         ignored: `.mcpdignore` has `/old`
+    scripts/skipped      ignored: `exclude` in mcpd.toml has `skip*`
+    scripts/venv/        passed over: it is a virtual environment
+    ");
 }

@@ -15,6 +15,7 @@ mod doctor;
 mod endpoint;
 mod kit;
 mod list;
+mod notes;
 mod packaging;
 mod prompt;
 mod read;
@@ -103,7 +104,8 @@ while :; do sleep 1; done
 "#;
 
 /// Fails when asked for its help.
-const BROKEN: &str = "#!/bin/sh\necho 'no such module: frobnicate' >&2\nexit 3\n";
+const BROKEN: &str =
+    "#!/bin/sh\n# Takes $MCPD_OPT_name.\necho 'no such module: frobnicate' >&2\nexit 3\n";
 
 /// Scripts in two directories, one of them faulty.
 fn sandbox() -> Sandbox {

@@ -23,7 +23,7 @@ if [ "$1" = --help ]; then
 fi
 echo '{"messages": [
     {"role": "user", "content": {"type": "text", "text": "Hello"}},
-    {"role": "assistant", "content": {"type": "image", "data": "AAAA", "mimeType": "image/png"}}
+    {"role": "assistant", "content": {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}}
 ]}'
 "#;
 
@@ -122,7 +122,7 @@ fn a_prompt_shows_who_says_what() {
     assistant:
     {
       "type": "image",
-      "data": "AAAA",
+      "data": "iVBORw==",
       "mimeType": "image/png"
     }
     "#);
@@ -165,7 +165,8 @@ fn a_prompt_that_does_not_come_about_says_why() {
     exit code: 5
     ----- stderr -----
     INFO asked
-    mcpd: error: the script `deep/review` failed with exit code 1 (internal-error)
+    mcpd: error: the script `deep/review` failed with exit code 1 (internal-error). The end of its stderr:
+    INFO asked
     ");
     assert_snapshot!(run(&["deep/review", "kind"]), @"
     exit code: 1

@@ -114,7 +114,7 @@ fn a_resource_that_can_t_be_read_says_why() {
     assert_snapshot!(run("book://0"), @"
     exit code: 5
     ----- stderr -----
-    mcpd: error: the script `page` failed with exit code 1 (internal-error)
+    mcpd: error: the script `page` failed with exit code 1 (internal-error). It printed nothing.
     ");
     assert_snapshot!(run("book://x"), @r#"
     exit code: 5

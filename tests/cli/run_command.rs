@@ -53,7 +53,7 @@ fn the_tool_is_described_in_few_words() {
         "macOS"
     };
     let shown = answer.to_string().replace(system, "SYSTEM");
-    assert_snapshot!(shown, @r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run_command","description":"Run a command on this SYSTEM machine","inputSchema":{"type":"object","properties":{"command":{"type":"string","description":"Command with args"},"workdir":{"type":"string","description":"Optional, current working directory"},"stdin":{"type":"string","description":"Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!"},"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Optional, how long the command may run, in milliseconds"}},"required":["command"]},"_meta":{"mcpd/path":"run_command"}}]}}"#);
+    assert_snapshot!(shown, @r#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"run_command","description":"Run a command on this SYSTEM machine. It is run by `/bin/sh -c`. Processes that it leaves in the background are ended with the call.","inputSchema":{"type":"object","properties":{"command":{"type":"string","description":"Command with args"},"workdir":{"type":"string","description":"Optional, current working directory"},"stdin":{"type":"string","description":"Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!"},"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Optional, how long the command may run, in milliseconds"}},"required":["command"]},"_meta":{"mcpd/path":"run_command"}}]}}"#);
 }
 
 #[test]
@@ -139,7 +139,11 @@ fn a_failure_says_how_and_shows_what_there_was() {
     );
     check(
         &json!({"command": "echo out; kill -9 $$"}),
-        &["failed", "The command was ended by signal 9.", "out"],
+        &[
+            "failed",
+            "The command was ended by signal SIGKILL (9).",
+            "out",
+        ],
     );
     check(
         &json!({"command": "echo out; sleep 600; echo never", "timeout_ms": 300}),
@@ -149,6 +153,51 @@ fn a_failure_says_how_and_shows_what_there_was() {
             "out",
         ],
     );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn process_in_the_background_is_ended_and_the_result_says_so() {
+    check(
+        &json!({"command": "sleep 600 >/dev/null 2>&1 &"}),
+        &[
+            "The command succeeded and printed nothing.",
+            "1 process that the command left running was ended with it.",
+        ],
+    );
+    check(
+        &json!({"command": "echo a; for i in 1 2; do sleep 600 >/dev/null 2>&1 & done"}),
+        &[
+            "a",
+            "2 processes that the command left running were ended with it.",
+        ],
+    );
+}
+
+#[test]
+fn description_says_what_becomes_of_the_background() {
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let unconfined = Sandbox::new();
+    let configuration = "[run_command]\nsandbox = 'none'\n";
+    fs::write(unconfined.path().join("mcpd.toml"), configuration).unwrap();
+    for (sandbox, arguments, expected) in [
+        (
+            Sandbox::new(),
+            ["--enable", "runs"],
+            "with the call; start what is to go on with `runs_start`.",
+        ),
+        (
+            unconfined,
+            ["--config", "mcpd.toml"],
+            "go on after the call.",
+        ),
+    ] {
+        let answer = answer(&sandbox, &arguments, &list);
+        let tools = answer["result"]["tools"].as_array().unwrap();
+        let mut tools = tools.iter().filter(|tool| tool["name"] == "run_command");
+        let description = tools.next().unwrap()["description"].as_str().unwrap();
+        assert!(description.ends_with(expected), "{description}");
+    }
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mcpd_tests::{Sandbox, binary, eventually};
 use rustix::process::{Pid, Signal, kill_process};
@@ -71,6 +71,32 @@ fn the_manager_hears_how_it_is() {
     service.signal(Signal::TERM);
     hear(&manager, "STOPPING=1");
     assert!(service.0.wait().unwrap().success());
+}
+
+#[test]
+fn manager_that_does_not_read_stops_nothing() {
+    let sandbox = sandbox();
+    let (_unread, socket) = manager(&sandbox);
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut command = passing(&sandbox, listener);
+    // A sign of life each millisecond is soon more than the socket holds.
+    command
+        .env("NOTIFY_SOCKET", socket)
+        .env("WATCHDOG_USEC", "2000");
+    let mut service = Service::start(command);
+    let call =
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "hello"}}"#;
+    let client = mcpd_tests::Client::new(&address.to_string(), None);
+    let begun = Instant::now();
+    eventually("the first answer", || client.post(call).ok());
+    while begun.elapsed() < Duration::from_secs(1) {
+        let (status, body) = client.post(call).unwrap();
+        assert_eq!(status, 200, "{body}");
+    }
+    service.signal(Signal::TERM);
+    let status = eventually("the end", || service.0.try_wait().unwrap());
+    assert!(status.success());
 }
 
 /// mcpd without a token, and a socket for it as systemd passes one.

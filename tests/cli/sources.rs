@@ -94,7 +94,7 @@ fn an_endpoint_passes_on_the_tools_of_another_as_remote() {
         json!({"action": "call_tool", "tool": "echo_external", "arguments": {"message": "hi"}});
     assert_eq!(
         answer(call),
-        json!({"type": "result", "tool": "echo_external", "result": {"stdout": "{\"echo\":\"hi\"}", "exit_code": 0}})
+        json!({"type": "result", "tool": "echo_external", "result": {"echo": "hi"}})
     );
 }
 

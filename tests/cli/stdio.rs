@@ -1,5 +1,6 @@
 //! `mcpd stdio`, as far as it is a command; what is said over the pipes is tested with the server.
 
+use std::fs;
 use std::io::Write as _;
 use std::process::{Child, Stdio};
 
@@ -44,6 +45,111 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
         hint["message"],
         "not served as it should be: 1 faulty script; `mcpd check @@ROOT@@/scripts` says why"
     );
+}
+
+/// Measures, in words that some model providers refuse.
+const MEASURE: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Measures"}'
+  echo '{"größe": {"description": "In cm", "required": true, "value_type": "float"}}' >&2
+  exit 0
+fi
+cat
+"#;
+
+#[test]
+fn option_name_is_listed_portably_and_taken_in_both_spellings() {
+    let request = |id: u8, arguments: &str| {
+        format!(
+            r#"{{"jsonrpc": "2.0", "id": {id}, "method": "tools/call", "params": {{"name": "measure", "arguments": {arguments}}}}}"#
+        )
+    };
+    let requests = [
+        r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#.to_owned(),
+        request(2, r#"{"gr__e": 1.50}"#),
+        request(3, r#"{"größe": 1.50}"#),
+        request(4, r#"{"gr__e": 1, "größe": 2}"#),
+    ];
+    let sandbox = Sandbox::new().with_script("measure", MEASURE);
+    let transcript = sandbox.run_with_stdin(&["stdio", "scripts"], &requests.join("\n"));
+    let mut answers: Vec<&str> = transcript
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .collect();
+    answers.sort_unstable();
+    assert_snapshot!(answers.join("\n"), @r#"
+    {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"measure","title":"measure","description":"Measures","inputSchema":{"type":"object","properties":{"gr__e":{"type":"number","description":"In cm. Called `größe`."}},"required":["gr__e"],"additionalProperties":false},"_meta":{"mcpd/path":"measure"}}]}}
+    {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"größe\":1.50}"}],"isError":false}}
+    {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"größe\":1.50}"}],"isError":false}}
+    {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"Invalid arguments: option `größe`: expected each key once, got `größe` twice"}],"isError":true}}
+    "#);
+    let paths = ["stdio", "scripts", "--tool-names", "path"];
+    let transcript = sandbox.run_with_stdin(&paths, &requests[0]);
+    assert!(
+        transcript.contains(r#""größe":{"type":"number","description":"In cm"}"#),
+        "{transcript}"
+    );
+}
+
+#[test]
+fn resource_is_listed_and_read_at_its_normalized_uri() {
+    let note = "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"A note\", \"kind\": \"resource\", \"uri\": \"Note://Today/größe\"}' && exit\necho fixed\n";
+    let uris = [
+        "Note://Today/größe",
+        "note://today/gr%C3%B6%C3%9Fe",
+        "NOTE://today/gr%c3%b6%c3%9fe",
+    ];
+    let read = |(id, uri): (usize, &&str)| {
+        format!(
+            r#"{{"jsonrpc": "2.0", "id": {id}, "method": "resources/read", "params": {{"uri": "{uri}"}}}}"#
+        )
+    };
+    let reads: Vec<String> = uris.iter().enumerate().map(read).collect();
+    let sandbox = Sandbox::new().with_script("note", note);
+    let transcript = sandbox.run_with_stdin(&["stdio", "scripts"], &reads.join("\n"));
+    assert_eq!(
+        transcript.matches(r#""text":"fixed""#).count(),
+        3,
+        "{transcript}"
+    );
+    let list = r#"{"jsonrpc": "2.0", "id": 1, "method": "resources/list"}"#;
+    let transcript = sandbox.run_with_stdin(&["stdio", "scripts"], list);
+    assert!(
+        transcript.contains(r#""uri":"note://today/gr%C3%B6%C3%9Fe""#),
+        "{transcript}"
+    );
+    let check = sandbox.run(&["check", "scripts", "--format", "short"]);
+    assert!(
+        check.contains("the URI is listed as `note://today/gr%C3%B6%C3%9Fe`"),
+        "{check}"
+    );
+}
+
+#[test]
+fn server_table_is_told_to_clients() {
+    let sandbox = Sandbox::new();
+    let table = "[server]\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
+    let initialize = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}"#;
+    let transcript =
+        sandbox.run_with_stdin(&["stdio", "scripts", "--config", "mcpd.toml"], initialize);
+    let (_, told) = transcript.split_once(r#""serverInfo":"#).unwrap();
+    let told = told
+        .lines()
+        .next()
+        .unwrap()
+        .replace(env!("CARGO_PKG_VERSION"), "@@VERSION@@");
+    assert_snapshot!(told, @r#"{"name":"mcpd","title":"Stationery","version":"@@VERSION@@","websiteUrl":"https://shop.example","icons":[{"src":"data:image/png;base64,AA==","sizes":["any"],"theme":"dark"}]},"instructions":"Find it first."}}"#);
+    fs::write(
+        sandbox.path().join("mcpd.toml"),
+        "[server]\nwebsite_url = \"shop.example\"\n",
+    )
+    .unwrap();
+    assert_snapshot!(sandbox.run(&["list", "scripts"]), @"
+    exit code: 1
+    ----- stderr -----
+    mcpd: error: failed to use the configuration: mcpd.toml:2:15: in [server]: expected an address that begins with one of `https:`, `http:`
+    ");
 }
 
 #[test]

@@ -127,7 +127,6 @@ fn a_server_is_found_as_long_as_it_serves() {
           "listChanged": true
         },
         "completions": {},
-        "logging": {},
         "extensions": {
           "io.modelcontextprotocol/tasks": {}
         }

@@ -96,6 +96,8 @@ fn a_command_explains_itself() {
     Confinement:
           --sandbox <LEVEL>     Confine every script at least so far: none, guarded, strict or a sandbox
                                 of the configuration [env: MCPD_SANDBOX]
+          --allow-read <PATH>   Let every confined script read this file or directory, although it is
+                                hidden [env: MCPD_ALLOW_READ]
           --allow-write <PATH>  Let every confined script write this file or directory [env:
                                 MCPD_ALLOW_WRITE]
           --cgroup <DIR>        A control group that was delegated to mcpd, below which it limits the

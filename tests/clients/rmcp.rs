@@ -9,7 +9,7 @@ mod listener;
 
 use std::time::Duration;
 
-use mcpd_tests::{Daemon, Sandbox};
+use mcpd_tests::{Daemon, Sandbox, eventually};
 use rmcp::model::{
     CallToolRequestParams, CallToolResult, GetPromptRequestParams, JsonObject, LoggingLevel,
     ProtocolVersion, ReadResourceRequestParams, RequestMetaObject, ServerNotification,
@@ -45,6 +45,17 @@ fi
 printf %s "$MCPD_OPT_text" >text
 "#;
 const STATE: &str = "mcpd://remember/state";
+
+/// Takes its time to tidy up when it is asked to end.
+const TIDY: &str = r#"#!/bin/sh
+if [ "$1" = --help ]; then
+  echo '{"description": "Runs until it is asked to end."}'
+  exit 0
+fi
+trap 'sleep 0.3; : > tidied; exit' TERM
+: > started
+while :; do sleep 0.02; done
+"#;
 
 type Client = RunningService<RoleClient, Listener>;
 
@@ -294,4 +305,26 @@ async fn the_stateless_wire_over_stdio() {
 #[tokio::test]
 async fn the_stateless_wire_over_http() {
     over_http(Wire::Stateless).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaving_within_a_call_lets_its_script_tidy_up() {
+    for wire in [Wire::Stateful, Wire::Stateless] {
+        let sandbox = Sandbox::new().with_script("tidy", TIDY);
+        let command = sandbox.command(&["stdio", "scripts"]);
+        let transport = TokioChildProcess::new(tokio::process::Command::from(command)).unwrap();
+        let (listener, _arrivals) = Listener::new();
+        let client = within(listener.serve_with_lifecycle(transport, wire.lifecycle()));
+        let client = client.await.expect("the server agrees");
+        let peer = client.peer().clone();
+        let call = tokio::spawn(async move {
+            let params = CallToolRequestParams::new("tidy");
+            peer.call_tool(params).await
+        });
+        let exists = |name: &str| sandbox.path().join("scripts").join(name).exists();
+        eventually("the start", || exists("started").then_some(()));
+        within(client.cancel()).await.expect("no panic");
+        eventually("tidied up", || exists("tidied").then_some(()));
+        assert!(within(call).await.expect("no panic").is_err());
+    }
 }

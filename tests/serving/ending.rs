@@ -1,7 +1,9 @@
 //! The end of mcpd, however it comes: no script outlives it that a process group can reach.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use mcpd_tests::{Pipes, Sandbox, binary, eventually, skip};
 use rustix::process::Signal;
@@ -20,6 +22,9 @@ sleep 1000 &
 echo 'PROGRESS 1' >&2
 wait
 "#;
+
+/// Time after which clients that have closed the input send a signal.
+const END_LIMIT: Duration = Duration::from_secs(2);
 
 /// A client whose call of a stubborn script runs.
 fn calling(sandbox: &Sandbox, arguments: &[&str]) -> Pipes {
@@ -56,6 +61,83 @@ fn a_script_whose_call_is_cancelled_can_tidy_up() {
     eventually("tidied up", || witness.exists().then_some(()));
     client.close_input();
     assert_eq!(client.wait(), 0);
+    nothing_left(&sandbox, &[]);
+}
+
+/// A script that says when it is asked to end, and then takes its time to tidy up.
+fn tidy_sandbox() -> (Sandbox, std::path::PathBuf) {
+    let sandbox = Sandbox::new();
+    let witness = sandbox.path().join("tidied");
+    let tidy = format!("'sleep 0.3; : > {}; exit'", witness.display());
+    let sandbox = sandbox.with_script("stubborn", &STUBBORN.replace("''", &tidy));
+    (sandbox, witness)
+}
+
+/// A client with a session whose call of a script runs, as the SDKs have it.
+fn session(sandbox: &Sandbox) -> Pipes {
+    let mut client = Pipes::start(sandbox, &[]);
+    client.exchange(
+        &json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": "test", "version": "0"}}}),
+    );
+    let mut message = call("stubborn", json!({}));
+    message["params"]["_meta"] = json!({"progressToken": 1});
+    client.send(message.to_string().as_bytes());
+    assert_eq!(client.receive()["method"], "notifications/progress");
+    client
+}
+
+#[test]
+fn signals_after_the_end_of_input_take_no_grace_from_scripts() {
+    let (sandbox, witness) = tidy_sandbox();
+    let mut client = session(&sandbox);
+    client.close_input();
+    let begun = Instant::now();
+    for _ in 0..2 {
+        // Far apart enough that the system does not merge them.
+        std::thread::sleep(Duration::from_millis(100));
+        client.signal(Signal::TERM);
+    }
+    assert_eq!(client.wait(), 0);
+    assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
+    assert!(witness.exists(), "the script was killed");
+    nothing_left(&sandbox, &[]);
+}
+
+#[test]
+fn end_of_input_ends_a_stubborn_script_before_clients_send_a_signal() {
+    let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);
+    let mut client = session(&sandbox);
+    client.close_input();
+    let begun = Instant::now();
+    let (code, rest) = client.wait_with_rest();
+    assert_eq!(code, 0);
+    assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
+    // The client has abandoned its request: some end with an exception when it is answered.
+    assert_eq!(rest, Vec::<serde_json::Value>::new());
+    nothing_left(&sandbox, &[]);
+}
+
+#[test]
+fn client_that_dies_ends_its_script_at_once() {
+    let (sandbox, witness) = tidy_sandbox();
+    let mut command = sandbox.command(&["stdio", "scripts"]);
+    let (input, output) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
+    command.stdin(input.0).stdout(output.1);
+    let mut server = command.spawn().unwrap();
+    drop(command);
+    let mut message = call("stubborn", json!({}));
+    message["params"]["_meta"] = json!({"progressToken": 1});
+    writeln!(&input.1, "{message}").unwrap();
+    let mut first = String::new();
+    let mut reader = BufReader::new(output.0);
+    reader.read_line(&mut first).unwrap();
+    assert!(first.contains("notifications/progress"), "{first}");
+    // The input stays open: that nothing reads the output any more is enough.
+    drop(reader);
+    let status = eventually("the end of mcpd", || server.try_wait().unwrap());
+    assert!(status.success() && witness.exists());
     nothing_left(&sandbox, &[]);
 }
 

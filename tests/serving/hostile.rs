@@ -112,13 +112,10 @@ fn who_ignores_the_time_limit_is_killed() {
 fn who_leaves_a_child_with_its_pipes_is_answered_for() {
     on_each_transport("hostile", &[], |server, _| {
         let result = server.call("leaves-a-child", json!({}));
-        let child = text(&result)
-            .trim()
-            .parse()
-            .ok()
-            .and_then(Pid::from_raw)
-            .unwrap();
-        // It is still there: nobody waited for its end.
+        let printed = result["content"][0]["text"].as_str().unwrap();
+        let child = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
+        // It is still there: the answer did not wait for its end, and says so.
+        assert!(result.to_string().contains("is still running"), "{result}");
         kill_process(child, Signal::KILL).unwrap();
     });
 }

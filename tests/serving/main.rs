@@ -13,6 +13,7 @@ mod endpoints;
 mod faulty;
 mod floods;
 mod framing;
+mod half_close;
 mod hostile;
 mod limits;
 mod malformed;
@@ -22,6 +23,7 @@ mod policies;
 mod reload;
 mod tasks;
 mod telemetry;
+mod unread_log;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};
@@ -94,15 +96,17 @@ fn call(tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
 
-/// The only text of a result.
+/// The only text of a result beside the notes on the run, or the only note.
 #[track_caller]
 fn text(result: &Value) -> &str {
-    assert_eq!(
-        result["content"].as_array().map(Vec::len),
-        Some(1),
-        "{result}"
-    );
-    result["content"][0]["text"].as_str().unwrap()
+    let content = result["content"].as_array().unwrap();
+    let (notes, printed): (Vec<_>, Vec<_>) = content
+        .iter()
+        .partition(|block| block["_meta"]["mcpd/note"] == true);
+    match (&printed[..], &notes[..]) {
+        ([only], _) | ([], [only]) => only["text"].as_str().unwrap(),
+        _ => panic!("not one text: {result}"),
+    }
 }
 
 /// Waits until nothing runs with the environment of the sandbox but the processes named.

@@ -127,7 +127,7 @@ fn what_is_no_json_is_a_parse_error() {
         br#"{"jsonrpc":"2.0","id":01,"method":"ping"}"#,
         br#"{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0"}"#,
         b"{'jsonrpc':'2.0','id':1,'method':'ping'}",
-        b"\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
+        b"\xef\xbb\xbf\xef\xbb\xbf{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\"}",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xc0\xaf\"}",
         &b"[".repeat(100_000),
@@ -155,7 +155,7 @@ fn what_is_no_message_is_an_invalid_request() {
         br#"{"jsonrpc":"2.0","id":1,"id":1,"method":"ping"}"#,
         br#"{"jsonrpc":"2.0","id":1,"m\u0065thod":"a","method":"ping"}"#,
         br#"{"jsonrpc":"2.0","id":1,"Method":"ping"}"#,
-        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[1]}"#,
         br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":"x"}"#,
     ];
     check(400, -32600, no_message);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use mcpd_tests::{Daemon, Pipes, Sandbox, binary, output, processes_of, skip};
+use mcpd_tests::{Daemon, Pipes, Sandbox, binary, eventually, output, processes_of, skip};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 
@@ -67,6 +67,57 @@ fn a_guarded_script_writes_where_it_is_allowed_to() {
     );
     check_writing(allowed, r#"{"sandbox": {"write": ["."]}}"#, "refused");
     check_writing("", r#"{"sandbox": {"write": ["../outside"]}}"#, "written");
+}
+
+/// Home of the user that runs mcpd.
+const READER: &str = "cat ~/.agent/token";
+
+#[track_caller]
+fn check_reading(configuration: &str, expected: &[&str]) {
+    let sandbox = configured(configuration).with_script("reader", &script("{}", READER));
+    let token = sandbox.path().join("home/.agent/token");
+    fs::create_dir_all(token.parent().unwrap()).unwrap();
+    fs::write(token, "token of an agent\n").unwrap();
+    on_each_transport(&sandbox, |server| {
+        let told = server.call("reader", json!({}))["content"].to_string();
+        for expected in expected {
+            assert!(told.contains(expected), "{expected} in {told}");
+        }
+    });
+}
+
+#[test]
+fn home_of_the_user_is_hidden_from_confined_scripts_and_the_key_is_named() {
+    let reads = "token of an agent";
+    let hidden = "home/.agent/token\\\" is hidden from confined scripts";
+    check_reading("", &[reads]);
+    for level in ["guarded", "strict"] {
+        let confined = format!("floor = \"{level}\"\n");
+        check_reading(&confined, &[hidden, "`read = [", "/home/.agent/token"]);
+        let declared =
+            format!("floor = \"x\"\n[sandbox.x]\nlevel = \"{level}\"\nread = [\"home/.agent\"]\n");
+        check_reading(&declared, &[reads]);
+    }
+}
+
+/// The modes of a log, and whether a record tells of them.
+#[test]
+fn mode_of_the_audit_log_that_a_guarded_script_changes_is_restored() {
+    let sandbox = configured("floor = \"guarded\"\n[audit]\npath = \"logs/log\"\n").with_script(
+        "closer",
+        &script("{}", "chmod 0 ../logs/log; chmod 500 ../logs; echo closed"),
+    );
+    let log = sandbox.path().join("logs/log");
+    let mut server = Pipes::start(&sandbox, &["--config", "mcpd.toml"]);
+    for _ in 0..2 {
+        assert_eq!(text(&server.call("closer", json!({}))), "closed");
+    }
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    let restored = || (mode(log.parent().unwrap()), mode(&log)) == (0o700, 0o600);
+    eventually("modes restored", || restored().then_some(()));
+    let recorded =
+        || fs::read_to_string(&log).is_ok_and(|text| text.contains("audit/access-restored"));
+    eventually("record of restored modes", || recorded().then_some(()));
 }
 
 #[test]
@@ -286,7 +337,11 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
     fs::write(sandbox.path().join("scripts/go"), "").unwrap();
     for _ in 1..=257 {
         let answer = client.receive();
-        assert_eq!(text(&answer["result"]), "", "{answer}");
+        assert_eq!(
+            text(&answer["result"]),
+            "The script succeeded and printed nothing.",
+            "{answer}"
+        );
     }
 }
 

@@ -19,12 +19,15 @@ fn configure(sandbox: &Sandbox, text: &str) {
     fs::write(sandbox.path().join("mcpd.toml"), text).unwrap();
 }
 
+const SILENCE: &str = "The script succeeded and printed nothing.";
+
 /// What the printer prints.
 fn printed(client: &Client) -> Option<String> {
     let (status, body) = client.post(&call("printer", json!({})).to_string()).ok()?;
     let answer: Value = serde_json::from_str(&body).ok()?;
-    let text = answer["result"]["content"][0]["text"].as_str();
-    (status == 200).then(|| text.map(str::to_owned))?
+    let text = answer["result"]["content"][0]["text"].as_str()?;
+    let text = if text == SILENCE { "" } else { text };
+    (status == 200).then(|| text.to_owned())
 }
 
 /// The names of the tools that are listed.

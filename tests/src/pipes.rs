@@ -1,7 +1,7 @@
 //! `mcpd stdio` with a client on its pipes.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStderr, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
 
@@ -41,7 +41,10 @@ impl Pipes {
     /// When it does not start.
     #[must_use]
     pub fn of(command: Command) -> Self {
-        let mut pipes = Self::unread(command);
+        Self::reading(Self::unread(command))
+    }
+
+    fn reading(mut pipes: Self) -> Self {
         let stdout = BufReader::new(pipes.child.stdout.take().expect("it is piped"));
         let (sender, output) = mpsc::channel();
         thread::spawn(move || {
@@ -65,11 +68,34 @@ impl Pipes {
         Self::unread(serving(sandbox, arguments))
     }
 
+    /// Starts a server whose client reads its answers and never its log.
+    ///
+    /// # Panics
+    ///
+    /// When it does not start.
+    #[must_use]
+    pub fn start_with_unread_log(sandbox: &Sandbox, arguments: &[&str]) -> Self {
+        let mut command = serving(sandbox, arguments);
+        command.stderr(Stdio::piped());
+        Self::reading(Self::spawn(command))
+    }
+
+    /// Log of the server, which nothing has read so far.
+    ///
+    /// # Panics
+    ///
+    /// When it was not kept unread.
+    pub fn take_log(&mut self) -> ChildStderr {
+        self.child.stderr.take().expect("the log is unread")
+    }
+
     fn unread(mut command: Command) -> Self {
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
+        command.stderr(Stdio::null());
+        Self::spawn(command)
+    }
+
+    fn spawn(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().expect("mcpd starts");
         Self {
             input: child.stdin.take(),
@@ -145,11 +171,23 @@ impl Pipes {
     ///
     /// When it does not end, or is ended by a signal.
     #[track_caller]
-    pub fn wait(mut self) -> i32 {
+    pub fn wait(self) -> i32 {
+        self.wait_with_rest().0
+    }
+
+    /// Waits for its end and gives its exit code, and the messages that were not received.
+    ///
+    /// # Panics
+    ///
+    /// When it does not end, or is ended by a signal.
+    #[track_caller]
+    pub fn wait_with_rest(mut self) -> (i32, Vec<Value>) {
         let status = eventually("the end of mcpd", || {
             self.child.try_wait().expect("it is ours")
         });
-        status.code().expect("it ends by itself")
+        let rest = self.output.iter();
+        let rest = rest.map(|line| serde_json::from_str(&line).expect("messages are JSON"));
+        (status.code().expect("it ends by itself"), rest.collect())
     }
 }
 

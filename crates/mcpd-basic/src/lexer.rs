@@ -27,22 +27,17 @@ pub(crate) struct Token {
 }
 
 /// Those of two characters first.
-const SYMBOLS: [&str; 19] = [
-    "<>", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "^", "&", "(", ")", "[", "]", ",", ";",
-    ".",
+const SYMBOLS: [&str; 22] = [
+    "<>", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "^", "&", "(", ")", "[", "]", "{", "}",
+    ",", ";", ":", ".",
 ];
 
 /// What other languages write, and BASIC does not.
-const FOREIGN: [(&str, &str); 6] = [
+const FOREIGN: [(&str, &str); 4] = [
     ("==", "BASIC compares with `=`"),
     ("!=", "BASIC writes `<>` for that"),
     ("&&", "BASIC writes AND for that"),
     ("||", "BASIC writes OR for that"),
-    (
-        "{",
-        "blocks end with END IF, NEXT, WEND, END FUNCTION or END SUB",
-    ),
-    (":", "each statement has a line of its own"),
 ];
 
 /// Cuts the source into tokens, the last of which is the end.
@@ -99,10 +94,15 @@ impl<'s> Lexer<'s> {
         if self.declaration() {
             return Ok(());
         }
+        self.tokens_until(self.source.len())
+    }
+
+    /// Takes tokens up to a place or to the end of the line.
+    fn tokens_until(&mut self, end: usize) -> Result<(), Error> {
         loop {
             self.skip_blanks();
             let rest = self.rest();
-            let Some(first) = rest.chars().next() else {
+            let Some(first) = rest.chars().next().filter(|_| self.position < end) else {
                 return Ok(());
             };
             if matches!(first, '\n' | '\'' | '#') || rest.starts_with("//") {
@@ -135,7 +135,9 @@ impl<'s> Lexer<'s> {
         let is_parameter = word.eq_ignore_ascii_case("param");
         let after = self.rest().get(word.len()..).unwrap_or_default();
         let after = after.trim_start_matches([' ', '\t']);
-        if !(is_parameter || word.eq_ignore_ascii_case("description")) || after.starts_with('=') {
+        if !(is_parameter || word.eq_ignore_ascii_case("description"))
+            || after.starts_with(['=', ':'])
+        {
             return false;
         }
         if is_parameter {
@@ -197,12 +199,50 @@ impl<'s> Lexer<'s> {
             text.push_str(part);
             length += part.len() + 1;
             if !after.starts_with('"') {
-                self.token(length, TokenKind::Text(text.into()));
-                return Ok(());
+                let end = self.position + length;
+                return match line.get(1..length).and_then(Placeholder::find) {
+                    Some(placeholder) => self.template(placeholder, end),
+                    None => {
+                        self.token(length, TokenKind::Text(text.into()));
+                        Ok(())
+                    }
+                };
             }
             text.push('"');
             length += 1;
         }
+    }
+
+    /// A text with placeholders `${…}`, as the tokens of the sum that it stands for:
+    /// `"Hi ${name}!"` is `("Hi " & (name) & "!")`.
+    fn template(&mut self, first: Placeholder, end: usize) -> Result<(), Error> {
+        self.token(1, TokenKind::Symbol("("));
+        let mut next = Some(first);
+        while let Some(Placeholder { before, inside }) = next {
+            self.text_part(before);
+            self.token(2, TokenKind::Symbol("&"));
+            self.token(0, TokenKind::Symbol("("));
+            let close = self.position + inside;
+            self.tokens_until(close)?;
+            if self.position != close {
+                let span = close - inside..close;
+                return Err(Error::new("a `${` must hold an expression up to its `}`").at(&span));
+            }
+            self.token(1, TokenKind::Symbol(")"));
+            self.token(0, TokenKind::Symbol("&"));
+            let rest = self.source.get(self.position..end).unwrap_or_default();
+            next = Placeholder::find(rest);
+        }
+        self.text_part(end - self.position - 1);
+        self.token(1, TokenKind::Symbol(")"));
+        Ok(())
+    }
+
+    /// The next bytes as a text.
+    fn text_part(&mut self, length: usize) {
+        let part = self.rest().get(..length).unwrap_or_default();
+        let text = part.replace("\"\"", "\"");
+        self.token(length, TokenKind::Text(text.into()));
     }
 
     fn symbol(&mut self, first: char) -> Result<(), Error> {
@@ -220,6 +260,21 @@ impl<'s> Lexer<'s> {
         };
         self.token(symbol.len(), TokenKind::Symbol(symbol));
         Ok(())
+    }
+}
+
+/// A `${…}` ahead: how many bytes are before it and inside.
+struct Placeholder {
+    before: usize,
+    inside: usize,
+}
+
+impl Placeholder {
+    /// Finds the first one that is closed; another `${` is text.
+    fn find(text: &str) -> Option<Self> {
+        let before = text.find("${")?;
+        let inside = text.get(before + 2..)?.find('}')?;
+        Some(Self { before, inside })
     }
 }
 

@@ -133,7 +133,11 @@ impl Parser<'_> {
         if self.take_word(word) {
             return Ok(());
         }
-        Err(self.expected(&word.to_uppercase()))
+        let error = self.expected(&word.to_uppercase());
+        Err(match self.peek() {
+            TokenKind::Symbol("{") => error.help(statements::NO_BRACES),
+            _ => error,
+        })
     }
 
     fn expect_symbol(&mut self, symbol: &str) -> Result<(), Error> {
@@ -170,7 +174,12 @@ impl Parser<'_> {
         if self.is_line_end() {
             return Ok(());
         }
-        Err(self.expected("the end of the line"))
+        let error = self.expected("the end of the line");
+        Err(match self.peek() {
+            TokenKind::Symbol(":") => error.help("each statement has a line of its own"),
+            TokenKind::Symbol("{" | "}") => error.help(statements::NO_BRACES),
+            _ => error,
+        })
     }
 
     fn skip_line(&mut self) {

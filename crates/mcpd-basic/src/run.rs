@@ -62,9 +62,12 @@ pub(crate) fn run(
         meter: Meter::new(limits),
         output,
     };
-    let ended = run.block(&tree.body);
+    let ended = run.block(&tree.body).and_then(|flow| match flow {
+        Flow::Return(value) => run.print_result(&value),
+        Flow::Next | Flow::Exit(_) => Ok(()),
+    });
     run.output.flush().map_err(Stop::Output)?;
-    ended.map(|_| ())
+    ended
 }
 
 struct Run<'r> {
@@ -168,6 +171,17 @@ impl Run<'_> {
         if parts.is_empty() {
             text.push('\n');
         }
+        self.output.write_all(text.as_bytes()).map_err(Stop::Output)
+    }
+
+    /// Prints what the program as a whole returns, as TALK would; nothing of NOTHING.
+    fn print_result(&mut self, value: &Value) -> Result<(), Stop> {
+        if matches!(value, Value::Nothing) {
+            return Ok(());
+        }
+        let text = format!("{value}\n");
+        self.meter.read(text.len())?;
+        self.meter.fits(Size::of_text(text.len()))?;
         self.output.write_all(text.as_bytes()).map_err(Stop::Output)
     }
 

@@ -90,6 +90,7 @@ pub(crate) enum ExpressionKind {
     Value(Value),
     Variable(Name),
     List(Vec<Expression>),
+    Object(Vec<(Name, Expression)>),
     Negate(Box<Expression>),
     Not(Box<Expression>),
     /// Operators of one precedence, from left to right: flat, so that a long sum is not a deep tree.

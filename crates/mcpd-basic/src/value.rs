@@ -105,7 +105,7 @@ impl Object {
         })
     }
 
-    fn insert(&mut self, name: Arc<str>, value: Value) {
+    pub(crate) fn insert(&mut self, name: Arc<str>, value: Value) {
         let size = value.size();
         let member = self.member(&name);
         let old = std::mem::replace(member, value).size();

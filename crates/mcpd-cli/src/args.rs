@@ -215,6 +215,15 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) sandbox: Option<String>,
+    /// Let every confined script read this file or directory, although it is hidden
+    #[arg(
+        long,
+        value_name = "PATH",
+        env = "MCPD_ALLOW_READ",
+        value_delimiter = ',',
+        help_heading = CONFINEMENT
+    )]
+    pub(crate) allow_read: Vec<PathBuf>,
     /// Let every confined script write this file or directory.
     #[arg(
         long,
@@ -236,6 +245,13 @@ pub(crate) struct Confinement {
     /// Let no script use the network.
     #[arg(long, env = "MCPD_NO_NETWORK", help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,
+}
+
+impl Confinement {
+    /// Whether a flag changes the sandbox that another names.
+    pub(crate) fn changes_sandbox(&self) -> bool {
+        self.no_network || !self.allow_read.is_empty() || !self.allow_write.is_empty()
+    }
 }
 
 /// How clients are spoken to, whatever the transport.
@@ -459,6 +475,9 @@ pub(crate) struct List {
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
+    /// List every file instead, with what became of it: served, faulty, passed over or ignored, and why.
+    #[arg(long, conflicts_with_all = ["prompts", "resources"])]
+    pub(crate) all: bool,
     /// List the prompts.
     #[arg(long)]
     pub(crate) prompts: bool,
@@ -639,7 +658,7 @@ pub(crate) struct Check {
         value_name = "CODE",
         num_args = 0..=1,
         default_missing_value = "all",
-        conflicts_with_all = ["paths", "format", "deny", "client"]
+        conflicts_with_all = ["paths", "format", "deny", "client", "is_static"]
     )]
     pub(crate) explain: Option<String>,
     /// How faults are printed.
@@ -651,6 +670,9 @@ pub(crate) struct Check {
     /// Show what a client would make of the tools: the name and schema that its model gets, and what it refuses.
     #[arg(long = "as", value_name = "CLIENT")]
     pub(crate) client: Option<Client>,
+    /// Run nothing: check what can be read, for a machine without what the scripts need.
+    #[arg(long = "static")]
+    pub(crate) is_static: bool,
     /// How the tools are listed to the client.
     #[arg(
         long,

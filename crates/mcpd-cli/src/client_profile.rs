@@ -50,6 +50,8 @@ enum Shape {
     ArrayWithoutItems,
     /// An object that does not name its properties.
     ObjectWithoutProperties,
+    /// A value of any type in a property.
+    WithoutType,
     /// A property that may be left out.
     OptionalProperty,
     /// A property with another name than `[A-Za-z0-9_.-]{1,64}`.
@@ -202,6 +204,11 @@ const OPENAI: Profile = Profile {
             why: "strict mode wants every property to be required",
         },
         Rule {
+            of: Shape::WithoutType,
+            effect: Effect::RefusedBySome,
+            why: "strict mode wants every property to have a type",
+        },
+        Rule {
             of: Shape::DeeperThan(10),
             effect: Effect::RefusedBySome,
             why: "strict mode takes 10 levels at most",
@@ -235,6 +242,11 @@ const GEMINI: Profile = Profile {
             of: Shape::Keyword(&["$schema", "additionalProperties"]),
             effect: Effect::Changed,
             why: "Gemini CLI takes it out",
+        },
+        Rule {
+            of: Shape::WithoutType,
+            effect: Effect::Refused,
+            why: "Gemini CLI leaves out a tool with a property that has no type",
         },
         Rule {
             of: Shape::Keyword(&[

@@ -221,7 +221,14 @@ fn remark(catalog: &Catalog, how: &str, check: &str) -> Option<String> {
         return Some(format!("{how}: {shortfall}; `{check}` says why"));
     }
     let is_empty = catalog.tools().is_empty() && catalog.scan().scripts.is_empty();
-    is_empty.then(|| format!("there are no tools: {}", render::WHAT_A_SCRIPT_IS))
+    let passed = catalog.scan().passed_over.iter();
+    let passed = passed.filter(|file| file.is_remarkable()).count();
+    let why = match passed {
+        0 => render::WHAT_A_SCRIPT_IS.to_owned(),
+        1 => format!("1 file was passed over; `{check}` says why"),
+        _ => format!("{passed} files were passed over; `{check}` says why"),
+    };
+    is_empty.then(|| format!("there are no tools: {why}"))
 }
 
 /// The command that says what is wrong at `paths` and in what `configuration` adds to them, for the same shell.

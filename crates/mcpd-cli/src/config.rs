@@ -18,7 +18,7 @@ use mcpd_server::{
 pub(crate) use self::effective::{Effective, effective};
 pub(crate) use self::faults::{Fault, faults};
 pub(crate) use self::file::File;
-pub(crate) use self::interpreters::compile_basic;
+pub(crate) use self::interpreters::{compile_basic, tolerate_faults};
 pub(crate) use self::listening::Http;
 pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
@@ -37,10 +37,12 @@ pub(crate) mod clients;
 mod effective;
 mod faults;
 mod file;
+mod identity;
 mod interpreters;
 mod listening;
 mod oauth;
 mod policy;
+mod probe;
 mod run_command;
 mod schema;
 mod settings;
@@ -84,7 +86,7 @@ pub(crate) async fn elsewhere(
         return Ok(None);
     }
     let executor = executor(None, confinement.cgroup.as_deref())?;
-    let running = running(file, confinement, Limits::default(), &executor).await?;
+    let running = running(file, confinement, Limits::default(), Some(&executor)).await?;
     let settings = Settings::default().policy(running.policy);
     let settings = sources::add(settings, file, Some(&executor)).await?;
     let server = Server::builder().settings(settings).watch(false);
@@ -190,11 +192,12 @@ async fn changeable(
     hidden: Vec<PathBuf>,
     executor: &Executor,
 ) -> anyhow::Result<Settings> {
-    let running = running(file, confinement, limits, executor).await?;
+    let running = running(file, confinement, limits, Some(executor)).await?;
     let settings = Settings::default()
         .policy(hidden.into_iter().fold(running.policy, Policy::hide))
         .interpreters(running.interpreters);
     let settings = sources::add(settings, file, Some(executor)).await?;
+    let settings = identity::add(settings, file)?;
     if enabling.enable.contains(&BuiltIn::RunCommand) {
         return Ok(settings.run_command(run_command::run_command(file, enabling)?));
     }
@@ -304,15 +307,16 @@ pub(crate) struct Running {
     pub(crate) interpreters: Interpreters,
 }
 
-/// How scripts are run, as the configuration and the flags say.
+/// How scripts are run, as the configuration and the flags say. Programs that print secrets are run with `executor`, or
+/// not at all without one.
 pub(crate) async fn running(
     file: &File,
     flags: &Confinement,
     limits: Limits,
-    executor: &Executor,
+    executor: Option<&Executor>,
 ) -> anyhow::Result<Running> {
     Ok(Running {
-        policy: policy::policy(file, flags, limits, Some(executor)).await?,
+        policy: policy::policy(file, flags, limits, executor).await?,
         interpreters: interpreters::interpreters(file)?,
     })
 }

@@ -1,8 +1,7 @@
-//! mcpd's own log: to stderr, and never anywhere else.
+//! mcpd's own log: to standard error through its [queue](crate::stderr), and never anywhere else.
 
 use std::io::{self, Write};
 
-use anstream::{AutoStream, ColorChoice};
 use anyhow::anyhow;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::layer::{Layer as _, SubscriberExt as _};
@@ -10,6 +9,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Registry, fmt, reload};
 
 use crate::args::{LogFormat, Logging};
+use crate::{output, stderr};
 
 /// What a line of the log is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +51,13 @@ impl Filter {
 
 /// Starts logging. Flags go before `MCPD_LOG`.
 pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Filter> {
+    if audience == Audience::Operator {
+        stderr::drop_when_full();
+    }
     let (filter, handle) = reload::Layer::new(filter(options, audience)?);
-    let colours = AutoStream::choice(&io::stderr()) != ColorChoice::Never;
-    let log = fmt::layer().with_writer(|| Records).with_ansi(colours);
+    let log = fmt::layer()
+        .with_writer(|| Records)
+        .with_ansi(output::has_colours());
     let log = match (options.log_format, audience) {
         (LogFormat::Json, _) => log.json().flatten_event(true).boxed(),
         (LogFormat::Text, Audience::Operator) => log.with_target(false).boxed(),
@@ -63,13 +67,12 @@ pub(crate) fn start(options: &Logging, audience: Audience) -> anyhow::Result<Fil
     Ok(Filter { handle, audience })
 }
 
-/// Writes records to stderr, each of which comes in one piece. What looks like the next one in it was written by
-/// whoever names files or prints to stderr, and is set apart.
+/// Output of the log. Each record comes in one piece; what looks like the next one within it was written by the author of
+/// a file name or by a script, and is set apart.
 struct Records;
 
 impl Write for Records {
     fn write(&mut self, record: &[u8]) -> io::Result<usize> {
-        let mut stderr = io::stderr().lock();
         let (text, end) = match record.strip_suffix(b"\n") {
             Some(text) => (text, "\n"),
             None => (record, ""),
@@ -77,15 +80,15 @@ impl Write for Records {
         if text.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
             let text = String::from_utf8_lossy(text);
             let shown = text.replace('\r', "\\r").replace('\n', "\n  ");
-            stderr.write_all(format!("{shown}{end}").as_bytes())?;
+            stderr::write(format!("{shown}{end}").as_bytes());
         } else {
-            stderr.write_all(record)?;
+            stderr::write(record);
         }
         Ok(record.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        io::stderr().flush()
+        Ok(())
     }
 }
 

@@ -24,6 +24,7 @@ mod rules;
 mod service;
 mod signals;
 mod sockets;
+mod stderr;
 mod suggest;
 mod telemetry;
 mod token;
@@ -40,6 +41,8 @@ fn main() -> process::ExitCode {
         return ExitCode::Success.into();
     }
     mcpd_exec::prepare_memory();
+    stderr::report_panics();
+    let _flush = stderr::FlushOnDrop;
     let code = CommandLine::read(std::env::args_os())
         .map_err(anyhow::Error::from)
         .and_then(|line| command::run(&line))
@@ -53,11 +56,10 @@ fn main() -> process::ExitCode {
 
 /// Help and version are errors to the parser, but not to us.
 fn explain(usage: &clap::Error) -> anyhow::Result<ExitCode> {
-    let printed = usage.print();
     if usage.use_stderr() {
-        // Nobody is left to be told if that fails.
+        output::note_styled(&usage.render().ansi().to_string());
         return Ok(ExitCode::Failure);
     }
-    output::unless_closed(printed.and_then(|()| io::stdout().flush()))?;
+    output::unless_closed(usage.print().and_then(|()| io::stdout().flush()))?;
     Ok(ExitCode::Success)
 }

@@ -4,18 +4,24 @@
 use std::fmt::Write as _;
 use std::io::{self, ErrorKind, Write as _};
 
+use anstream::adapter::strip_str;
+use anstream::{AutoStream, ColorChoice};
 use anyhow::Context as _;
 use serde::Serialize;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::stderr;
+
 /// Writes an answer exactly as it is.
 pub(crate) fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    stderr::flush_before_answer();
     let mut stdout = io::stdout().lock();
     unless_closed(stdout.write_all(bytes).and_then(|()| stdout.flush()))
 }
 
 /// Writes an answer of mcpd's own; its colours only if the terminal and the user want them.
 pub(crate) fn write_styled(text: &str) -> anyhow::Result<()> {
+    stderr::flush_before_answer();
     let mut stdout = anstream::stdout().lock();
     unless_closed(
         stdout
@@ -48,7 +54,16 @@ pub(crate) fn error(message: &str) {
 
 /// Writes a remark with colours, if the terminal and the user want them.
 pub(crate) fn note_styled(text: &str) {
-    anstream::stderr().lock().write_all(text.as_bytes()).ok();
+    if has_colours() {
+        note(text);
+    } else {
+        note(&strip_str(text).to_string());
+    }
+}
+
+/// Returns whether standard error has colours: the terminal has them, and the user wants them.
+pub(crate) fn has_colours() -> bool {
+    AutoStream::choice(&io::stderr()) != ColorChoice::Never
 }
 
 /// A command as it is typed into a shell.
@@ -57,9 +72,9 @@ pub(crate) fn shell_command<'a>(words: impl IntoIterator<Item = &'a str>) -> Str
     shlex::try_join(words).unwrap_or_default()
 }
 
-/// Writes a remark. When even stderr is gone there is nobody to tell.
+/// Writes a remark to standard error.
 pub(crate) fn note(text: &str) {
-    io::stderr().lock().write_all(text.as_bytes()).ok();
+    stderr::write(text.as_bytes());
 }
 
 /// Whoever closes a pipe early has read what they wanted: `mcpd list DIR | head -1`.

@@ -16,7 +16,7 @@ use crate::service::{self, State};
 use crate::signals::Reload;
 
 /// What a server goes by at once when it is changed: keys, and tables with all their keys.
-const CHANGEABLE: [&str; 20] = [
+const CHANGEABLE: [&str; 21] = [
     "arguments",
     "audit.args",
     "audit.keep",
@@ -33,6 +33,7 @@ const CHANGEABLE: [&str; 20] = [
     "rule",
     "run_command",
     "sandbox",
+    "server",
     "timeout",
     "token",
     "tool",
@@ -59,7 +60,7 @@ impl Reloading<'_> {
         let mut path = self.file.path().map(Path::to_owned);
         loop {
             reload.requested().await;
-            service::tell(State::Reloading);
+            service::tell(State::Reloading).await;
             match self.reload(path.as_deref(), server, auth, started).await {
                 Ok(file) => {
                     path = file.path().map(Path::to_owned);
@@ -69,7 +70,7 @@ impl Reloading<'_> {
                     tracing::error!("the configuration stays as it was: failed to {error:#}");
                 }
             }
-            service::tell(State::Ready);
+            service::tell(State::Ready).await;
         }
     }
 

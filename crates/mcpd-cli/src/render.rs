@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use mcpd_scriptspec::{Code, Diagnostic, Severity, Stream};
 use mcpd_server::Catalog;
 use mcpd_server::catalog::Conflict;
-use mcpd_server::catalog::scan::{ScannedScript, UnusableFile};
+use mcpd_server::catalog::scan::{Because, PassedOver, ScannedScript, UnusableFile};
 
 use crate::rules;
 
+mod cause;
 mod forwarded;
 mod github;
 mod human;
@@ -40,7 +41,7 @@ pub(crate) struct Finding<'a> {
     /// How to mend it.
     pub(crate) help: Option<&'a str>,
     /// The last words of a script that failed.
-    pub(crate) last_words: Option<&'a [u8]>,
+    pub(crate) last_words: Option<String>,
 }
 
 /// A place in something a script says of itself.
@@ -147,9 +148,19 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
-        let files = unusable.chain(overlooked);
+        // What there is to say of a script's own has been said where the script says it.
+        let offered = catalog.tools().iter();
+        let offered = offered.filter_map(|tool| Some((tool.source()?, tool)));
+        let remarks = offered.flat_map(|(source, tool)| {
+            let remarks = tool.remarks().iter();
+            remarks.map(move |remark| Self::of_offered(source, tool.path().as_str(), remark))
+        });
+        let passed = scan.passed_over.iter().filter(|file| file.is_remarkable());
+        let files = unusable
+            .chain(overlooked)
+            .chain(passed.map(Self::passed_over));
         let found = scripts.chain(files).chain(conflicts);
-        found.chain(sources).collect()
+        found.chain(sources).chain(remarks).collect()
     }
 
     fn in_script(script: &'a ScannedScript, diagnostic: &'a Diagnostic) -> Self {
@@ -176,7 +187,9 @@ impl<'a> Finding<'a> {
             message: Cow::Borrowed(&diagnostic.message),
             place,
             help: diagnostic.help.as_deref(),
-            last_words: has_failed.then(|| last_line(&script.help.stderr)).flatten(),
+            last_words: has_failed
+                .then(|| last_words(&script.help.stderr))
+                .flatten(),
         }
     }
 
@@ -193,6 +206,23 @@ impl<'a> Finding<'a> {
         }
     }
 
+    fn passed_over(file: &'a PassedOver) -> Self {
+        let code = match file.because {
+            Because::NoTool => rules::NO_TOOL,
+            _ => rules::PASSED_OVER_FILE,
+        };
+        Self {
+            path: None,
+            file: Some(&file.file),
+            code,
+            severity: Severity::Info,
+            message: Cow::Borrowed(&file.reason),
+            place: None,
+            help: None,
+            last_words: None,
+        }
+    }
+
     fn of_source(source: &str, fault: &str) -> Self {
         Self {
             path: None,
@@ -200,6 +230,19 @@ impl<'a> Finding<'a> {
             code: rules::FAULTY_SOURCE,
             severity: Severity::Error,
             message: format!("{source} {fault}").into(),
+            place: None,
+            help: None,
+            last_words: None,
+        }
+    }
+
+    fn of_offered(source: &str, path: &'a str, (code, remark): &'a (Code, String)) -> Self {
+        Self {
+            path: Some(path),
+            file: None,
+            code: code.as_str(),
+            severity: code.rule().severity,
+            message: format!("{source} has the tool `{path}`: {remark}").into(),
             place: None,
             help: None,
             last_words: None,
@@ -224,14 +267,14 @@ impl<'a> Finding<'a> {
 }
 
 /// The directory that paths are shown relative to.
-fn here() -> PathBuf {
+pub(crate) fn here() -> PathBuf {
     std::env::current_dir()
         .and_then(|here| here.canonicalize())
         .unwrap_or_default()
 }
 
 /// The path as people and CI know it: relative to where they are.
-fn shown(file: &Path, here: &Path) -> String {
+pub(crate) fn shown(file: &Path, here: &Path) -> String {
     printable(&file.strip_prefix(here).unwrap_or(file).to_string_lossy())
 }
 
@@ -243,11 +286,10 @@ fn printable(text: &str) -> String {
     text.replace(is_obeyed, "\u{fffd}")
 }
 
-fn last_line(text: &[u8]) -> Option<&[u8]> {
-    text.trim_ascii_end()
-        .rsplit(|byte| *byte == b'\n')
-        .next()
-        .filter(|line| !line.is_empty())
+/// Returns the line of stderr that says why a script failed.
+fn last_words(stderr: &[u8]) -> Option<String> {
+    let shown = mcpd_exec::shown(stderr);
+    cause::cause(&String::from_utf8_lossy(&shown)).map(str::to_owned)
 }
 
 #[cfg(test)]

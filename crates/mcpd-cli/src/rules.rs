@@ -9,6 +9,10 @@ use crate::suggest;
 pub(crate) const UNUSABLE_FILE: &str = "unusable-file";
 /// A file that may have been meant to be a script.
 pub(crate) const OVERLOOKED_FILE: &str = "overlooked-file";
+/// A file or directory that is plainly no script.
+pub(crate) const PASSED_OVER_FILE: &str = "passed-over-file";
+/// A program that was asked and is no tool.
+pub(crate) const NO_TOOL: &str = "no-tool";
 /// Two tools that would have one name.
 pub(crate) const NAME_CONFLICT: &str = "name-conflict";
 /// A source that can't be asked, or has something that can't be served.
@@ -35,7 +39,7 @@ pub(crate) struct Rule {
     good: &'static str,
 }
 
-const OF_FILES: [Rule; 4] = [
+const OF_FILES: [Rule; 6] = [
     Rule {
         code: UNUSABLE_FILE,
         severity: Severity::Error,
@@ -51,6 +55,22 @@ const OF_FILES: [Rule; 4] = [
         dialect: None,
         bad: "cp greet.sh tools/greet",
         good: "install -m 755 greet.sh tools/greet",
+    },
+    Rule {
+        code: PASSED_OVER_FILE,
+        severity: Severity::Info,
+        why: "A file that may be executed and can't be started is no script, nor is what is in a virtual environment, a cache or a build directory. It is not asked; where everything may be executed, as on many drives of Windows, that is most of what there is.",
+        dialect: None,
+        bad: "chmod +x README.md tools/greet",
+        good: "chmod -x README.md",
+    },
+    Rule {
+        code: NO_TOOL,
+        severity: Severity::Info,
+        why: "A program that answers `--help` with no description, and has nothing in it that speaks of mcpd, is one that happens to be in the directory. It is asked once, confined, and not again until it changes; `.mcpdignore` keeps it from being asked at all.",
+        dialect: None,
+        bad: "echo 'Usage: backup [OPTIONS]'",
+        good: r#"echo '{"description": "Backs up"}'"#,
     },
     Rule {
         code: NAME_CONFLICT,

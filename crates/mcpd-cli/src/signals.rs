@@ -3,6 +3,9 @@
 
 use std::io;
 
+#[cfg(unix)]
+use crate::stderr;
+
 /// Listens from its making on, so that no request to end is lost.
 #[derive(Debug)]
 pub(crate) struct Termination {
@@ -27,9 +30,17 @@ impl Termination {
         })
     }
 
-    /// The same for a command of a terminal, which ends with it.
+    /// The same for a command of a terminal, which ends with it. A request to end also reaches a command whose thread
+    /// waits for standard error to be read.
     pub(crate) fn listen_at_terminal() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
+        for kind in [
+            SignalKind::terminate(),
+            SignalKind::interrupt(),
+            SignalKind::hangup(),
+        ] {
+            signal_hook::flag::register(kind.as_raw_value(), stderr::give_up_flag())?;
+        }
         let hangup = Some(signal(SignalKind::hangup())?);
         Ok(Self {
             hangup,

@@ -18,8 +18,8 @@ use client::Client;
 
 /// How long a collector may take; what the specification of the exporter has by default.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long mcpd waits at its end for the last spans to be taken.
-const FAREWELL: Duration = Duration::from_secs(2);
+/// Time for the last spans to be taken at an end that is in no hurry.
+pub(crate) const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What exports spans, if anything does.
 #[derive(Debug)]
@@ -49,10 +49,10 @@ impl Telemetry {
         }
     }
 
-    /// Exports what has not been, unless that takes too long.
-    pub(crate) async fn end(self) {
+    /// Exports what has not been exported, unless that takes longer than `limit`.
+    pub(crate) async fn end(self, limit: Duration) {
         let Some(provider) = self.0 else { return };
-        let farewell = move || provider.shutdown_with_timeout(FAREWELL);
+        let farewell = move || provider.shutdown_with_timeout(limit);
         // The runtime goes on meanwhile: it is what talks to the collector.
         match tokio::task::spawn_blocking(farewell).await {
             Ok(Ok(())) => {}

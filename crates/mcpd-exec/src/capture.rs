@@ -22,6 +22,8 @@ pub struct Captured {
     /// The first bytes, up to [`Limits::keep`], if there were more than head and tail. `None` as well if the disk did not
     /// take them.
     pub file: Option<Kept>,
+    /// What a terminal would show of the stream, if that is something else: see [`shown`](Self::shown).
+    pub shown: Option<Box<Self>>,
 }
 
 impl Captured {
@@ -34,6 +36,13 @@ impl Captured {
         } else {
             Some([&self.head[..], &self.tail[..]].concat().into())
         }
+    }
+
+    /// Returns what a terminal would show of the stream: without escape sequences, and without what was
+    /// overwritten or erased. Ordinary output is that itself, byte for byte.
+    #[must_use]
+    pub fn shown(&self) -> &Self {
+        self.shown.as_deref().unwrap_or(self)
     }
 
     /// The stream as text: head, a note of what was left out, tail.
@@ -84,7 +93,7 @@ fn without_cut_start(bytes: &[u8]) -> &[u8] {
 }
 
 /// A [`Captured`] in the making.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Capture {
     head: Vec<u8>,
     head_limit: usize,
@@ -116,6 +125,24 @@ impl Capture {
         self.tail.extend(rest);
     }
 
+    /// Takes back the last line if it has no end yet, unless it is longer than `most` bytes.
+    pub(crate) fn take_unfinished_line(&mut self, most: usize) -> Vec<u8> {
+        let text = match self.tail.is_empty() {
+            true => &self.head[..],
+            false => self.tail.make_contiguous(),
+        };
+        let start = memchr::memrchr(b'\n', text).map_or(0, |newline| newline + 1);
+        if text.len() - start > most {
+            return Vec::new();
+        }
+        let line = match self.tail.is_empty() {
+            true => self.head.split_off(start),
+            false => self.tail.split_off(start).into(),
+        };
+        self.total_bytes -= line.len() as u64;
+        line
+    }
+
     pub(crate) fn total_bytes(&self) -> u64 {
         self.total_bytes
     }
@@ -140,6 +167,7 @@ impl Capture {
             tail: Vec::from(self.tail).into(),
             total_bytes: self.total_bytes,
             file: None,
+            shown: None,
         }
     }
 }

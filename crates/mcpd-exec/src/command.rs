@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -35,10 +36,13 @@ pub struct Command {
     /// `None` removes the name.
     pub(crate) changes: BTreeMap<OsString, Option<OsString>>,
     pub(crate) current_dir: Option<PathBuf>,
+    pub(crate) starts_in_temporary: bool,
     pub(crate) stdin: Option<Bytes>,
     pub(crate) limits: Limits,
     pub(crate) sandbox: Arc<Sandbox>,
     pub(crate) visible: Vec<PathBuf>,
+    /// Names of variables.
+    pub(crate) temporary: Vec<&'static str>,
     pub(crate) held: Option<Held>,
 }
 
@@ -54,10 +58,12 @@ impl Command {
             inherited: None,
             changes: BTreeMap::new(),
             current_dir: None,
+            starts_in_temporary: false,
             stdin: None,
             limits: Limits::default(),
             sandbox: Arc::default(),
             visible: Vec::new(),
+            temporary: Vec::new(),
             held: None,
         }
     }
@@ -118,6 +124,14 @@ impl Command {
         self
     }
 
+    /// Starts the process in its temporary directory, which is empty, where the sandbox gives it one; at
+    /// [`Level::None`](crate::Level::None) it starts in [`current_dir`](Self::current_dir).
+    #[must_use]
+    pub fn start_in_temporary_directory(mut self) -> Self {
+        self.starts_in_temporary = true;
+        self
+    }
+
     /// Sets what the process reads from its standard input; without it, that is the null device.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Bytes>) -> Self {
@@ -140,12 +154,22 @@ impl Command {
         self
     }
 
-    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary directory
-    /// of its own in place of the one this is in. The program and its directory always are. At
-    /// [`Level::Guarded`](crate::Level::Guarded) that holds for nothing that is [hidden](Sandbox::hidden).
+    /// Names a file or directory it must be able to read, even if the sandbox gives it a temporary
+    /// directory of its own in place of the one this is in, or hides the [home](Sandbox::homes)
+    /// that it is in. The program, its directory and the one it starts in always are. That holds
+    /// for nothing that is [hidden](Sandbox::hidden) by name.
     #[must_use]
     pub fn visible(mut self, path: impl AsRef<Path>) -> Self {
         self.visible.push(path.as_ref().to_owned());
+        self
+    }
+
+    /// Names a variable in which a confined process finds its directory for temporary files, unless
+    /// it has another value: for directories that a program has to write, and nothing of which is
+    /// to stay. `TMPDIR` always is one.
+    #[must_use]
+    pub fn temporary(mut self, variable: &'static str) -> Self {
+        self.temporary.push(variable);
         self
     }
 
@@ -157,14 +181,47 @@ impl Command {
         self
     }
 
+    /// Paths that the run needs to read, whatever is hidden because of where it is: the program at
+    /// `program` and its directory, the directory it starts in, and what is
+    /// [visible](Self::visible).
+    ///
+    /// # Errors
+    ///
+    /// The directory this process is in can't be told.
+    pub(crate) fn needed(&self, program: &Path) -> io::Result<Vec<PathBuf>> {
+        let start = match &self.current_dir {
+            // It needs to see nothing where it does not start.
+            _ if self.starts_in_temporary => None,
+            Some(directory) => Some(std::path::absolute(directory)?),
+            None => Some(env::current_dir()?),
+        };
+        let beside = program.parent().map(Path::to_owned);
+        let own = [program.to_owned()].into_iter().chain(start);
+        Ok(own
+            .chain(beside)
+            .chain(self.visible.iter().cloned())
+            .collect())
+    }
+
     /// What the process starts from.
     pub(crate) fn inherited(&self) -> Variables {
         let inherited = self.inherited.as_ref();
         inherited.map_or_else(|| Variables::of_this_process(|_| true), Clone::clone)
     }
 
+    /// Directory the process starts in, if it is not the one this process is in.
+    pub fn directory(&self) -> Option<&Path> {
+        self.current_dir.as_deref()
+    }
+
+    /// Names of the variables among [`temporary`](Self::temporary) that have no other value.
+    pub(crate) fn temporary_variables(&self) -> impl Iterator<Item = &'static str> {
+        let names = self.temporary.iter().copied();
+        names.filter(|name| self.variable(name).is_none_or(|value| value.is_empty()))
+    }
+
     /// The value `name` will have in the process.
-    pub(crate) fn variable(&self, name: &str) -> Option<OsString> {
+    pub fn variable(&self, name: &str) -> Option<OsString> {
         match (self.changes.get(OsStr::new(name)), &self.inherited) {
             (Some(change), _) => change.clone(),
             (None, Some(inherited)) => inherited.get(name).map(OsStr::to_owned),
@@ -182,6 +239,7 @@ impl fmt::Debug for Command {
             .field("inherited", &self.inherited)
             .field("env", &self.changes.keys())
             .field("current_dir", &self.current_dir)
+            .field("starts_in_temporary", &self.starts_in_temporary)
             .field("stdin", &self.stdin.as_ref().map(Bytes::len))
             .field("limits", &self.limits)
             .field("sandbox", &self.sandbox)

@@ -26,12 +26,14 @@ pub enum StartError {
         /// The file.
         program: PathBuf,
     },
-    /// It lies where confined processes may read nothing.
-    #[error("start `{program}`: it lies in what is hidden from confined processes, `{hidden}`; move it elsewhere", program = program.display(), hidden = hidden.display())]
+    /// It, or the interpreter in its first line, lies where confined processes may read nothing.
+    #[error("start `{program}`: `{file}` lies in what is hidden from confined processes, `{hidden}`; move it elsewhere, or declare it readable (`read`)", program = program.display(), file = file.display(), hidden = hidden.display())]
     #[non_exhaustive]
     Hidden {
         /// The program.
         program: PathBuf,
+        /// The file that can't be read: the program, or its interpreter.
+        file: PathBuf,
         /// What is hidden.
         hidden: PathBuf,
     },

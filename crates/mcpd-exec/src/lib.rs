@@ -120,6 +120,7 @@ mod process;
 mod run;
 mod sandbox;
 mod spawner;
+mod terminal;
 mod variables;
 
 pub use account::{Account, expand_home};
@@ -131,8 +132,9 @@ pub use executor::{Config, Executor};
 pub use kept::Kept;
 pub use limits::Limits;
 pub use line::{Line, Stream};
-pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage};
+pub use outcome::{Ending, Outcome, StdinReport, Timing, Usage, signal_name};
 pub use sandbox::{Level, Missing, Network, RunAs, Sandbox, UnknownLevel};
+pub use terminal::shown;
 pub use variables::Variables;
 
 /// The control group this process is in, if systemd has delegated it to this process (`Delegate=yes`) with what

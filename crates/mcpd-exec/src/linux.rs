@@ -5,6 +5,7 @@ mod cgroup;
 mod confine;
 mod filter;
 mod furnishing;
+mod home;
 mod image;
 mod isolate;
 mod landlock;

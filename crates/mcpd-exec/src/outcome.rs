@@ -1,5 +1,6 @@
 //! Every way a run can end, as a value. A script that fails is an outcome, not an error.
 
+use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -33,6 +34,9 @@ pub struct Outcome {
     pub usage: Usage,
     /// What held it in.
     pub enforced: Enforced,
+    /// Files that the process complains of and that are hidden from it, for whoever
+    /// [looks](crate::Sandbox::find_hidden) for them to keep. Nothing at first.
+    pub hidden: Vec<PathBuf>,
     /// Where the time went.
     pub timing: Timing,
 }
@@ -76,6 +80,21 @@ pub enum Ending {
     OutOfMemory,
     /// The process is gone, but somebody else took its status: the host ignores SIGCHLD, or waits for every child.
     Lost,
+}
+
+/// Name of a signal, such as `SIGSEGV`; `None` for one that has no name here.
+#[cfg(unix)]
+#[must_use]
+pub fn signal_name(signal: i32) -> Option<&'static str> {
+    let signal = nix::sys::signal::Signal::try_from(signal).ok()?;
+    Some(signal.as_str())
+}
+
+/// No name, as this system has no signals.
+#[cfg(not(unix))]
+#[must_use]
+pub fn signal_name(_: i32) -> Option<&'static str> {
+    None
 }
 
 /// What became of the input.

@@ -13,6 +13,7 @@ use crate::line::{Lines, OnLine, Stream};
 use crate::os::{self, Output, Reader, Writer};
 use crate::outcome::StdinReport;
 use crate::spawner::Input;
+use crate::terminal::Shown;
 
 /// Writes the input.
 #[derive(Debug)]
@@ -72,6 +73,7 @@ pub(crate) struct Drain {
     /// The last read filled the buffer, so there is more.
     flooded: bool,
     capture: Capture,
+    shown: Shown,
     /// What does not fit into that, if it is wanted.
     keeping: Option<Keeping>,
     lines: Lines,
@@ -101,6 +103,7 @@ impl Drain {
             buffer,
             flooded: false,
             capture: Capture::new(limits),
+            shown: Shown::default(),
             keeping,
             lines: Lines::new(stream, limits.line),
         })
@@ -144,6 +147,7 @@ impl Drain {
             return;
         }
         self.keep();
+        self.shown.push(&self.buffer, &self.capture);
         self.capture.push(&self.buffer);
         if let Some(on_line) = on_line {
             self.lines.push(&self.buffer, on_line);
@@ -206,6 +210,7 @@ impl Drain {
         let total_bytes = self.total_bytes();
         Captured {
             file: self.keeping.and_then(|keeping| keeping.finish(total_bytes)),
+            shown: self.shown.finish(&self.capture),
             ..self.capture.finish()
         }
     }

@@ -297,6 +297,7 @@ impl Run<'_> {
             leftovers: remains.leftovers,
             usage: remains.usage,
             enforced,
+            hidden: Vec::new(),
             timing,
         }
     }
@@ -343,6 +344,7 @@ pub(crate) fn cancelled_before_start(queued: Duration) -> Outcome {
         leftovers: None,
         usage: Usage::default(),
         enforced: Enforced::default(),
+        hidden: Vec::new(),
         timing: Timing {
             queued,
             ..Timing::default()

@@ -1,12 +1,13 @@
 //! How far a process is confined: what is asked for, as plain data.
 
+pub(crate) mod homes;
+mod lacking;
 mod secrets;
+mod view;
 
 use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
-
-use crate::account::Account;
 
 /// How far a process is confined. Each level holds all that the one before it does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -118,6 +119,19 @@ pub struct Sandbox {
     /// No links are on the way to what is in [`write`](Self::write), as far as it was there when somebody looked. One that is there
     /// when the process starts is not followed: it was not there when the path was allowed.
     pub resolved: bool,
+    /// Files and directories it may read although they, or something above them, are hidden. Of the
+    /// entries that speak of a path the most specific one counts, and of equals the one that
+    /// allows. Links are followed as in [`write`](Self::write).
+    pub read: Vec<PathBuf>,
+    /// Home directories. At `guarded` what programs keep in them is hidden, which is every entry
+    /// whose name begins with a dot, and `snap`, unless it is [shown](Self::shown); at `strict` all
+    /// that is in them. What the run itself needs is readable: its program and what is
+    /// [visible](crate::Command::visible) to it. All homes there are by default: `$HOME`, that of
+    /// the caller's account, and for root those of regular users.
+    ///
+    /// It is what is there when the process starts that is hidden, and where the process may write,
+    /// what appears is not.
+    pub homes: Vec<PathBuf>,
     /// Files and directories it may not read, nor anything below. [`Sandbox::secrets`] by default.
     ///
     /// They are what is there when it starts: it may read a hidden path that appears meanwhile, and at `strict` what the host
@@ -145,6 +159,8 @@ impl Sandbox {
             level: Level::None,
             write: Vec::new(),
             resolved: false,
+            read: Vec::new(),
+            homes: Vec::new(),
             hidden: Vec::new(),
             network: Network::Host,
             run_as: None,
@@ -156,6 +172,7 @@ impl Sandbox {
     pub fn guarded() -> Self {
         Self {
             level: Level::Guarded,
+            homes: homes::of_caller(),
             hidden: Self::secrets(),
             ..Self::none()
         }
@@ -187,6 +204,14 @@ impl Sandbox {
         self
     }
 
+    /// Lets the process read a file or directory although it is hidden, and everything below that
+    /// is not hidden itself.
+    #[must_use]
+    pub fn read(mut self, path: impl AsRef<Path>) -> Self {
+        self.read.push(path.as_ref().to_owned());
+        self
+    }
+
     /// Keeps the process from reading a file or directory, and everything below.
     #[must_use]
     pub fn hide(mut self, path: impl AsRef<Path>) -> Self {
@@ -205,10 +230,9 @@ impl Sandbox {
     #[must_use]
     pub fn run_as(mut self, run_as: RunAs) -> Self {
         self.run_as = Some(run_as);
-        for path in secrets::of_user(run_as.user) {
-            if !self.hidden.contains(&path) {
-                self.hidden.push(path);
-            }
+        for home in homes::of_user(run_as.user) {
+            add_new(&mut self.hidden, secrets::below(&home));
+            add_new(&mut self.homes, [home]);
         }
         self
     }
@@ -237,15 +261,36 @@ impl Sandbox {
             both.dedup();
             self.write = both;
         }
-        for path in base.hidden.iter().chain(&wish.hidden) {
-            if !self.hidden.contains(path) {
-                self.hidden.push(path.clone());
-            }
-        }
+        self.narrow_reading(&base, wish);
+        add_new(
+            &mut self.hidden,
+            base.hidden.iter().chain(&wish.hidden).cloned(),
+        );
+        add_new(
+            &mut self.homes,
+            base.homes.iter().chain(&wish.homes).cloned(),
+        );
         self.level = self.level.max(wish.level);
         self.network = self.network.max(wish.network);
         self.missing = self.missing.max(wish.missing);
         self
+    }
+
+    /// Leaves readable what is, unless `wish` names it as hidden; what `wish` reads is readable at
+    /// its level too, if it is at this one. `base` is what every wish of its level hides.
+    fn narrow_reading(&mut self, base: &Self, wish: &Self) {
+        if self.level == Level::None {
+            self.read.clone_from(&wish.read);
+            return;
+        }
+        let is_own = |path: &&PathBuf| !base.hidden.contains(path);
+        let named: Vec<_> = wish.hidden.iter().filter(is_own).collect();
+        let is_named = |path: &PathBuf| named.iter().any(|hidden| path.starts_with(hidden));
+        self.read.retain(|path| !is_named(path));
+        let goes_up = |path: &Path| path.components().any(|part| part == Component::ParentDir);
+        let is_readable = |path: &&PathBuf| !goes_up(path) && self.hidden_by(path).is_none();
+        let readable: Vec<_> = wish.read.iter().filter(is_readable).cloned().collect();
+        add_new(&mut self.read, readable);
     }
 
     /// Of the entries that speak of `path` the most specific counts, and of equals the one in `write`.
@@ -256,17 +301,25 @@ impl Sandbox {
         };
         let goes_up = path.components().any(|part| part == Component::ParentDir);
         let allowed = depth(&self.write);
-        !goes_up && allowed.is_some() && allowed >= depth(&self.hidden)
+        let kept = self.kept_depth(path);
+        !goes_up && allowed.is_some() && allowed >= depth(&self.hidden).max(kept)
     }
 
     /// Where people keep what no program but its own should read: keys, tokens, passwords, agents' sockets.
     ///
-    /// Paths below `HOME`, below the caller's home in the user database, and where `XDG_CONFIG_HOME`, `XDG_DATA_HOME` and
-    /// `XDG_STATE_HOME` lead instead, and those of the system.
+    /// Paths below every [home](Self::homes), where `XDG_CONFIG_HOME`, `XDG_DATA_HOME`,
+    /// `XDG_STATE_HOME` and `XDG_CACHE_HOME` lead instead, and those of the system.
     pub fn secrets() -> Vec<PathBuf> {
-        let account = Account::of_caller().map(|account| account.home().to_owned());
-        let homes = std::env::home_dir().into_iter().chain(account);
-        secrets::of_caller(homes, |name| std::env::var_os(name))
+        secrets::of_caller(&homes::of_caller(), |name| std::env::var_os(name))
+    }
+}
+
+/// Appends the paths that are not there yet.
+fn add_new(paths: &mut Vec<PathBuf>, new: impl IntoIterator<Item = PathBuf>) {
+    for path in new {
+        if !paths.contains(&path) {
+            paths.push(path);
+        }
     }
 }
 
@@ -349,5 +402,32 @@ mod tests {
         let both = Sandbox::guarded().tightened(&Sandbox::guarded().hide("/opt/key"));
         assert!(both.hidden.contains(&PathBuf::from("/opt/key")));
         assert!(both.hidden.starts_with(&Sandbox::guarded().hidden));
+    }
+
+    #[test]
+    fn wish_reads_what_its_floor_shows_and_nothing_else() {
+        let mut floor = Sandbox::guarded()
+            .read("/home/a/.tool")
+            .read("/home/a/.other");
+        floor.homes = vec!["/home/a".into()];
+        let wish = Sandbox::strict()
+            .hide("/home/a/.other")
+            .read("/home/a/notes")
+            .read("/home/a/notes/../.mail")
+            .read("/home/a/.mail");
+        let both = floor.tightened(&wish);
+        assert_eq!(
+            both.read,
+            ["/home/a/.tool", "/home/a/notes"].map(PathBuf::from)
+        );
+        assert_eq!(Sandbox::none().tightened(&wish).read, wish.read);
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn home_of_whom_it_runs_as_is_a_home() {
+        let sandbox = Sandbox::none().run_as(RunAs::new(0, 0));
+        assert!(sandbox.homes.contains(&PathBuf::from("/root")));
+        assert!(sandbox.hidden.contains(&PathBuf::from("/root/.ssh")));
     }
 }

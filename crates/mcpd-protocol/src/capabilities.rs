@@ -1,6 +1,7 @@
 //! What each side declares it can do, and who it says it is. An absent capability may not be used.
 
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
 use crate::JsonObject;
@@ -25,6 +26,31 @@ pub struct ClientCapabilities {
     /// Settings by extension id.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<JsonObject>,
+}
+
+/// Capabilities as clients declare them: an empty array is an empty object wherever one belongs.
+pub(crate) struct Declared<T>(pub(crate) T);
+
+impl<'de, T: DeserializeOwned> Deserialize<'de> for Declared<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let mut declared = Value::deserialize(deserializer)?;
+        mend_empty_array(&mut declared);
+        for (name, capability) in declared.as_object_mut().into_iter().flatten() {
+            mend_empty_array(capability);
+            // What is in the others is not ours to know.
+            if ["elicitation", "sampling"].contains(&name.as_str()) {
+                let members = capability.as_object_mut().into_iter().flatten();
+                members.for_each(|(_, member)| mend_empty_array(member));
+            }
+        }
+        T::deserialize(declared).map(Self).map_err(D::Error::custom)
+    }
+}
+
+fn mend_empty_array(value: &mut Value) {
+    if value.as_array().is_some_and(Vec::is_empty) {
+        *value = Value::Object(JsonObject::new());
+    }
 }
 
 /// The modes of elicitation a client can show. With neither named, `form` is meant.
@@ -144,6 +170,22 @@ impl ClientCapabilities {
         }
     }
 
+    /// Names of what is declared, such as `roots`, `elicitation.url` and `extensions.io.modelcontextprotocol/tasks`.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        let members = serde_json::to_value(self).unwrap_or_default();
+        let mut names = Vec::new();
+        for (name, inside) in members.as_object().into_iter().flatten() {
+            match inside.as_object() {
+                Some(parts) if !parts.is_empty() => {
+                    names.extend(parts.keys().map(|part| format!("{name}.{part}")));
+                }
+                _ => names.push(name.clone()),
+            }
+        }
+        names
+    }
+
     /// Whether everything in `required` is declared here.
     #[must_use]
     pub fn covers(&self, required: &Self) -> bool {
@@ -234,6 +276,19 @@ mod tests {
                 false,
             );
         }
+    }
+
+    #[test]
+    fn names_of_capabilities_have_their_parts() {
+        let json = r#"{"elicitation":{"url":{}},"sampling":{},"extensions":{"a/b":{},"c":{}}}"#;
+        let capabilities: ClientCapabilities = serde_json::from_str(json).unwrap();
+        let expected = [
+            "elicitation.url",
+            "sampling",
+            "extensions.a/b",
+            "extensions.c",
+        ];
+        assert_eq!(capabilities.names(), expected);
     }
 
     #[test]

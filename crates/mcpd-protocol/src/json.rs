@@ -5,7 +5,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapAccessDeserializer;
-use serde::de::{MapAccess, Visitor};
+use serde::de::{DeserializeOwned, Error, IgnoredAny, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -20,18 +20,18 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// What an object says; derived readers would take an array as well.
+/// What an object says, and nothing where [nothing](is_nothing) is in its place; derived readers would take any array.
 pub(crate) struct Object<T>(pub(crate) T);
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+        deserializer.deserialize_any(ObjectVisitor(PhantomData))
     }
 }
 
 struct ObjectVisitor<T>(PhantomData<T>);
 
-impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ObjectVisitor<T> {
     type Value = Object<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -40,6 +40,17 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
         T::deserialize(MapAccessDeserializer::new(map)).map(Object)
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Object<T>, E> {
+        Ok(Object(T::default()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Object<T>, A::Error> {
+        match seq.next_element::<IgnoredAny>()? {
+            None => Ok(Object(T::default())),
+            Some(_) => Err(A::Error::invalid_type(Unexpected::Seq, &self)),
+        }
     }
 }
 
@@ -80,6 +91,31 @@ pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
 /// Whether a raw value is an object. Raw values carry no surrounding whitespace.
 pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
+}
+
+/// Returns whether a raw value stands for nothing: `null`, or the empty array that PHP's encoder writes for an empty
+/// object, as it can't tell the two apart. Where an object is expected neither can mean anything else.
+pub(crate) fn is_nothing(raw: &RawValue) -> bool {
+    raw.get() == "null" || is_empty_array(raw)
+}
+
+/// Returns whether a raw value is an array without elements.
+pub(crate) fn is_empty_array(raw: &RawValue) -> bool {
+    let inside = raw.get().strip_prefix('[');
+    let inside = inside.and_then(|rest| rest.strip_suffix(']'));
+    inside.is_some_and(|inside| inside.trim_ascii().is_empty())
+}
+
+/// Reads an object that may be left out; what [stands for nothing](is_nothing) counts as left out.
+pub(crate) fn optional_object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: DeserializeOwned,
+{
+    let raw = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    let raw = raw.filter(|raw| !is_nothing(raw));
+    raw.map(|raw| serde_json::from_str(raw.get()).map_err(|error| D::Error::custom(fault(&error))))
+        .transpose()
 }
 
 /// What kind of JSON value this is, for messages.

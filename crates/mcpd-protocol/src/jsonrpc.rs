@@ -9,7 +9,9 @@ mod id;
 mod message;
 
 pub(crate) use encode::response;
-pub use encode::{error_response, notification, one_line, request, response_around, response_raw};
+pub use encode::{
+    error_response, notification, one_line, replace_nul, request, response_around, response_raw,
+};
 pub use error::{ErrorCode, ErrorObject};
 pub use id::RequestId;
 pub use message::{DecodeError, Frame, Message, Notification, Request, Response};

@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn there_is_one_meta_and_it_is_an_object() {
         for (meta, kind) in [
-            ("null", "null"),
+            ("true", "a boolean"),
             ("1e999", "a number"),
             ("[1,2,3,4,5,6,7,8]", "an array"),
         ] {
@@ -168,6 +168,10 @@ mod tests {
                 &format!(r#"{{"_meta":{meta}}}"#),
                 &format!("`_meta` must be an object, not {kind} (-32602)"),
             );
+        }
+        for meta in ["null", "[]", "[ ]"] {
+            let params = format!(r#"{{"_meta":{meta}}}"#);
+            assert!(read(&params).is_ok_and(|params| !params.meta.is_stateless()));
         }
         for meta in ["[]", "{}"] {
             check_refused::<CallToolRequestParams>(

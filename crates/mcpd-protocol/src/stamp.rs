@@ -130,6 +130,7 @@ impl Stamp {
         result.stamp(self);
         let mut json = Vec::with_capacity(USUAL);
         serde_json::to_writer(&mut json, &result)?;
+        jsonrpc::replace_nul(&mut json);
         Ok(json)
     }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, ops::Range, time::Duration};
 
-use crate::rules::Code;
+use crate::rules::{Code, RULES};
 
 /// One fault in what a script says of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,6 +130,13 @@ impl Diagnostic {
         }
     }
 
+    /// A default is not listed, because the `format` beside it forbids it; `message` says where.
+    #[must_use]
+    pub fn forbidden_default(message: String) -> Self {
+        Self::new(Code::ForbiddenDefault, Stream::Source, 0..0, message)
+            .with_help("leave out the `format`, or give a default that has it")
+    }
+
     /// Nothing can run the file; `reason` says what is missing, and `help` how to mend it.
     #[must_use]
     pub fn missing_interpreter(reason: &str, help: &str) -> Self {
@@ -140,6 +147,14 @@ impl Diagnostic {
             reason.to_owned(),
         )
         .with_help(help)
+    }
+
+    /// A fault of the probe as a whole that was found earlier, from its parts; nothing if there is no rule named `code`.
+    #[must_use]
+    pub fn of_probe(code: &str, message: String, help: Option<String>) -> Option<Self> {
+        let rule = RULES.iter().find(|rule| rule.code.as_str() == code)?;
+        let fault = Self::probe(rule.code, message);
+        Some(Self { help, ..fault })
     }
 
     /// A fault of the probe as a whole, in neither output.

@@ -7,6 +7,7 @@ use std::fmt::{self, Write as _};
 
 use crate::{
     diagnostic::{Diagnostic, Stream},
+    invocation::Invocation,
     parse::{Parsed, is_subcommand},
     rules::Code,
     text,
@@ -70,9 +71,37 @@ pub enum Body {
     Code {
         /// Without a dot, such as `sh`.
         extension: String,
-        /// The program.
-        text: String,
+        /// The program; several where conditions choose among them, one of which fits each call.
+        variants: Vec<Variant>,
     },
+}
+
+/// Program of a tool, as it is under some conditions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Variant {
+    /// All of them are met by the calls that it is for.
+    pub conditions: Vec<Condition>,
+    /// Text of the program.
+    pub text: String,
+}
+
+/// Condition on the value of one option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Condition {
+    /// Name of the option.
+    pub option: String,
+    /// Whether the value has to be there, and be neither empty nor `false`, or the reverse.
+    pub is_set: bool,
+}
+
+impl Condition {
+    /// Returns whether a call meets it.
+    #[must_use]
+    pub fn is_met_by(&self, invocation: &Invocation) -> bool {
+        invocation.is_set(&self.option) == self.is_set
+    }
 }
 
 impl Dialect {

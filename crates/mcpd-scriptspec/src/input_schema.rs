@@ -3,6 +3,7 @@
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Value, json, value::RawValue};
 
+use crate::portable::names::is_portable;
 use crate::spec::{Bounds, ScriptOption, ScriptSpec, ValueType};
 
 impl ScriptSpec {
@@ -15,11 +16,45 @@ impl ScriptSpec {
         json!(self.written_input_schema())
     }
 
+    /// Whether the schema of the arguments is surely [portable](crate::portable_schema) as it is, defaults included.
+    #[must_use]
+    pub fn has_portable_schema(&self) -> bool {
+        self.declared_schema.is_none() && self.options.iter().all(has_portable_schema)
+    }
+
     /// The same for whoever only writes it.
     #[must_use]
     pub fn written_input_schema(&self) -> impl Serialize {
         InputSchema(self)
     }
+}
+
+fn has_portable_schema(option: &ScriptOption) -> bool {
+    let has_format = |value_type: &ValueType| {
+        matches!(
+            value_type,
+            ValueType::String {
+                format: Some(_),
+                ..
+            }
+        )
+    };
+    let is_portable = is_portable(&option.name)
+        && (option.default_value.is_none() || !has_format(&option.value_type));
+    let mut value_type = &option.value_type;
+    while let ValueType::Array {
+        items: Some(items), ..
+    } = value_type
+    {
+        value_type = items;
+    }
+    is_portable
+        && match value_type {
+            ValueType::Object {
+                properties: Some(properties),
+            } => properties.iter().all(has_portable_schema),
+            _ => true,
+        }
 }
 
 struct InputSchema<'a>(&'a ScriptSpec);

@@ -82,6 +82,19 @@ impl ArgumentFault {
 
 impl std::error::Error for ArgumentFault {}
 
+impl Invocation {
+    /// Returns whether an option has a value that is neither empty nor `false`.
+    #[must_use]
+    pub fn is_set(&self, option: &str) -> bool {
+        let name = variable_of(option);
+        let values = self.env.iter().filter(|(variable, _)| *variable == name);
+        let mut values = values.map(|(_, value)| value.as_str());
+        // A value that is too long for a variable is there.
+        self.omitted.iter().any(|omitted| omitted == option)
+            || values.any(|value| !matches!(value, "" | "false"))
+    }
+}
+
 impl ScriptSpec {
     /// Tells whether a call can have an argument of this name: an option, or a property of the script's own schema.
     #[must_use]

@@ -187,7 +187,7 @@ impl fmt::Display for ScriptPath {
 }
 
 /// FNV-1a: short, stable across versions, and nothing depends on it being hard to invert.
-fn fnv1a(bytes: &[u8]) -> u32 {
+pub(crate) fn fnv1a(bytes: &[u8]) -> u32 {
     bytes.iter().fold(0x811c_9dc5, |hash, byte| {
         (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
     })

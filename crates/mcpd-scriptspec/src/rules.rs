@@ -224,7 +224,7 @@ echo '{"a=b": {"required": true}}' >&2"#
 echo '{"a_b": {"required": true}}' >&2"#
 
     UnportableOptionName "unportable-option-name" Warning
-    "Some model providers refuse a whole request over one property name outside `[A-Za-z0-9_.-]{1,64}`."
+    "Some model providers refuse a whole request over one property name outside `[A-Za-z0-9_.-]{1,64}`, so lists show it in those characters; calls may use both spellings."
     bad r#"echo '{"description": "Adds"}'
 echo '{"größe": {"required": true}}' >&2"#
     good r#"echo '{"description": "Adds"}'
@@ -243,6 +243,13 @@ echo '{"max-age": {"required": true}}' >&2"#
 echo '{"step": {"required": true, "value_type": "int"}}' >&2"#
     good r#"echo '{"description": "Counts"}'
 echo '{"step": {"required": true, "value_type": "integer"}}' >&2"#
+
+    UntypedOption "untyped-option" Info
+    "A model is told nothing about a value of any type, and some clients, such as Gemini CLI and AutoGen, leave out a tool with one."
+    bad r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true}}' >&2"#
+    good r#"echo '{"description": "Greet someone by name"}'
+echo '{"name": {"required": true, "value_type": "string"}}' >&2"#
 
     EmptyEnum "empty-enum" Error
     "No value is one of none, so no call could ever be valid."
@@ -357,7 +364,19 @@ echo '{"name": {"required": true, "variable": "GREETED"}}' >&2"#
     InvalidSchema "invalid-schema" Error
     "Arguments are held to the schema before a run, and output after it: a schema that is none, or needs another document, checks nothing. Arguments are an object, and some clients refuse every tool of a server over another schema."
     bad r#"echo '{"description": "Draws", "input_schema": {"anyOf": []}}'"#
-    good r#"echo '{"description": "Draws", "input_schema": {"type": "object"}}'"#
+    good r#"echo '{"description": "Draws", "input_schema": {"type": "object", "properties": {}}}'"#
+
+    UnportableSchema "unportable-schema" Warning
+    "One schema in a form that a client or a model provider does not read can take all tools of all servers from a model, so lists show another form of it, which accepts the same values."
+    bad r#"echo '{"description": "Asks", "input_schema": {"type": "object", "properties": {"model": true}}}'"#
+    good r#"echo '{"description": "Asks", "input_schema": {"type": "object", "properties": {"model": {"type": "string"}}}}'"#
+
+    ForbiddenDefault "forbidden-default" Warning
+    "Clients that hold a value to its `format` refuse a tool whose own default breaks it, so such a default is not listed; the script gets it all the same."
+    bad r#"echo '{"description": "Counts the orders of a day"}'
+printf '{"day": {"value_type": "string", "format": "date", "default_value": ""}}' >&2"#
+    good r#"echo '{"description": "Counts the orders of a day"}'
+echo '{"day": {"value_type": "string", "default_value": ""}}' >&2"#
 
     ConflictingFields "conflicting-fields" Error
     "Two fields that exclude each other leave open which one counts."
@@ -375,6 +394,11 @@ echo '{"shape": {"required": true}}' >&2"#
     "A URI starts with a scheme; clients refuse, or resolve against something else, what does not."
     bad r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "today"}'"#
     good r#"echo '{"description": "Notes of today", "kind": "resource", "uri": "notes://today"}'"#
+
+    UnnormalizedUri "unnormalized-uri" Warning
+    "Clients parse the URIs of a list and send them back with scheme and host in small letters and other letters than ASCII encoded, so a URI is listed and compared in that form."
+    bad r#"echo '{"description": "How large it is", "kind": "resource", "uri": "Notes://größe"}'"#
+    good r#"echo '{"description": "How large it is", "kind": "resource", "uri": "notes://size"}'"#
 
     UndeclaredVariable "undeclared-variable" Error
     "The variables of a URI template are passed as options, so each must be one."

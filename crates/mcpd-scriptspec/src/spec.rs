@@ -104,6 +104,8 @@ pub struct SandboxWish {
     pub level: SandboxLevel,
     /// Files and directories it writes, as it names them: relative to the directory of its file.
     pub write: Vec<String>,
+    /// Files and directories it reads although they are hidden from confined scripts, likewise.
+    pub read: Vec<String>,
     /// Files and directories it need not read, likewise.
     pub hide: Vec<String>,
     /// Whether it uses the network.
@@ -200,6 +202,8 @@ pub enum Argument {
     Positional,
     /// In its place, in a script that reads no flags; empty where there is no value.
     Plain,
+    /// The same, percent-encoded but for letters, digits and `-._~`, for a script that puts it into an address.
+    PlainPercentEncoded,
 }
 
 /// What a value must be.

@@ -58,8 +58,9 @@ impl FromStr for UriTemplate {
         }
         let mut variables: Vec<String> = Vec::new();
         let mut literal_len = 0;
-        let mut pattern = "^".to_owned();
-        let mut rest = source;
+        let (authority, mut rest) = source.split_at(authority_len(source));
+        // Clients send scheme and host back in small letters.
+        let mut pattern = format!("^(?i:{})", escaped(authority)?);
         while let Some((literal, after)) = rest.split_once('{') {
             let (expression, after) = after.split_once('}').ok_or(TemplateError::Brace)?;
             let (name, value) = expression_of(expression)?;
@@ -80,7 +81,7 @@ impl FromStr for UriTemplate {
         Ok(Self {
             source: source.to_owned(),
             variables,
-            literal_len: literal_len + rest.len(),
+            literal_len: authority.len() + literal_len + rest.len(),
             regex: Regex::new(&pattern).expect("escaped text and fixed groups are a small pattern"),
         })
     }
@@ -134,6 +135,17 @@ fn expression_of(expression: &str) -> Result<(&str, &'static str), TemplateError
         return Err(TemplateError::Expression(expression.to_owned()));
     }
     Ok((name, pattern))
+}
+
+/// The length of the scheme and of what a template has of a host before its first variable, in bytes.
+fn authority_len(source: &str) -> usize {
+    let literal = source.find('{').unwrap_or(source.len());
+    let scheme = source[..literal].find(':').map_or(0, |colon| colon + 1);
+    let Some(host) = source[scheme..literal].strip_prefix("//") else {
+        return scheme;
+    };
+    let end = host.find(['/', '?', '#']).unwrap_or(host.len());
+    scheme + "//".len() + end
 }
 
 fn escaped(literal: &str) -> Result<String, TemplateError> {
@@ -227,6 +239,15 @@ mod tests {
             "x://gr%C3%B6%C3%9Fe/%C3%B6",
             Some(&[("a", "ö")]),
         );
+    }
+
+    #[test]
+    fn scheme_and_host_match_in_any_case() {
+        let template = "Memo://Today/Of/{name}";
+        check(template, "memo://today/Of/Ada", Some(&[("name", "Ada")]));
+        check(template, "memo://today/of/Ada", None);
+        check("X:A{b}", "x:A1", Some(&[("b", "1")]));
+        check("X:A{b}", "x:a1", None);
     }
 
     #[test]

@@ -137,6 +137,7 @@ fn every_case_is_as_recorded() {
                     | "help-not-started"
                     | "file-too-large"
                     | "missing-interpreter"
+                    | "forbidden-default"
             )
         })
         .filter(|rule| !found.contains(&rule.code))

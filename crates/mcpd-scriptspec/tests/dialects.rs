@@ -7,7 +7,7 @@
 
 use std::{collections::BTreeSet, fmt::Write as _, fs, path::Path};
 
-use mcpd_scriptspec::{Body, Described, Diagnostic, Dialect, RULES, Severity, Stream};
+use mcpd_scriptspec::{Body, Condition, Described, Diagnostic, Dialect, RULES, Severity, Stream};
 use serde_json::value::RawValue;
 
 #[path = "corpus"]
@@ -76,10 +76,29 @@ fn tool(described: &Described, source: &[u8]) -> String {
         .any(|found| found.severity == Severity::Error);
     assert_eq!(described.parsed.spec.is_none(), has_errors);
     if let Body::Code {
-        extension, text, ..
+        extension,
+        variants,
+        ..
     } = &described.body
     {
-        writeln!(shown, "code of .{extension}:\n{}", text.trim_end()).unwrap();
+        for variant in variants {
+            let sign = |condition: &Condition| if condition.is_set { "" } else { "no " };
+            let conditions = variant.conditions.iter();
+            let under: Vec<_> = conditions
+                .map(|condition| format!("{}{}", sign(condition), condition.option))
+                .collect();
+            let under = if under.is_empty() {
+                String::new()
+            } else {
+                format!(" for {}", under.join(", "))
+            };
+            writeln!(
+                shown,
+                "code of .{extension}{under}:\n{}",
+                variant.text.trim_end()
+            )
+            .unwrap();
+        }
     }
     if let Some(spec) = &described.parsed.spec {
         shown += &render::metadata(spec);

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mcpd_scriptspec::{Diagnostic, Dialect};
+use mcpd_scriptspec::{Diagnostic, Dialect, Severity};
 use serde_json::Value;
 
 #[path = "corpus/case.rs"]
@@ -105,7 +105,10 @@ fn an_example_of_the_documentation_has_no_faults() {
     for (name, text) in examples {
         let dialect = Dialect::of(name, text.as_bytes()).unwrap_or_else(|| panic!("{name}"));
         for described in dialect.read(name, text.as_bytes()) {
-            assert_eq!(described.parsed.diagnostics, [], "{name}");
+            // Conditions of a scriptlet have nowhere to be described.
+            let mut faults = described.parsed.diagnostics;
+            faults.retain(|fault| fault.severity > Severity::Info);
+            assert_eq!(faults, [], "{name}");
         }
         if dialect == Dialect::Sidecar {
             schema.validate(&sidecar(name, &text).unwrap()).unwrap();

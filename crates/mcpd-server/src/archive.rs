@@ -1,6 +1,7 @@
 //! Outputs that were too long for their results: they can be read for a while, by whoever made the call. Bounded in
 //! number, in bytes and in time; the oldest gives way.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -12,6 +13,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::Server;
 use crate::context::Context;
+use crate::output::is_text;
 use crate::policy::{Redactor, Terms};
 use crate::principal::Principal;
 use crate::session::Session;
@@ -140,8 +142,9 @@ impl Reader {
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     body: Body,
-    /// What takes the secrets out of a file.
+    /// What takes the secrets out of it.
     redactor: Option<Arc<Redactor>>,
+    keeps_escapes: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -159,6 +162,7 @@ impl Output {
         Some(Self {
             body,
             redactor: terms.redactor().cloned(),
+            keeps_escapes: terms.keeps_escapes(),
         })
     }
 
@@ -178,19 +182,26 @@ impl Output {
         }
     }
 
-    /// The bytes, without secrets. May read from disk, so it is not for an async worker.
+    /// The bytes, without secrets; of a text what a terminal would show. May read from disk, so it is not for an
+    /// async worker.
     ///
     /// # Errors
     ///
     /// The file can't be read.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
-        match (&self.body, &self.redactor) {
-            (Body::Memory(bytes), _) => Ok(bytes.to_vec()),
-            (Body::Disk(kept), None) => kept.read(),
-            (Body::Disk(kept), Some(redactor)) => {
-                Ok(redactor.bytes(kept.read()?, kept.omitted() > 0))
-            }
-        }
+        let (bytes, is_redacted) = match &self.body {
+            Body::Memory(bytes) => (bytes.to_vec(), true),
+            Body::Disk(kept) => (kept.read()?, false),
+        };
+        let is_shown = !self.keeps_escapes && is_text(&bytes);
+        let (bytes, is_redacted) = match mcpd_exec::shown(&bytes) {
+            Cow::Owned(shown) if is_shown => (shown, false),
+            _ => (bytes, is_redacted),
+        };
+        Ok(match &self.redactor {
+            Some(redactor) if !is_redacted => redactor.bytes(bytes, self.omitted() > 0),
+            _ => bytes,
+        })
     }
 }
 
@@ -267,6 +278,7 @@ mod tests {
         let output = Output {
             body: Body::Memory(bytes.clone()),
             redactor: None,
+            keeps_escapes: false,
         };
         let reader = Reader::new(&Principal::new("ada"), session);
         archive.put(uri.to_owned(), reader, output);

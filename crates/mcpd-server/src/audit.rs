@@ -14,6 +14,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::mpsc;
 
 use crate::output::CONTRACT;
+use crate::own_files::Regained;
 use crate::sync::lock;
 
 mod arguments;
@@ -219,6 +220,17 @@ impl Audit {
     /// A place in the queue, if there is one left.
     fn reserve(&self) -> Option<mpsc::OwnedPermit<Entry>> {
         self.inner.queue.clone().try_reserve_owned().ok()
+    }
+
+    /// Records that the server has regained its rights to a file of its own.
+    pub(crate) fn note_regained(&self, regained: &Regained) {
+        match self.reserve() {
+            Some(place) => drop(place.send(Entry {
+                record: record::regained(regained),
+                written: None,
+            })),
+            None => self.lose(),
+        }
     }
 
     /// Counts a record for which there was no place.

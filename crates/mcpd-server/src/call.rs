@@ -126,7 +126,7 @@ impl Call {
             method,
             name: name.to_owned(),
             id,
-            input: Input::from(invocation),
+            input: Input::new(script, invocation),
             context: context.clone(),
         })
     }

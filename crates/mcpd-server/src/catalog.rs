@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
 use crate::access::Access;
 use crate::dispatch::MethodResult;
@@ -43,7 +43,7 @@ pub use names::ToolNames;
 pub use prompt::Prompt;
 pub(crate) use resource::Source;
 pub use resource::{Resource, Template};
-use scan::Scan;
+use scan::{Scan, ScannedScript};
 use view::Views;
 
 /// How many entries a page of a list holds by default.
@@ -195,6 +195,14 @@ impl Catalog {
         Some(&self.tools()[*place])
     }
 
+    /// Returns the faulty script that `name` means, in any spelling.
+    pub(crate) fn faulty_script(&self, name: &str) -> Option<&Arc<ScannedScript>> {
+        self.scan.faulty().find(|script| {
+            let path = &script.path;
+            path.as_str() == name || path.portable() == name || path.dotted() == name
+        })
+    }
+
     /// The prompt that `name` means, in any spelling.
     #[must_use]
     pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
@@ -202,13 +210,11 @@ impl Catalog {
         Some(&self.prompts()[*place])
     }
 
-    /// The resource at `uri`. What is encoded in a URI of mcpd's own, and how, makes no difference.
+    /// The resource at `uri`, whatever spelling of it that is.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
-        self.resources.find(uri).or_else(|| {
-            let uri = ScriptPath::from_uri(uri)?.uri();
-            self.resources.find(&uri)
-        })
+        let normalized = || self.resources.find(&normalize_uri(uri));
+        self.resources.find(uri).or_else(normalized)
     }
 
     /// The template written `uri`.

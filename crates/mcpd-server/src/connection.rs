@@ -3,6 +3,7 @@
 
 use std::fmt;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -59,6 +60,7 @@ pub struct Connection {
     inflight: Arc<Inflight>,
     conversation: Mutex<Option<Conversation>>,
     places: Arc<Semaphore>,
+    is_introduced: AtomicBool,
     _close_on_drop: DropGuard,
 }
 
@@ -136,6 +138,7 @@ impl Connection {
             inflight: Arc::default(),
             conversation: Mutex::new(None),
             places: Arc::new(Semaphore::new(PLACES)),
+            is_introduced: AtomicBool::new(false),
         }
     }
 
@@ -224,12 +227,24 @@ impl Connection {
         self.face.outbox.close();
     }
 
-    /// Ends what is still open with this answer.
-    pub(crate) async fn give_up(&self, error: &ErrorObject) {
-        for id in self.inflight.cancel_all() {
-            let answer = jsonrpc::error_response(Some(&id), error);
+    /// Ends what is still open with this answer, and returns how much that was.
+    pub(crate) async fn give_up(&self, error: &ErrorObject) -> usize {
+        let open = self.inflight.cancel_all();
+        for id in &open {
+            let answer = jsonrpc::error_response(Some(id), error);
             self.face.outbox.send(answer.into()).await.ok();
         }
+        open.len()
+    }
+
+    /// Ends what is still open without an answer, and returns how much that was.
+    pub(crate) fn abandon_requests(&self) -> usize {
+        self.inflight.cancel_all().len()
+    }
+
+    /// Returns whether the client is one with a session: it has introduced itself, once or with a request.
+    pub(crate) fn has_session(&self) -> bool {
+        self.is_introduced.load(Ordering::Relaxed)
     }
 
     /// Waits until no request is open.
@@ -287,6 +302,7 @@ impl Connection {
         if params.meta.is_stateless() {
             face.transport.check_stateless()?;
             let envelope = StatelessEnvelope::new(&params.meta)?;
+            self.is_introduced.store(true, Ordering::Relaxed);
             let context = envelope.context(&self.server, face.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
@@ -300,6 +316,7 @@ impl Connection {
 
     fn initialize(&self, params: &Params<'_>, face: &Face) -> Result<Bytes, ErrorObject> {
         let (introduction, result) = lifecycle::initialize(&self.server, params)?;
+        self.is_introduced.store(true, Ordering::Relaxed);
         self.begin(introduction, face);
         Ok(result)
     }

@@ -23,7 +23,7 @@ use crate::catalog::ToolNames;
 use crate::dispatch::MethodResult;
 use crate::mirror::ParameterHeaders;
 use crate::outbox::Outbox;
-use crate::output::Downgrade;
+use crate::output::{Downgrade, replace_nul};
 use crate::principal::Principal;
 use crate::room::Held;
 use crate::session::Session;
@@ -232,7 +232,7 @@ impl SideStream {
         meta: Option<&Meta>,
     ) {
         if self.log_level.is_some_and(|least| level >= least) {
-            let mut params = LoggingMessageNotificationParams::new(level, text);
+            let mut params = LoggingMessageNotificationParams::new(level, &*replace_nul(text));
             params.logger = Some(logger.to_owned());
             params.meta = meta.cloned();
             notify::<LoggingMessageNotification>(&self.outbox, &params);
@@ -301,7 +301,7 @@ impl SideStream {
         params.total = total;
         params.message = message
             .filter(|_| self.with_progress_message)
-            .map(str::to_owned);
+            .map(|message| replace_nul(message).into_owned());
         params.meta = meta.cloned();
         notify::<ProgressNotification>(&self.outbox, &params);
         true

@@ -14,10 +14,12 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::sync;
 
 mod definitions;
+mod refusals;
 mod tasks;
 
 pub use definitions::Definition;
 pub(crate) use definitions::{Change, Compiled, Remembered};
+pub(crate) use refusals::Refused;
 
 /// How long to wait for another process that is writing.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +32,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("database/1.sql"),
     include_str!("database/2.sql"),
     include_str!("database/3.sql"),
+    include_str!("database/4.sql"),
 ];
 
 /// A database of mcpd's own, opened when it is needed. All clones are one.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::call::INVALID_ARGUMENTS;
+use crate::output::is_note;
 
 mod client;
 mod descriptor;
@@ -125,10 +126,24 @@ pub enum Outcome {
     Called {
         /// The path of the tool.
         tool: String,
-        /// What it printed.
-        result: Printed,
+        /// What came of it.
+        result: Returned,
     },
 }
+
+/// Result of a call.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
+#[non_exhaustive]
+pub enum Returned {
+    /// Output of a tool that prints.
+    Printed(Printed),
+    /// Object of the tool's own, from an endpoint behind this one.
+    Object(Box<RawValue>),
+}
+
+/// Member of a result's `_meta` that marks its structured content as the object of an endpoint's tool.
+const OWN_OBJECT: &str = "mcpd/own-object";
 
 /// What a tool printed, and how it ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -204,7 +219,7 @@ impl Answer {
     pub fn called(tool: impl Into<String>, result: &CallToolResult) -> Result<Self, Fault> {
         Ok(Self::Result(Outcome::Called {
             tool: tool.into(),
-            result: Printed::of(result)?,
+            result: Returned::of(result)?,
         }))
     }
 }
@@ -215,16 +230,34 @@ impl From<Fault> for Answer {
     }
 }
 
+impl Returned {
+    fn of(result: &CallToolResult) -> Result<Self, Fault> {
+        let object = result.structured_content.as_ref();
+        match object.filter(|_| result.meta.other.contains_key(OWN_OBJECT)) {
+            Some(object) => Ok(Self::Object(object.clone())),
+            None => Printed::of(result).map(Self::Printed),
+        }
+    }
+}
+
 impl Printed {
     fn of(result: &CallToolResult) -> Result<Self, Fault> {
-        let blocks = result.content.iter().map(|block| match block {
+        let text = |block: &ContentBlock| match block {
             ContentBlock::Text(block) => block.text.clone(),
             block => serde_json::to_string(block).unwrap_or_default(),
-        });
-        let stdout = blocks.collect::<Vec<_>>().join("\n");
+        };
+        let has_failed = result.is_error == Some(true);
+        let (notes, printed): (Vec<_>, Vec<_>) = result.content.iter().partition(|b| is_note(b));
+        // A tool that failed without a word on stdout is described by its note alone.
+        let shown = if printed.is_empty() && has_failed {
+            notes
+        } else {
+            printed
+        };
+        let stdout = shown.into_iter().map(text).collect::<Vec<_>>().join("\n");
         let exit_code = match result.meta.other.get("mcpd/exit") {
             Some(exit) => exit["code"].as_i64().unwrap_or(1),
-            None if result.is_error == Some(true) => {
+            None if has_failed => {
                 let category = match stdout.starts_with(INVALID_ARGUMENTS) {
                     true => Category::Usage,
                     false => Category::Pipeline,

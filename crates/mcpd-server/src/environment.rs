@@ -44,8 +44,17 @@ const OURS: &[&str] = &[
     "CREDENTIALS_DIRECTORY",
 ];
 
+/// Defaults of variables for every script, unless the operator sets, passes or drops them.
+///
+/// Python holds back what it prints into a pipe, and loses it when it is killed at a time-out.
+const DEFAULTS: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
+
 /// The server's own settings and secrets, which no pattern passes.
 const SERVER: &[&str] = &["MCPD_*"];
+
+/// Directories that programs write what they can do without, and end if they can't, as compilers
+/// and package managers do: a confined script has them where it may write.
+const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
 
 /// How the environment of scripts differs from that of this process.
 ///
@@ -128,13 +137,24 @@ impl Environment {
     /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
-        let inherited = Variables::of_this_process(|name| self.passes_on(name, Level::None));
-        let inherited = inherited.iter();
+        let inherited = self.inherited(Level::None).iter();
         let set = self.set.iter();
         inherited
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .chain(set.map(|(name, value)| (name.into(), value.into())))
             .collect()
+    }
+
+    /// Returns in words how it differs from that of this process.
+    pub(crate) fn described(&self) -> String {
+        let Self {
+            passed,
+            dropped,
+            reserved,
+            set,
+            inherited: _,
+        } = self;
+        format!("{passed:?} {dropped:?} {reserved:?} {set:?}")
     }
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
@@ -164,9 +184,13 @@ impl Environment {
             variables = variables.with(self.variables_of(run_as));
         }
         let mut set = self.set.clone();
-        if level > Level::None && variables.get("TERM").is_none() {
-            // There is no terminal.
-            set.entry("TERM".to_owned()).or_insert("dumb".to_owned());
+        // There is no terminal.
+        let terminal = (level > Level::None).then_some(("TERM", "dumb"));
+        for (name, value) in DEFAULTS.iter().copied().chain(terminal) {
+            let is_wanted = || !matches_any(&self.dropped, OsStr::new(name));
+            if variables.get(name).is_none() && is_wanted() {
+                set.entry(name.to_owned()).or_insert(value.to_owned());
+            }
         }
         Inherited { variables, set }
     }
@@ -196,6 +220,7 @@ impl Inherited {
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
         let command = command.inherit(&self.variables);
+        let command = CACHES.iter().copied().fold(command, Command::temporary);
         self.set
             .iter()
             .fold(command, |command, (name, value)| command.env(name, value))
@@ -273,6 +298,24 @@ mod tests {
             at(&Environment::default().drop("HOME"), 0).get("HOME"),
             None
         );
+    }
+
+    #[test]
+    fn python_is_unbuffered_unless_the_operator_says_otherwise() {
+        let name = "PYTHONUNBUFFERED";
+        let value = |environment: Environment, level| {
+            let Inherited { variables, set } = environment.at(level, None);
+            let inherited = variables.get(name).and_then(OsStr::to_str);
+            set.get(name).cloned().or(inherited.map(str::to_owned))
+        };
+        for level in [Level::None, Level::Guarded, Level::Strict] {
+            let default = value(Environment::default(), level);
+            assert_eq!(default.as_deref(), Some("1"), "{level}");
+            let set = Environment::default().set("PYTHONUNBUFFERED", "");
+            assert_eq!(value(set, level).as_deref(), Some(""), "{level}");
+            let dropped = Environment::default().drop("PYTHON*");
+            assert_eq!(value(dropped, level), None, "{level}");
+        }
     }
 
     #[test]

@@ -144,7 +144,7 @@ impl Interpreters {
         self
     }
 
-    /// Has the text of every program for an extension looked at before it is served: one that `check` finds a fault in is
+    /// Has the text of every program for an extension looked at before it is served: one that `check` finds an error in is
     /// not. It is told the dialect of the description, too. The interpreter is the judge, so another one that is [set](Self::set) later is not bound by that.
     #[must_use]
     pub fn check(mut self, extension: &str, check: fn(&str, Dialect) -> Vec<Diagnostic>) -> Self {
@@ -152,6 +152,19 @@ impl Interpreters {
             entry.check = Some(check);
         }
         self
+    }
+
+    /// Has another `check` look at the programs for an extension that one looks at now.
+    #[must_use]
+    pub fn replace_check(
+        self,
+        extension: &str,
+        check: fn(&str, Dialect) -> Vec<Diagnostic>,
+    ) -> Self {
+        match self.checked_by(extension) {
+            Some(_) => self.check(extension, check),
+            None => self,
+        }
     }
 
     /// The extensions of files that can be run, if their programs are installed.

@@ -1,71 +1,145 @@
 //! How a script is started: as the program it is, or by an interpreter that is given its file.
 
-use std::ffi::OsString;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mcpd_exec::{Command, RunAs};
+use mcpd_scriptspec::{Condition, Invocation};
 use sha2::{Digest as _, Sha256};
 
 use crate::id;
 use crate::interpreter::Interpreter;
 use crate::private::{self, Shared};
+use crate::regular;
 
 /// What is executed when a script runs, whatever for.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
-    /// What the program is given before all else: the interpreter's own arguments, and the file.
+    /// What the program is given before all else: the interpreter's own arguments, and then the file.
     args: Vec<OsString>,
     /// What the interpreter reads.
     file: Option<PathBuf>,
+    /// Files to read instead, each under conditions that one call meets.
+    variants: Vec<FileVariant>,
+    /// Variables of directories that it has to write.
+    temporary: &'static [&'static str],
     /// Keeps the file of a script that is only a part of another.
     _excerpts: Option<Arc<Excerpts>>,
 }
 
+/// File to run for calls that meet some conditions.
+#[derive(Debug, Clone)]
+pub(crate) struct FileVariant {
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) file: PathBuf,
+}
+
 impl Launch {
-    /// Executes `file`.
+    /// Executes `file`. Blocks.
     pub(crate) fn of_program(file: &Path) -> Self {
         Self {
             program: file.to_owned(),
             args: Vec::new(),
             file: None,
+            variants: Vec::new(),
+            temporary: temporary_variables(&program_of(file)),
             _excerpts: None,
         }
     }
 
     /// Has `interpreter` run `file`.
     pub(crate) fn by(interpreter: &Interpreter, file: &Path) -> Self {
-        let mut args = interpreter.args.clone();
-        args.push(file.into());
         Self {
             program: interpreter.program.clone(),
-            args,
+            args: interpreter.args.clone(),
             file: Some(file.to_owned()),
+            variants: Vec::new(),
+            temporary: temporary_variables(&interpreter.program),
             _excerpts: None,
         }
     }
 
-    /// Has `interpreter` run `file`, which is one of `excerpts`.
-    pub(crate) fn of_excerpt(
+    /// Has `interpreter` run one of `variants`, which are files of `excerpts`.
+    pub(crate) fn of_excerpts(
         interpreter: &Interpreter,
-        file: &Path,
+        variants: Vec<FileVariant>,
         excerpts: Arc<Excerpts>,
     ) -> Self {
         Self {
+            program: interpreter.program.clone(),
+            args: interpreter.args.clone(),
+            file: None,
+            variants,
+            temporary: temporary_variables(&interpreter.program),
             _excerpts: Some(excerpts),
-            ..Self::by(interpreter, file)
         }
+    }
+
+    /// The file that the interpreter reads in a call.
+    pub(crate) fn file_for(&self, invocation: &Invocation) -> Option<&Path> {
+        let is_for = |variant: &&FileVariant| {
+            let mut conditions = variant.conditions.iter();
+            conditions.all(|condition| condition.is_met_by(invocation))
+        };
+        let variant = self.variants.iter().find(is_for);
+        variant
+            .map(|variant| &*variant.file)
+            .or(self.file.as_deref())
     }
 
     /// The command, without what it is run for.
     pub(crate) fn command(&self) -> Command {
+        self.command_with(self.file.as_deref())
+    }
+
+    /// The same for a call in which the interpreter reads this file.
+    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = Command::new(&self.program).args(&self.args);
-        match &self.file {
-            Some(file) => command.visible(file),
+        let temporary = self.temporary.iter().copied();
+        let command = temporary.fold(command, Command::temporary);
+        match file {
+            Some(file) => command.arg(file).visible(file),
             None => command,
         }
+    }
+}
+
+/// Variables of directories that `program` has to write below a home, and that a confined run may
+/// find elsewhere: fish complains on stderr of each that it can't make, and what it keeps in them
+/// is its history and variables of its own.
+pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
+    match program.file_name().and_then(OsStr::to_str) {
+        Some("fish") => &["XDG_CONFIG_HOME", "XDG_DATA_HOME"],
+        _ => &[],
+    }
+}
+
+/// The program in the first line of a script, or the file itself.
+fn program_of(file: &Path) -> PathBuf {
+    /// Longer ones the kernel does not read.
+    const MAX_LINE: u64 = 256;
+    let mut start = Vec::new();
+    if let Ok(Some(script)) = regular::open(file) {
+        // What can't be read may be run all the same.
+        script.take(MAX_LINE).read_to_end(&mut start).ok();
+    }
+    let line = start
+        .split(|byte| *byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = String::from_utf8_lossy(line);
+    let words = line
+        .strip_prefix("#!")
+        .unwrap_or_default()
+        .split_whitespace();
+    let mut words = words.filter(|word| !word.starts_with('-'));
+    match words.next() {
+        Some(env) if env.ends_with("/env") => words.next().unwrap_or(env).into(),
+        Some(program) => program.into(),
+        None => file.to_owned(),
     }
 }
 
@@ -123,6 +197,22 @@ mod tests {
     #[track_caller]
     fn check_mode(path: &Path, mode: u32) {
         assert_eq!(path.metadata().unwrap().mode() & 0o777, mode);
+    }
+
+    #[test]
+    fn fish_writes_its_own_directories_elsewhere() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("script");
+        for (line, is_fish) in [
+            ("#!/usr/bin/fish", true),
+            ("#!/usr/bin/env -S fish --no-config", true),
+            ("#!/bin/sh fish", false),
+            ("fish", false),
+        ] {
+            fs::write(&file, line).unwrap();
+            let launch = Launch::of_program(&file);
+            assert_eq!(!launch.temporary.is_empty(), is_fish, "{line}");
+        }
     }
 
     #[test]

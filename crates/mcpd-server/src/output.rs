@@ -3,8 +3,6 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use mcpd_exec::{Ending, Outcome};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, ContentBlock, GetPromptResult, PromptMessage};
@@ -21,17 +19,21 @@ mod downgrade;
 mod exit;
 mod files;
 mod mcp;
+mod media;
+mod note;
 mod printed;
 mod rest;
 mod text;
 
 pub(crate) use command::command_result;
 pub(crate) use downgrade::{Downgrade, downgrade_annotations};
-pub(crate) use exit::{CONTRACT, Exit};
+pub(crate) use exit::{CONTRACT, Exit, lack};
 use files::Files;
+pub(crate) use media::{contents as media_contents, is_text};
+pub(crate) use note::{describe_failure_alone, is_note};
 pub(crate) use printed::without_position;
 use printed::{Fault, Object};
-pub(crate) use text::{exit_result, note_totals, tail};
+pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
 
 /// The result of a tool.
 pub(crate) async fn tool_result(
@@ -87,27 +89,31 @@ fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> Produced<CallToolR
     let read = match script.spec.output {
         OutputFormat::Mcp => read_mcp(script, outcome, mcp::tool),
         OutputFormat::Json => read_json(outcome, structured),
-        _ => return Produced::Complete(text::result(outcome, &outcome.stdout, shelf)),
+        _ => Ok(Produced::Complete(text::result(
+            outcome,
+            &outcome.stdout,
+            shelf,
+        ))),
     };
-    if outcome.success() {
-        return read
+    let mut produced = match (read, outcome.ending) {
+        (read, _) if outcome.success() => read
             .and_then(|produced| conforming(script, produced))
             .unwrap_or_else(|fault| {
                 Produced::Complete(CallToolResult::error(invalid(script, &fault)))
-            });
-    }
-    match (read, outcome.ending) {
-        (Ok(Produced::Complete(mut result)), Ending::Exited(_)) => {
-            text::mark_failure(&mut result, &Exit::of(outcome));
-            Produced::Complete(result)
+            }),
+        (Ok(produced @ (Produced::Complete(_) | Produced::Refused(_))), Ending::Exited(_)) => {
+            produced
         }
-        (Ok(Produced::Refused(error)), Ending::Exited(_)) => Produced::Refused(error),
         // A run that failed has nothing to ask, and one that was stopped may have said half of it.
         _ => {
             let shown = text::shortened(&outcome.stdout);
             Produced::Complete(text::result(outcome, &shown, shelf))
         }
+    };
+    if let Produced::Complete(result) = &mut produced {
+        text::conclude(result, outcome, shelf);
     }
+    produced
 }
 
 fn structured(value: &RawValue) -> CallToolResult {
@@ -169,7 +175,7 @@ fn resource(
             mcp::resource(object, files, uri)
         }),
         OutputFormat::Json => read_json(outcome, |value| contents(value.get().as_bytes())),
-        _ => printed::whole(&outcome.stdout).map(|bytes| Produced::Complete(contents(&bytes))),
+        _ => printed::readable(&outcome.stdout).map(|bytes| Produced::Complete(contents(&bytes))),
     };
     or_refused(script, outcome, read, || match outcome.ending {
         Ending::Exited(exit::NOT_FOUND) => ErrorObject::resource_not_found(uri, wire),
@@ -179,23 +185,15 @@ fn resource(
 
 /// What a resource holds: text if it is text, and without a known type JSON if it is JSON.
 pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> ResourceContents {
-    let (body, guess) = match std::str::from_utf8(bytes) {
-        Ok(text) => {
-            let text = text::without_line_end(text);
-            let is_json = serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
-            let guess = if is_json {
-                "application/json"
-            } else {
-                "text/plain"
-            };
-            (ResourceBody::Text(text.to_owned()), guess)
+    let mut contents = media::contents(uri, mime_type, bytes.to_vec());
+    if let ResourceBody::Text(text) = &mut contents.body {
+        text.truncate(text::without_line_end(text).len());
+        let is_json = || serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+        if mime_type.is_none() && is_json() {
+            contents.mime_type = Some("application/json".to_owned());
         }
-        Err(_) => (
-            ResourceBody::Blob(STANDARD.encode(bytes)),
-            "application/octet-stream",
-        ),
-    };
-    ResourceContents::new(uri, body).with_mime_type(mime_type.unwrap_or(guess))
+    }
+    contents
 }
 
 fn read_mcp<R>(
@@ -205,7 +203,11 @@ fn read_mcp<R>(
 ) -> Result<Produced<R>, Fault> {
     let whole = printed::some(outcome)?;
     let mut files = Files::new(&script.directory).under(&script.terms);
-    mcp::read(&whole, |object| result(object, &mut files))
+    let read = mcp::read(&whole, |object| result(object, &mut files));
+    for remark in files.remarks() {
+        tracing::warn!(script = %script.path, "{remark}");
+    }
+    read
 }
 
 fn read_json<R>(
@@ -240,13 +242,11 @@ fn invalid(script: &Script, fault: &Fault) -> String {
     )
 }
 
-/// The cause is for the operator's log; a client can do nothing about it.
+/// Returns the error for a run that failed, with the reason that the script gave for it.
 fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
     let how = exit.with_last_words(outcome);
     tracing::warn!(script = %script.path, "the script failed with {how}");
-    ErrorObject::internal_error(format!(
-        "the script `{}` failed with exit code {} ({})",
-        script.path, exit.code, exit.name
-    ))
+    let subject = format!("the script `{}`", script.path);
+    ErrorObject::internal_error(describe_failure_alone(&subject, outcome, &exit))
 }

@@ -14,12 +14,18 @@ use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
 
 use crate::DEFAULT_KEEP;
 use crate::environment::Environment;
+use crate::own_files::OwnFiles;
 use crate::pattern::Pattern;
 
+mod probing;
 mod redactor;
+mod root;
 mod terms;
 
+pub use probing::Probing;
 pub(crate) use redactor::Redactor;
+pub use root::Root;
+pub(crate) use terms::ProbeTerms;
 pub use terms::Terms;
 
 /// How scripts are confined: a sandbox, and the limits that go with it.
@@ -42,18 +48,26 @@ impl Profile {
         }
     }
 
-    /// What is stricter of the two in every respect, of which this one is the floor: it says whom scripts run as, if it
-    /// does. What either allows to write may be written, for both are the words of one person, unless the other hides it;
-    /// what both hide, such as the secrets that are known to mcpd, the floor may open all the same.
+    /// What is stricter of the two in every respect, of which this one is the floor: it says whom
+    /// scripts run as, if it does. What either allows to write or read may be, for both are the
+    /// words of one person, unless the other hides it; what both hide, such as the secrets that are
+    /// known to mcpd, the floor may open all the same.
     fn joined(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
         let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
-        (joined.sandbox.write).retain(|path| !is_below(path, &only_theirs));
+        for paths in [&mut joined.sandbox.write, &mut joined.sandbox.read] {
+            paths.retain(|path| !is_below(path, &only_theirs));
+        }
         let of_floor: Vec<_> = floor.hidden.iter().collect();
         theirs.write.retain(|path| !is_below(path, &of_floor));
+        // Of what every sandbox hides a rule may show something, of what the floor names nothing.
+        let known = Sandbox::at(floor.level).hidden;
+        let is_named = |path: &&PathBuf| !known.contains(path);
+        let of_floor: Vec<_> = floor.hidden.iter().filter(is_named).collect();
+        theirs.read.retain(|path| !is_below(path, &of_floor));
         let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
         ours.level = ours.level.max(theirs.level);
         ours.network = ours.network.max(theirs.network);
@@ -61,6 +75,8 @@ impl Profile {
         ours.run_as = ours.run_as.or(theirs.run_as);
         for (ours, theirs) in [
             (&mut ours.write, &theirs.write),
+            (&mut ours.read, &theirs.read),
+            (&mut ours.homes, &theirs.homes),
             (&mut ours.hidden, &theirs.hidden),
         ] {
             ours.extend(theirs.iter().cloned());
@@ -113,12 +129,17 @@ pub struct Policy {
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
+    /// What is hidden, as the server may lose its rights to it.
+    own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
+    probing: Probing,
+    roots: Vec<Root>,
     rules: Vec<Rule>,
 }
 
 impl Default for Policy {
-    /// No script is confined, and each inherits the environment of this process. Of long outputs
+    /// No call is confined, and each inherits the environment of this process; probes are confined as [`Probing`] says. Of
+    /// long outputs
     /// [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
     fn default() -> Self {
         let mut limits = Limits::default();
@@ -128,7 +149,10 @@ impl Default for Policy {
             limits,
             environment: Environment::of_this_process(),
             hidden: Vec::new(),
+            own_files: Arc::default(),
             ignored_arguments: Arc::default(),
+            probing: Probing::default(),
+            roots: Vec::new(),
             rules: Vec::new(),
         }
     }
@@ -158,11 +182,14 @@ impl Policy {
         self
     }
 
-    /// Keeps every script that is confined from reading a file or directory, and everything below, unless the script may
-    /// write there.
+    /// Keeps every script that is confined from reading a file or directory, and everything below,
+    /// unless the script may write there. It is taken for the server's own: where a script takes
+    /// from this process the rights to it that its owner has now, they are taken back. Blocks.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
-        self.hidden.push(path.into());
+        let path = path.into();
+        self.own_files.add(&path);
+        self.hidden.push(path);
         self
     }
 
@@ -172,6 +199,39 @@ impl Policy {
     pub fn ignore_argument(mut self, name: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.ignored_arguments).insert(name.into());
         self
+    }
+
+    /// Confines scripts so while they are asked for their descriptions, unless their root or a rule has another word.
+    #[must_use]
+    pub fn probing(mut self, probing: Probing) -> Self {
+        self.probing = probing;
+        self
+    }
+
+    /// Adds what holds for a root and for all directories below. Of several for one directory the nearest counts.
+    #[must_use]
+    pub fn root(mut self, root: Root) -> Self {
+        self.roots.push(root);
+        self
+    }
+
+    /// Returns what holds for the root at `path`, a real path, or for the nearest above it.
+    pub(crate) fn root_of(&self, path: &Path) -> Option<&Root> {
+        let above = self
+            .roots
+            .iter()
+            .filter(|root| path.starts_with(root.path()));
+        above.max_by_key(|root| root.path().as_os_str().len())
+    }
+
+    /// Returns what holds for probes of the script at `path`, whose file is in `directory`.
+    pub(crate) fn probing_of(&self, path: &ScriptPath, directory: &Path) -> Probing {
+        let root = self.root_of(directory).map(Root::own_probing);
+        let mut probing = self.probing.overridden(root.unwrap_or(&Probing::default()));
+        for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
+            probing = probing.overridden(&rule.orders.probing);
+        }
+        probing
     }
 
     /// Adds a rule. Of several for one script a later one goes before an earlier one; their variables add up.
@@ -195,11 +255,34 @@ impl Policy {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Terms {
+        Terms::new(self, self.orders(path), directory, spec)
+    }
+
+    /// Returns what it comes to for the script at `path`, whose file is in `directory`, while it is asked what it is; or, if
+    /// it has said so in its `spec`, for its state before it was ever called.
+    pub(crate) fn probe_terms(
+        &self,
+        path: &ScriptPath,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+    ) -> ProbeTerms {
+        let probing = self.probing_of(path, directory);
+        ProbeTerms::new(self, self.orders(path), directory, spec, probing)
+    }
+
+    /// Returns in words what else decides how scripts are asked, without any secret.
+    pub(crate) fn described_for_probes(&self) -> String {
+        let Profile { sandbox, .. } = &self.floor;
+        format!("{sandbox:?} {}", self.environment.described())
+    }
+
+    /// Returns what the rules say of the script at `path`.
+    fn orders(&self, path: &ScriptPath) -> Orders {
         let mut orders = Orders::default();
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
             orders.add(&rule.orders);
         }
-        Terms::new(self, orders, directory, spec)
+        orders
     }
 
     /// What it comes to for a tool that is built in and works in `directory`: it is confined as `profile` says at
@@ -264,7 +347,9 @@ struct Orders {
     timeout: Option<Duration>,
     concurrency: Option<NonZeroUsize>,
     redact: Option<bool>,
+    keeps_escapes: Option<bool>,
     task: Option<TaskSupport>,
+    probing: Probing,
     variables: Vec<(String, Secret)>,
 }
 
@@ -332,10 +417,25 @@ impl Rule {
         self
     }
 
+    /// Sets whether escape sequences and what carriage returns overwrite stay in what the scripts print.
+    /// By default it is read as a terminal would show it.
+    #[must_use]
+    pub fn keep_escapes(mut self, keep: bool) -> Self {
+        self.orders.keeps_escapes = Some(keep);
+        self
+    }
+
     /// Sets whether calls of the scripts go on in the background, whatever the scripts say.
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
         self.orders.task = Some(task);
+        self
+    }
+
+    /// Confines the scripts so while they are asked for their descriptions.
+    #[must_use]
+    pub fn probing(mut self, probing: Probing) -> Self {
+        self.orders.probing = probing;
         self
     }
 
@@ -382,6 +482,7 @@ impl Orders {
         self.timeout = later.timeout.or(self.timeout);
         self.concurrency = later.concurrency.or(self.concurrency);
         self.redact = later.redact.or(self.redact);
+        self.keeps_escapes = later.keeps_escapes.or(self.keeps_escapes);
         self.task = later.task.or(self.task);
         for (name, secret) in &later.variables {
             self.variables.retain(|(known, _)| known != name);

@@ -94,11 +94,12 @@ impl Questions {
             outbox,
         };
         let method = request.method.name();
-        let message = match &request.params {
+        let mut message = match &request.params {
             Some(params) => jsonrpc::request(&asked.id, method, params),
             None => jsonrpc::request(&asked.id, method, &JsonObject::new()),
         }
         .map_err(|_| Unanswered::NotAsked("it could not be encoded"))?;
+        jsonrpc::replace_nul(&mut message);
         let gone = || Unanswered::NotAsked("the client does not listen");
         outbox.send(message.into()).await.map_err(|_| gone())?;
         match tokio::time::timeout(PATIENCE, answer).await {

@@ -51,6 +51,7 @@ pub(crate) struct Relay<'a> {
     speaker: Speaker,
     logger: &'a str,
     redactor: Option<&'a Arc<Redactor>>,
+    keeps_escapes: bool,
     is_wanted: bool,
     state: Mutex<State>,
 }
@@ -96,7 +97,10 @@ impl<'a> Relay<'a> {
         terms: &'a Terms,
         side: SideStream,
     ) -> Self {
-        Self::with_redactor(speaker, path.as_str(), terms.redactor(), side)
+        Self {
+            keeps_escapes: terms.keeps_escapes(),
+            ..Self::with_redactor(speaker, path.as_str(), terms.redactor(), side)
+        }
     }
 
     fn with_redactor(
@@ -110,6 +114,7 @@ impl<'a> Relay<'a> {
             speaker,
             logger,
             redactor,
+            keeps_escapes: false,
             is_wanted: side.is_wanted(),
             state: Mutex::new(State {
                 side,
@@ -133,6 +138,11 @@ impl<'a> Relay<'a> {
     }
 
     fn hear(&self, stream: Stream, bytes: &[u8], continues: bool) {
+        let shown = match self.keeps_escapes {
+            true => Cow::Borrowed(bytes),
+            false => mcpd_exec::shown(bytes),
+        };
+        let bytes = &*shown;
         let mut state = lock(&self.state);
         let place = &mut state.continued[usize::from(stream == Stream::Stderr)];
         let continued = mem::replace(place, continues);

@@ -1,13 +1,17 @@
 //! One run of a script on behalf of a request: its environment, and the files it is told about.
 
+mod lack;
+
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::pin::pin;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use bytes::Bytes;
-use mcpd_exec::{Command, Enforced, Executor, Level, Line, Outcome, RunAs, StartError};
+use mcpd_exec::{
+    Command, Enforced, Executor, Level, Line, MissingMechanism, Outcome, RunAs, StartError,
+};
 use mcpd_protocol::{CallToolRequest, Method as _};
 use mcpd_scriptspec::{Invocation, OutputFormat, ScriptPath};
 use scopeguard::ScopeGuard;
@@ -17,6 +21,7 @@ use tempfile::TempDir;
 use tokio::runtime::Handle;
 use tokio::task::JoinError;
 
+use self::lack::Lack;
 use crate::Server;
 use crate::admission::Refused;
 use crate::context::Context;
@@ -49,11 +54,14 @@ pub(crate) struct Input {
     pub(crate) stdin: Bytes,
     env: Vec<(String, String)>,
     args: Vec<String>,
+    /// What the interpreter of the script reads.
+    file: Option<PathBuf>,
 }
 
-impl From<Invocation> for Input {
-    fn from(invocation: Invocation) -> Self {
+impl Input {
+    pub(crate) fn new(script: &Script, invocation: Invocation) -> Self {
         Self {
+            file: script.launch.file_for(&invocation).map(Path::to_owned),
             stdin: invocation.stdin.into(),
             env: invocation.env,
             args: invocation.args,
@@ -212,13 +220,34 @@ async fn take_turn(
     let command = command.hold(Arc::new(turn));
     let run = server.metrics().run();
     let waited = arrived.elapsed();
+    let lack = Lack::of(&command, terms);
     let ended = execute_with(server.executor(), terms, format, command, on_line).await;
     run.ended(&ended);
     let mut outcome = ended?;
     outcome.timing.queued += waited;
+    if let Some(lack) = lack {
+        lack.find(path, &mut outcome).await;
+    }
     server.gaps().report(&outcome.enforced);
+    regain_files(server, terms);
     report_leftovers(path, &outcome);
     Ok(outcome)
+}
+
+/// Takes back what a run may have taken of the server's rights to its own files, and records it.
+/// Nothing waits for that.
+fn regain_files(server: &Server, terms: &Terms) {
+    let Some(files) = terms.endangered_files().map(Arc::clone) else {
+        return;
+    };
+    let auditor = server.auditor().map(Arc::clone);
+    tokio::task::spawn_blocking(move || {
+        for regained in files.regain() {
+            if let Some(auditor) = &auditor {
+                auditor.audit.note_regained(&regained);
+            }
+        }
+    });
 }
 
 /// Says what a run has left behind. Only at the level `none` somebody may have to look after it.
@@ -245,7 +274,11 @@ pub(crate) async fn execute_with(
 ) -> Result<Outcome, RunError> {
     // It is large, and would be moved by each of those that wait for it.
     let ended = Box::pin(executor.run_with(command, on_line)).await;
-    let outcome = ended.map_err(RunError::Start)?;
+    let mut outcome = ended.map_err(RunError::Start)?;
+    if terms.keeps_escapes() {
+        outcome.stdout.shown = None;
+        outcome.stderr.shown = None;
+    }
     redacted(terms, format, outcome).await
 }
 
@@ -287,9 +320,23 @@ impl Gaps {
     }
 }
 
+impl Gaps {
+    /// Says what probes go without: it is not the calls that lack it.
+    pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
+        for missing in missing {
+            if sync::lock(&self.0).insert(missing.to_string()) {
+                tracing::warn!(
+                    "scripts are asked for `--help` less confined than they should be: {missing}; \
+                     `[probe]` with `require = true` asks none"
+                );
+            }
+        }
+    }
+}
+
 fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
     let command = script
-        .command()
+        .command_with(input.file.as_deref())
         .args(&input.args)
         .stdin(input.stdin.clone());
     let command = identified(command, purpose.call_id);
@@ -316,7 +363,7 @@ fn traced(command: Command, trace: &TraceContext) -> Command {
 
 /// Files that live as long as the run, and the variables that name them.
 struct Files {
-    variables: Vec<(&'static str, std::path::PathBuf)>,
+    variables: Vec<(&'static str, PathBuf)>,
     directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 

@@ -24,7 +24,7 @@ use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
 
 /// The name of the tool that starts others.
-const START: &str = "runs_start";
+pub(crate) const START: &str = "runs_start";
 
 /// The server, with these tools.
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
@@ -191,9 +191,10 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
         trail.ended_as(if is_there { "denied" } else { "unknown-tool" });
         format!("There is no tool `{}`.", start.tool)
     })?;
+    let restored = tool.restore_names(&start.arguments);
     let call = tasks::Call {
         tool: Arc::clone(tool),
-        arguments: Some(start.arguments),
+        arguments: Some(restored.unwrap_or(start.arguments)),
         context: Context {
             // Nobody waits who could be asked.
             capabilities: Arc::new(ClientCapabilities::default()),

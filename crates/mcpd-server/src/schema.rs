@@ -15,6 +15,7 @@ use crate::call::text_of;
 use effort::Outline;
 
 mod effort;
+pub(crate) mod formats;
 mod repair;
 
 /// Bounds on a schema, so that no script makes every call slow.

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use mcpd_exec::Executor;
-use mcpd_protocol::{Implementation, ProtocolVersion, ServerCapabilities, Stamp, Wire};
+use mcpd_protocol::{ProtocolVersion, ServerCapabilities, Stamp, Wire};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::admission::Admission;
@@ -26,8 +27,10 @@ use crate::subscribers::{Event, Subscribers};
 use crate::tasks::Tasks;
 
 mod builder;
+mod identity;
 mod settings;
 
+use identity::{BuiltWith, Identity};
 use settings::Current;
 
 pub use builder::ServerBuilder;
@@ -44,8 +47,8 @@ pub struct Server {
 
 #[derive(Debug)]
 struct Inner {
-    identity: Arc<Implementation>,
-    instructions: Option<String>,
+    identity: ArcSwap<Identity>,
+    built_with: BuiltWith,
     roots: Vec<PathBuf>,
     watching: bool,
     executor: Executor,
@@ -63,7 +66,6 @@ struct Inner {
     seal: Seal,
     tasks: Option<Arc<Tasks>>,
     stateful: Arc<Stamp>,
-    stateless: Arc<Stamp>,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
@@ -121,8 +123,17 @@ impl Server {
     /// Once called, the server stops even if the future is dropped; scripts are then killed when their own time to end
     /// is over.
     pub async fn shutdown(&self) {
+        self.shutdown_within(SHUTDOWN_GRACE).await;
+    }
+
+    /// Ends everything as [`shutdown`](Self::shutdown) does, with another time for scripts to end by themselves.
+    ///
+    /// # Cancel safety
+    ///
+    /// As of [`shutdown`](Self::shutdown).
+    pub async fn shutdown_within(&self, grace: Duration) {
         self.inner.stop.cancel();
-        self.inner.executor.shutdown(SHUTDOWN_GRACE).await;
+        self.inner.executor.shutdown(grace).await;
         // Not earlier: it kills at once, and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
     }
@@ -174,12 +185,9 @@ impl Server {
         self.inner.catalog.is_scanned()
     }
 
-    pub(crate) fn identity(&self) -> &Arc<Implementation> {
-        &self.inner.identity
-    }
-
-    pub(crate) fn instructions(&self) -> Option<&str> {
-        self.inner.instructions.as_deref()
+    /// What clients are told of the server.
+    pub(crate) fn identity(&self) -> Arc<Identity> {
+        self.inner.identity.load_full()
     }
 
     pub(crate) fn is_watching(&self) -> bool {
@@ -238,10 +246,10 @@ impl Server {
     }
 
     /// How results of `wire` are marked.
-    pub(crate) fn stamp(&self, wire: Wire) -> &Arc<Stamp> {
+    pub(crate) fn stamp(&self, wire: Wire) -> Arc<Stamp> {
         match wire {
-            Wire::Stateful => &self.inner.stateful,
-            Wire::Stateless => &self.inner.stateless,
+            Wire::Stateful => Arc::clone(&self.inner.stateful),
+            Wire::Stateless => Arc::clone(self.inner.identity.load().stateless()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::normalize_uri;
 use tokio::sync::Notify;
 
 use crate::sync::lock;
@@ -36,19 +36,13 @@ pub(crate) struct Filter {
     pub(crate) tasks: BTreeSet<String>,
 }
 
-/// The spelling that all of a URI have in common: those of paths can be written in several ways.
-pub(crate) fn spelling(uri: &str) -> Cow<'_, str> {
-    match ScriptPath::from_uri(uri) {
-        Some(path) => path.uri().into(),
-        None => uri.into(),
-    }
-}
-
 impl Event {
     /// The same, however its URI is spelt.
-    fn in_one_spelling(&self) -> Cow<'_, Self> {
+    fn in_one_normalize_uri(&self) -> Cow<'_, Self> {
         match self {
-            Self::ResourceUpdated(uri) => Cow::Owned(Self::ResourceUpdated(spelling(uri).into())),
+            Self::ResourceUpdated(uri) => {
+                Cow::Owned(Self::ResourceUpdated(normalize_uri(uri).into()))
+            }
             _ => Cow::Borrowed(self),
         }
     }
@@ -122,7 +116,7 @@ impl MailboxState {
     fn next(&mut self) -> Option<Event> {
         loop {
             let event = self.pending.pop_first()?;
-            if self.filter.wants(&event.in_one_spelling()) {
+            if self.filter.wants(&event.in_one_normalize_uri()) {
                 return Some(event);
             }
         }
@@ -202,7 +196,7 @@ impl Subscribers {
 
     /// Puts `event` into the mailbox of everybody who wants it.
     pub(crate) fn publish(&self, event: &Event) {
-        let key = event.in_one_spelling();
+        let key = event.in_one_normalize_uri();
         for mailbox in lock(&self.members).by_number.values() {
             let mut state = lock(&mailbox.state);
             if state.filter.wants(&key) && state.pending.insert(event.clone()) {
@@ -251,7 +245,7 @@ impl Subscription {
             return event;
         };
         let state = lock(&self.mailbox.state);
-        let wanted = state.filter.uris.get(&*spelling(&uri)).cloned();
+        let wanted = state.filter.uris.get(&*normalize_uri(&uri)).cloned();
         Event::ResourceUpdated(wanted.unwrap_or(uri))
     }
 
@@ -264,7 +258,7 @@ impl Subscription {
     pub(crate) fn want(&self, uri: &str) -> bool {
         let mut members = lock(&self.subscribers.members);
         let uris = &mut lock(&self.mailbox.state).filter.uris;
-        let key = spelling(uri);
+        let key = normalize_uri(uri);
         if !uris.contains_key(&*key) {
             let more = Load::of(&key);
             if !members.charge(&self.caller, more) {
@@ -279,7 +273,7 @@ impl Subscription {
     /// Wants to hear of this resource no longer.
     pub(crate) fn want_no_longer(&self, uri: &str) {
         let mut members = lock(&self.subscribers.members);
-        let key = spelling(uri);
+        let key = normalize_uri(uri);
         let wanted = lock(&self.mailbox.state).filter.uris.remove(&*key);
         if wanted.is_some() {
             let less = Load::of(&key);

@@ -23,6 +23,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Server;
 use crate::context::{Context, SideStream};
 use crate::interaction::{self, Brought};
+use crate::output::replace_nul;
 use crate::principal::Principal;
 use crate::sync::lock;
 use crate::tool::{Called, Ended, Run, Tool};
@@ -305,8 +306,10 @@ impl Tasks {
         match stored.status {
             TaskStatus::Completed => detailed.result = Some(detail),
             TaskStatus::Failed => {
-                let error: ErrorObject = read(&detail)?;
-                detailed.task.status_message = Some(error.message.to_string());
+                let mut error: ErrorObject = read(&detail)?;
+                let message = replace_nul(&error.message).into_owned();
+                error.message = message.clone().into();
+                detailed.task.status_message = Some(message);
                 detailed.error = Some(error);
             }
             TaskStatus::InputRequired => detailed.input_requests = Some(read(&detail)?),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::future::ready;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpd_exec::Command;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult, ClientCapabilities, Interactive};
-use mcpd_scriptspec::{ScriptPath, ScriptSpec, TaskSupport};
+use mcpd_scriptspec::{Code, ScriptPath, ScriptSpec, TaskSupport};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
@@ -31,6 +31,9 @@ use crate::source::RemoteTool;
 use crate::turns::Lane;
 
 pub(crate) mod definition;
+pub(crate) mod listed;
+
+use listed::Listed;
 
 /// What one call comes to.
 pub(crate) type Ended = Result<Interactive<CallToolResult>, ErrorObject>;
@@ -65,6 +68,8 @@ pub struct Tool {
     path: ScriptPath,
     portable_name: String,
     definition: protocol::Tool,
+    /// How its arguments are listed.
+    listed: Listed,
     /// What a client over HTTP repeats in headers.
     mirrored: Vec<Mirrored>,
     /// In which its calls wait that run no process of ours.
@@ -101,12 +106,19 @@ pub(crate) struct Script {
 }
 
 impl Script {
-    /// The command that runs it, under its terms.
-    pub(crate) fn command(&self) -> Command {
-        let command = self.launch.command().current_dir(&self.directory);
+    /// Returns the command that runs it under its terms, in a call in which its interpreter reads `file`.
+    pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
+        let command = self.launch.command_with(file).current_dir(&self.directory);
         self.terms
             .apply(command)
             .env("MCPD_TOOL", self.path.as_str())
+    }
+
+    /// Returns the command that asks it for its state, under the terms of its calls: these write what it reads.
+    pub(crate) fn state_command(&self) -> Command {
+        let command = self.launch.command().current_dir(&self.directory);
+        let command = self.terms.apply(command);
+        command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
     }
 
     /// What its arguments are by default.
@@ -170,11 +182,21 @@ impl Tool {
 
     fn new(
         path: ScriptPath,
-        definition: protocol::Tool,
+        mut definition: protocol::Tool,
         mirrored: Vec<Mirrored>,
         body: Body,
     ) -> Self {
+        let listed = match &body {
+            // Most scripts: there is nothing to look for.
+            Body::Script(script)
+                if script.spec.has_portable_schema() && script.spec.output_schema.is_none() =>
+            {
+                Listed::default()
+            }
+            _ => Listed::new(&mut definition),
+        };
         Self {
+            listed,
             portable_name: path.portable().into_owned(),
             path,
             mirrored,
@@ -211,9 +233,26 @@ impl Tool {
         &self.definition
     }
 
+    /// The schema of its arguments with names that every model provider accepts, where the definition has others.
+    #[must_use]
+    pub fn portable_input_schema(&self) -> Option<&RawValue> {
+        self.listed.portable()
+    }
+
+    /// What lists show otherwise than it was declared, by the rule that says why: for people who can mend it.
+    #[must_use]
+    pub fn remarks(&self) -> &[(Code, String)] {
+        &self.listed.remarks
+    }
+
+    /// The arguments of a call under the names that were declared, if `arguments` may have portable ones.
+    pub(crate) fn restore_names(&self, arguments: &RawValue) -> Option<Box<RawValue>> {
+        self.listed.restore(arguments)
+    }
+
     /// The file behind it, unless it is built in.
     #[must_use]
-    pub fn file(&self) -> Option<&std::path::Path> {
+    pub fn file(&self) -> Option<&Path> {
         self.script().map(|script| script.file.as_path())
     }
 
@@ -328,7 +367,9 @@ impl Tool {
     }
 
     fn defaults(&self) -> &Defaults {
-        let schema = &self.definition.input_schema;
+        // A default that is not listed counts all the same.
+        let declared = self.listed.declared.as_deref();
+        let schema = declared.unwrap_or(&self.definition.input_schema);
         self.defaults.get_or_init(|| access::defaults(schema))
     }
 }

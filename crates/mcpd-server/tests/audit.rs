@@ -520,7 +520,7 @@ async fn a_call_that_is_given_up_is_recorded_and_one_under_the_same_id_is_not() 
 async fn a_call_before_there_is_a_list_is_recorded_from_its_arrival() {
     let root = tempfile::tempdir().expect("a directory");
     let scripts = root.path().join("scripts");
-    let wait = "#!/bin/sh\nuntil [ -e go ]; do sleep 0.01; done\n";
+    let wait = "#!/bin/sh\nuntil [ -e \"${0%/*}/go\" ]; do sleep 0.01; done\n";
     write(&scripts.join("login"), &LOGIN.replace("#!/bin/sh\n", wait));
     let log = root.path().join("audit.jsonl");
     let audit = Audit::new(&log, Options::default()).expect("a thread");

@@ -503,7 +503,7 @@ async fn over_http_2_a_request_is_cancelled_alone() {
 #[tokio::test]
 async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
     let scripts = tempfile::tempdir().expect("a directory");
-    let slow = "#!/bin/sh\nwhile ! [ -e .go ]; do sleep 0.01; done\necho '{}'\n";
+    let slow = "#!/bin/sh\nwhile ! [ -e \"${0%/*}/.go\" ]; do sleep 0.01; done\necho '{}'\n";
     write_script(&scripts.path().join("slow"), slow);
     std::os::unix::fs::symlink("/bin/sh", scripts.path().join("outside")).expect("linked");
     let server = Server::builder()

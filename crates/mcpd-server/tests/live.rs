@@ -6,9 +6,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use mcpd_exec::{Config, Executor};
+use mcpd_exec::{Config, Executor, Level};
 use mcpd_server::{
-    Access, Calls, Connection, Database, Principal, Reply, Server, ServerBuilder, ToolNames,
+    Access, Calls, Connection, Database, Policy, Principal, Probing, Reply, Server, ServerBuilder,
+    ToolNames,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -354,7 +355,7 @@ async fn a_state_that_is_not_told_is_an_error_with_the_exit_code() {
     let answer = served.request(&read).await;
     assert_eq!(
         answer["error"]["message"],
-        "the state of `closed` can't be read: `--state` ended with exit code 3 (forbidden)"
+        "the state of `closed` can't be read: `--state` failed with exit code 3 (forbidden). The end of its stderr:\nwhy"
     );
 }
 
@@ -434,9 +435,19 @@ async fn a_second_start_runs_no_script() {
     for name in ["a", "b", "c"] {
         write(&root.path().join(name), &counted);
     }
+    // Neither is one that was no tool, nor one that is faulty.
+    let other = format!("#!/bin/sh\necho run >> {}\nexit 1\n", runs.display());
+    write(&root.path().join("other"), &other);
+    write(
+        &root.path().join("faulty"),
+        &format!("{other}# MCPD_OPT_a\n"),
+    );
+    // Confined they could not count.
+    let policy = Policy::default().probing(Probing::default().level(Level::None));
     let start = || {
         Server::builder()
             .scripts(root.path())
+            .policy(policy.clone())
             .database(Database::new(cache.path().join("mcpd.db")))
             .watch(false)
             .start()
@@ -446,22 +457,22 @@ async fn a_second_start_runs_no_script() {
 
     let first = start();
     first.catalog_ready().await;
-    assert_eq!((first.catalog().tools().len(), count()), (3, 3));
+    assert_eq!((first.catalog().tools().len(), count()), (3, 5));
     let second = start();
     second.catalog_ready().await;
-    assert_eq!((second.catalog().tools().len(), count()), (3, 3));
+    assert_eq!((second.catalog().tools().len(), count()), (3, 5));
 
     // Only what changed is asked again, and a broken cache is no cache.
     write(&root.path().join("b"), &counted);
     let third = start();
     third.catalog_ready().await;
-    assert_eq!((third.catalog().tools().len(), count()), (3, 4));
+    assert_eq!((third.catalog().tools().len(), count()), (3, 6));
     for file in fs::read_dir(cache.path()).expect("the cache") {
         fs::write(file.expect("an entry").path(), "{torn").expect("written");
     }
     let fourth = start();
     fourth.catalog_ready().await;
-    assert_eq!((fourth.catalog().tools().len(), count()), (3, 7));
+    assert_eq!((fourth.catalog().tools().len(), count()), (3, 11));
 }
 
 #[tokio::test]
@@ -747,7 +758,7 @@ fn silent(description: &str) -> String {
     let answer = script(description, "");
     answer.replace(
         "--help ]; then",
-        "--help ]; then\n  until [ -e answer ]; do sleep 0.01; done",
+        "--help ]; then\n  until [ -e \"${0%/*}/answer\" ]; do sleep 0.01; done",
     )
 }
 

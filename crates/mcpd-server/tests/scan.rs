@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use mcpd_exec::{Config, Executor};
+use mcpd_exec::{Config, Executor, Level, Sandbox};
 use mcpd_scriptspec::Stream;
-use mcpd_server::catalog::scan::{Scan, Scanner};
-use mcpd_server::{Catalog, Interpreters, Policy};
+use mcpd_server::catalog::scan::{Because, Scan, Scanner};
+use mcpd_server::{Catalog, Interpreters, Policy, Probing, Profile};
 
 #[tokio::test]
 async fn a_schema_that_needs_another_document_is_pointed_at() {
@@ -98,7 +98,7 @@ async fn who_is_asked_and_has_no_interpreter_is_told_so() {
         ),
     ] {
         let file = root.path().join(name);
-        std::fs::write(&file, text).unwrap();
+        std::fs::write(&file, format!("{text}# MCPD_OPT_a\n")).unwrap();
         std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
     }
     let scan = scan(root.path().to_owned()).await;
@@ -132,7 +132,7 @@ async fn who_is_asked_and_has_no_interpreter_is_told_so() {
 #[tokio::test]
 async fn a_faulty_script_is_not_replaced_by_another_of_its_name() {
     let roots = [(); 2].map(|()| tempfile::tempdir().unwrap());
-    for (root, text) in roots.iter().zip(["exit 1", "echo '{}'"]) {
+    for (root, text) in roots.iter().zip(["exit 1 # MCPD_OPT_a", "echo '{}'"]) {
         let file = root.path().join("t");
         std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(file, Permissions::from_mode(0o755)).unwrap();
@@ -196,7 +196,7 @@ async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
     let add = |name: &str, patience: u8| {
         let script = root.path().join(name);
         let text = format!(
-            "#!/bin/sh\ncd '{}'\necho >>.{name}\n\
+            "#!/bin/sh\n# MCPD_OPT_a\ncd '{}'\necho >>.{name}\n\
              [ $(wc -l <.{name}) -gt {patience} ] || exec sleep 600\necho '{{}}'\n",
             root.path().display()
         );
@@ -205,9 +205,11 @@ async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
     };
     add("late", 1);
     add("never", 200);
+    // Confined they could not count.
+    let policy = Policy::default().probing(Probing::default().level(Level::None));
     let mut scanner = Scanner::new(
         Executor::new(Config::default()).unwrap(),
-        Policy::default(),
+        policy,
         Interpreters::default(),
         vec![root.path().to_owned()],
     );
@@ -218,4 +220,72 @@ async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
     assert_eq!(faulty, [2, 1, 1, 1]);
     let asked = std::fs::read_to_string(root.path().join(".never")).unwrap();
     assert_eq!(asked.lines().count(), 3);
+}
+
+/// A script that, asked anything, does to `place` what it must not.
+const TRIPWIRE: &str = "#!/bin/sh\necho tripped >'PLACE/tripped'\n(sleep 1; echo late >'PLACE/late') &\n\
+    cat 'PLACE/secret' >&2\necho '{\"description\": \"Trips\"}'\n";
+
+#[tokio::test]
+async fn probe_writes_nothing_at_any_level_of_calls() {
+    for level in [Level::None, Level::Guarded] {
+        let root = tempfile::tempdir().unwrap();
+        let place = tempfile::tempdir().unwrap();
+        let script = root.path().join("trip");
+        let text = TRIPWIRE.replace("PLACE", place.path().to_str().unwrap());
+        std::fs::write(&script, text).unwrap();
+        std::fs::set_permissions(&script, Permissions::from_mode(0o755)).unwrap();
+        let called = Profile::new(Sandbox::at(level).write(place.path()));
+        let policy = Policy::default().floor(called);
+        let scanned = async |policy: Policy| {
+            let executor = Executor::new(Config::default()).unwrap();
+            let roots = vec![root.path().to_owned()];
+            let mut scanner = Scanner::new(executor, policy, Interpreters::default(), roots);
+            scanner.scan().await
+        };
+        scanned(policy.clone()).await;
+        let left: Vec<_> = place.path().read_dir().unwrap().collect();
+        assert!(left.is_empty(), "calls at {level}: {left:?}");
+        // Otherwise the wire would be no wire.
+        scanned(policy.probing(Probing::default().level(Level::None))).await;
+        assert!(place.path().join("tripped").exists(), "calls at {level}");
+    }
+}
+
+#[tokio::test]
+async fn ordinary_programs_are_no_faults() {
+    let root = tempfile::tempdir().unwrap();
+    let add = |name: &str, text: &[u8]| {
+        let file = root.path().join(name);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, Permissions::from_mode(0o755)).unwrap();
+    };
+    add("usage", b"#!/bin/sh\necho 'usage: usage FILE'\n");
+    add("fails", b"#!/bin/sh\nexit 2\n");
+    add("absent", b"#!/nonexistent/interpreter\n");
+    add("README.md", b"# My tools\n");
+    add("data.json", b"{}");
+    add("venv/bin/pip", b"#!/bin/sh\necho '{}'\n");
+    add("venv/pyvenv.cfg", b"");
+    add("ours", b"#!/bin/sh\n: $MCPD_OPT_a\nexit 2\n");
+    let scan = scan(root.path().to_owned()).await;
+    let faulty: Vec<_> = scan.faulty().map(|script| script.path.as_str()).collect();
+    assert_eq!(faulty, ["ours"]);
+    assert_eq!(scan.scripts.len(), 1);
+    let root = root.path().canonicalize().unwrap();
+    let passed = scan.passed_over.iter().map(|passed| {
+        let file = passed.file.strip_prefix(&root).unwrap();
+        (file.to_str().unwrap(), passed.because)
+    });
+    let passed: Vec<_> = passed.collect();
+    let expected = [
+        ("README.md", Because::NoScript),
+        ("absent", Because::NoTool),
+        ("data.json", Because::NoScript),
+        ("fails", Because::NoTool),
+        ("usage", Because::NoTool),
+        ("venv", Because::NoScript),
+    ];
+    assert_eq!(passed, expected);
 }

@@ -214,7 +214,7 @@ async fn a_tool_from_elsewhere_is_known_as_such() {
         json!({
             "name": "far/one",
             "title": "far/one",
-            "inputSchema": {"type": "object"},
+            "inputSchema": {"type": "object", "properties": {}},
             "_meta": {"mcpd/path": "far/one", "mcpd/origin": "remote"}
         })
     );
@@ -427,8 +427,9 @@ async fn a_call_gets_an_object_as_it_was_sent() {
     let sent = r#"{"n":1.50,"a":[1]}"#;
     check_text(&call(sent).await, sent);
     check_text(&call("null").await, "{}");
+    check_text(&call("[]").await, "{}");
     for (arguments, kind) in [
-        ("[]", "an array"),
+        ("[1]", "an array"),
         (r#""{}""#, "a string"),
         ("1", "a number"),
     ] {
@@ -453,6 +454,69 @@ async fn a_call_gets_an_object_as_it_was_sent() {
         check_text(&answer, &format!("Invalid arguments: {fault}"));
         assert_eq!(answer["result"]["isError"], true);
     }
+}
+
+#[tokio::test]
+async fn schema_of_a_source_is_listed_in_portable_form() {
+    let declared = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "model": true,
+            "day": {"type": "string", "format": "date", "default": ""},
+            "maße": {"type": "array", "items": {"properties": {"länge": {"type": "number"}}}},
+        },
+        "required": ["maße"],
+    });
+    let fixture = Fixture::new(|offer| {
+        offer.tool(
+            "measure",
+            definition(&declared.to_string()),
+            |arguments, _| async move { Ok(CallToolResult::text(arguments.get())) },
+        );
+    })
+    .await;
+    let (portable, _messages) = Connection::open(&fixture.server, ToolNames::Portable);
+    let initialize = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "test", "version": "0"}});
+    answer(&portable, "initialize", initialize).await;
+    let listed = answer(&portable, "tools/list", json!({})).await;
+    let expected = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": {
+            "model": {},
+            "day": {"type": "string", "format": "date"},
+            "ma_e": {
+                "type": "array",
+                "items": {"properties": {"l_nge": {"type": "number", "description": "Called `länge`."}}},
+                "description": "Called `maße`.",
+            },
+        },
+        "required": ["ma_e"],
+    });
+    let tools = listed["result"]["tools"].as_array().expect("a list");
+    let tool = tools.iter().find(|tool| tool["name"] == "measure");
+    assert_eq!(tool.expect("listed")["inputSchema"], expected);
+    for sent in [
+        r#"{"ma_e":[{"l_nge":1.50}],"day":"x"}"#,
+        r#"{"maße":[{"länge":1.50}],"day":"x"}"#,
+    ] {
+        let call = format!(r#"{{"name":"measure","arguments":{sent}}}"#);
+        let result = answer(&portable, "tools/call", call).await;
+        check_text(&result, r#"{"maße":[{"länge":1.50}],"day":"x"}"#);
+    }
+    let catalog = fixture.server.catalog();
+    let remarks = catalog.tool("measure").expect("served").remarks();
+    let codes: Vec<_> = remarks.iter().map(|(code, _)| code.as_str()).collect();
+    let expected = [
+        "unportable-schema",
+        "forbidden-default",
+        "unportable-option-name",
+        "unportable-option-name",
+    ];
+    assert_eq!(codes, expected);
+    let by_path = fixture.request("tools/list", json!({})).await;
+    assert!(by_path.to_string().contains("maße\":{\"type"), "{by_path}");
 }
 
 #[tokio::test]

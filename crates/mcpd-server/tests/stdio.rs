@@ -204,9 +204,78 @@ async fn when_the_input_ends_so_do_the_runs_and_their_calls_are_told() {
     assert_eq!(server.executor().running(), 0);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_client_that_leaves_is_not_answered() {
+    let mut options = Options::default();
+    options.linger = Duration::from_millis(100);
+    let mut client = Client::start(options);
+    client.send(br#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#);
+    client.send(b"\n");
+    client.receive();
+    client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());
+    client.send(b"{\"jsonrpc\":\"2.0\",\"id\":2,\"method\":\"ping\"}\n");
+    assert_eq!(client.receive()["id"], 2);
+    client.input = None;
+    let mut rest = String::new();
+    client
+        .output
+        .read_to_string(&mut rest)
+        .expect("the output ends");
+    assert_eq!(rest, "");
+    let server = client.finish().await;
+    server.shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_lingers_for_a_closed_output() {
+    let mut options = Options::default();
+    options.linger = Duration::from_secs(3600);
+    let closed = options.output_closed.clone();
+    let mut client = waiting_with(options);
+    client.input = None;
+    closed.cancel();
+    let server = client.finish().await;
+    nothing_runs(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_to_stop_waits_while_requests_linger() {
+    let mut options = Options::default();
+    options.linger = Duration::from_millis(500);
+    let (stop, ended) = (options.stop.clone(), options.input_ended.clone());
+    let mut client = waiting_with(options);
+    client.input = None;
+    ended.cancelled().await;
+    // The catalog was ready before: from here on the linger runs.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    stop.cancel();
+    let answer = client.receive();
+    let told = answer["error"]["message"].as_str();
+    assert!(told.is_some_and(|told| told.contains("the input has ended")));
+    client.finish().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_request_to_stop_ends_a_conversation_that_goes_on() {
+    let options = Options::default();
+    let stop = options.stop.clone();
+    let client = waiting_with(options);
+    stop.cancel();
+    let ended = tokio::time::timeout(PATIENCE, client.serving).await;
+    ended
+        .expect("it ends")
+        .expect("no panic")
+        .expect("no error");
+    nothing_runs(&client.server).await;
+}
+
 /// A client whose script runs.
 fn waiting() -> Client {
-    let mut client = Client::start(Options::default());
+    waiting_with(Options::default())
+}
+
+fn waiting_with(options: Options) -> Client {
+    let mut client = Client::start(options);
     client.send(b"{\"jsonrpc\":\"2.0\",\"id\":0,\"method\":\"logging/setLevel\",\"params\":{\"level\":\"info\"}}\n");
     client.receive();
     client.send((call(1, "wait").replace(r#"{"name":"x"}"#, "{}") + "\n").as_bytes());

@@ -544,7 +544,7 @@ async fn a_run_gets_its_arguments_as_they_were_sent() {
     let start = tools.as_array().unwrap().iter().find(is_start).unwrap();
     assert_eq!(
         start["inputSchema"]["properties"]["arguments"],
-        json!({"description": "The arguments of the tool.", "type": "object", "additionalProperties": true, "default": {}})
+        json!({"description": "The arguments of the tool.", "type": "object", "additionalProperties": true, "default": {}, "properties": {}})
     );
 }
 

@@ -151,6 +151,7 @@ impl Words {
         let message: Value = serde_json::from_slice(message).expect("the server sends JSON");
         let mut shown = message.to_string();
         shown = shown.replace(env!("CARGO_PKG_VERSION"), "VERSION");
+        shown = shown.replace(env!("CARGO_MANIFEST_DIR"), "$CRATE");
         if let Some(state) = message["result"]["requestState"].as_str() {
             shown = shown.replace(state, "$STATE");
             self.state = Some(state.to_owned());

@@ -67,6 +67,16 @@ async fn try_tool(
     Ok(result)
 }
 
+/// Leaves out a structured result that is `null`, which says nothing of a tool whose results have
+/// no structure.
+pub(crate) fn leave_out_null(link: &Link, result: &mut CallToolResult) {
+    let is_null = |structured: &mut Box<RawValue>| structured.get() == "null";
+    if result.structured_content.take_if(is_null).is_some() {
+        link.remarks()
+            .make("gives `structuredContent` that is `null`: it is left out");
+    }
+}
+
 /// The first integer in a JSON text that neither an `i64` nor a `u64` can hold: it would go on as the nearest double.
 pub(crate) fn too_long_integer(json: &str) -> Option<&str> {
     let mut rest = json;

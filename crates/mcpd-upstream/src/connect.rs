@@ -1,29 +1,24 @@
 //! From how a server is reached to a connection with it, opened in whatever revision both know.
 
-use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_scriptspec::excerpt;
-use rmcp::model::{
-    ClientJsonRpcMessage, ErrorData, ProtocolVersion, RequestId, ServerJsonRpcMessage,
-};
+use rmcp::model::{ClientJsonRpcMessage, ProtocolVersion};
 use rmcp::service::{ClientInitializeError, RunningService, RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::{IntoTransport, Transport};
 use rmcp::{ClientLifecycleMode, ClientServiceExt as _, RoleClient};
-use serde::Deserialize;
-use serde::de::IgnoredAny;
 use tokio::sync::Semaphore;
 
-use crate::call::{MAX_EXCERPT, too_long_integer};
-use crate::link::UNREADABLE;
+use self::reader::Reader;
 use crate::listener::Listener;
+use crate::remarks::Remarks;
 use crate::upstream::{Reach, Upstream};
 use crate::words;
 
 mod http;
 mod last_words;
+mod reader;
 mod stdio;
 
 pub(crate) use last_words::LastWords;
@@ -41,8 +36,38 @@ const MOST_ANSWERS: usize = 64;
 /// An open connection. Dropping it closes it.
 pub(crate) type Connection = RunningService<RoleClient, Listener>;
 
-/// Connects: in the newest revision with a server that knows it, and with any other as that expects. What it says on
-/// stderr is noted in `last_words`.
+/// First message to a server: what earlier connections have shown that it takes.
+///
+/// ```text
+/// Discover ── it ends, or answers neither that nor the handshake after it ─► Initialize, at once
+/// Discover ── it answers only the handshake after it ─► Initialize, at the next connection
+/// Discover ── a program says nothing at all ─► Initialize, at the next connection
+/// Initialize ── it does not take that either ─► Discover, at the next connection
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Greeting {
+    /// `server/discover`, and a handshake if the server answers that it knows no such method.
+    #[default]
+    Discover,
+    /// The handshake of older revisions.
+    Initialize,
+}
+
+impl Greeting {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        match self {
+            Self::Initialize => ClientLifecycleMode::Initialize,
+            Self::Discover => ClientLifecycleMode::Auto {
+                preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+                legacy_version: None,
+            },
+        }
+    }
+}
+
+/// Connects: in the newest revision with a server that knows it, and with any other as that
+/// expects. What it says on stderr is noted in `last_words`, and how it wants to be greeted in
+/// `greeting`.
 ///
 /// # Errors
 ///
@@ -53,28 +78,44 @@ pub(crate) type Connection = RunningService<RoleClient, Listener>;
 /// Dropping the future ends the program that was started.
 pub(crate) async fn connect(
     upstream: &Upstream,
-    listener: &Listener,
+    remarks: &Remarks,
     last_words: &LastWords,
+    greeting: &mut Greeting,
 ) -> Result<Connection, String> {
-    let newest = ClientLifecycleMode::Auto {
-        preferred_versions: vec![ProtocolVersion::V_2026_07_28],
-        legacy_version: None,
-    };
+    let first = *greeting;
     let connected = async {
-        match try_connect(upstream, listener, last_words, newest).await {
-            // It knows of the newest revision, but not how to speak it.
-            Err(Fault::Older) => {
-                let greeting = ClientLifecycleMode::Initialize;
-                try_connect(upstream, listener, last_words, greeting).await
-            }
-            connected => connected,
+        let tried = try_connect(upstream, remarks, last_words, first).await;
+        if !matches!(tried, Err(Fault::Older | Fault::Ungreeted(_))) {
+            return tried;
         }
+        if first == Greeting::Initialize {
+            *greeting = Greeting::Discover;
+            return tried;
+        }
+        let tried = try_connect(upstream, remarks, last_words, Greeting::Initialize).await;
+        if tried.is_ok() {
+            *greeting = Greeting::Initialize;
+        }
+        tried
     };
-    match tokio::time::timeout(PATIENCE, connected).await {
-        Ok(Ok(connection)) => Ok(connection),
+    let connected = tokio::time::timeout(PATIENCE, connected).await;
+    match connected {
+        Ok(Ok(connection)) => {
+            if connection.service().pending.has_skipped_discover() {
+                *greeting = Greeting::Initialize;
+            }
+            Ok(connection)
+        }
         Ok(Err(Fault::Older)) => Err("speaks no revision that is known here".to_owned()),
-        Ok(Err(Fault::Other(fault))) => Err(fault),
-        Err(_) => Err(format!("has not answered within {PATIENCE:?}")),
+        Ok(Err(Fault::Ungreeted(fault) | Fault::Unreachable(fault))) => Err(fault),
+        Err(_) => {
+            // A program that is at a loss after its first message says nothing more.
+            *greeting = match first {
+                Greeting::Discover if upstream.is_program() => Greeting::Initialize,
+                _ => Greeting::Discover,
+            };
+            Err(format!("has not answered within {PATIENCE:?}"))
+        }
     }
 }
 
@@ -83,35 +124,45 @@ pub(crate) async fn connect(
 enum Fault {
     /// The server speaks other revisions than were asked for.
     Older,
+    /// It was reached, and then ended or could make nothing of the greeting; in words that fit
+    /// after its name.
+    Ungreeted(String),
     /// In words that fit after the name of the server.
-    Other(String),
+    Unreachable(String),
 }
 
-/// Reaches the server, and opens a connection as `lifecycle` says.
+/// Reaches the server, and opens a connection with this greeting.
 async fn try_connect(
     upstream: &Upstream,
-    listener: &Listener,
+    remarks: &Remarks,
     last_words: &LastWords,
-    lifecycle: ClientLifecycleMode,
+    greeting: Greeting,
 ) -> Result<Connection, Fault> {
+    let listener = Listener::new(&upstream.secrets, remarks);
+    let reader = Reader {
+        remarks: remarks.clone(),
+        pending: listener.pending.clone(),
+    };
     match &upstream.reach {
         Reach::Program(program) => {
-            let server = stdio::start(upstream, program, last_words);
-            open(listener, lifecycle, server.map_err(Fault::Other)?).await
+            let server = stdio::start(upstream, program, reader, last_words);
+            let server = server.map_err(Fault::Unreachable)?;
+            open(listener, greeting, server).await
         }
         Reach::Address(address) => {
-            let server = http::transport(address, listener);
-            open(listener, lifecycle, server.map_err(Fault::Other)?).await
+            let server = http::transport(address, reader, &listener);
+            let server = server.map_err(Fault::Unreachable)?;
+            open(listener, greeting, server).await
         }
         #[cfg(test)]
-        Reach::Memory(server) => open(listener, lifecycle, server.connect()).await,
+        Reach::Memory(server) => open(listener, greeting, server.connect()).await,
     }
 }
 
 /// Opens a connection over `transport`.
 async fn open<T, E, A>(
-    listener: &Listener,
-    lifecycle: ClientLifecycleMode,
+    listener: Listener,
+    greeting: Greeting,
     transport: T,
 ) -> Result<Connection, Fault>
 where
@@ -123,13 +174,13 @@ where
         listener: listener.clone(),
         room: Arc::new(Semaphore::new(MOST_ANSWERS)),
     };
-    let opened = listener.clone().serve_with_lifecycle(transport, lifecycle);
+    let opened = listener.serve_with_lifecycle(transport, greeting.lifecycle());
     opened.await.map_err(Fault::from)
 }
 
 impl From<ClientInitializeError> for Fault {
     fn from(error: ClientInitializeError) -> Self {
-        let ended = || Self::Other("ended before it had introduced itself".to_owned());
+        let ended = || Self::Ungreeted("ended before it had introduced itself".to_owned());
         match error {
             ClientInitializeError::NoCompatibleProtocolVersion { .. } => Self::Older,
             ClientInitializeError::ConnectionClosed(_) => ended(),
@@ -140,34 +191,11 @@ impl From<ClientInitializeError> for Fault {
                     return ended();
                 }
                 let why = words::chain(&*error.error);
-                Self::Other(format!("can't be reached: {why}"))
+                Self::Unreachable(format!("can't be reached: {why}"))
             }
-            error => Self::Other(format!("could not be greeted: {}", words::chain(&error))),
+            error => Self::Ungreeted(format!("could not be greeted: {}", words::chain(&error))),
         }
     }
-}
-
-/// The error that stands for an answer that can't be read, if this is one: whoever waits for it would wait in vain.
-fn in_place_of(message: &str, why: impl fmt::Display) -> Option<ServerJsonRpcMessage> {
-    #[derive(Deserialize)]
-    struct Answer {
-        id: RequestId,
-        method: Option<IgnoredAny>,
-    }
-    let answer: Answer = serde_json::from_str(message).ok()?;
-    let is_answer = answer.method.is_none();
-    is_answer.then(|| ServerJsonRpcMessage::error(unreadable(why), Some(answer.id)))
-}
-
-/// The error that stands for a result with an integer that would be rounded: better none than one about another number.
-fn in_place_of_rounded(message: &str) -> Option<ServerJsonRpcMessage> {
-    let integer = excerpt(too_long_integer(message)?, MAX_EXCERPT);
-    let why = format!("its integer `{integer}` has more than 64 bits, and would be rounded");
-    in_place_of(message, why)
-}
-
-fn unreadable(why: impl fmt::Display) -> ErrorData {
-    ErrorData::new(UNREADABLE, format!("the answer can't be read: {why}"), None)
 }
 
 /// A transport that lets the listener hear everything first: in the order it came, so that no progress is told after the
@@ -192,7 +220,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
             ClientJsonRpcMessage::Response(_) | ClientJsonRpcMessage::Error(_)
         );
         let place = is_answer.then(|| Arc::clone(&self.room).try_acquire_owned().ok());
-        Listener::sends(&message);
+        self.listener.note_sent(&message);
         let sent = self.transport.send(message);
         async move {
             let sent = sent.await;
@@ -203,6 +231,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
+            if let Some(error) = self.listener.pending.attribute_error() {
+                return Some(error);
+            }
             // It is never closed.
             drop(self.room.acquire().await);
             let Some(message) = self.transport.receive().await else {

@@ -1,18 +1,24 @@
-//! What a server lists, all pages of it, as far as it declares to have such lists. Bounded: no server makes it endless.
-//! Entries are kept as they come: one that makes no sense takes no other with it, and no list that fails another list.
+//! What a server lists, all pages of it, as far as it declares to have such lists. Bounded: no
+//! server makes it endless. Entries are kept as they come: one that makes no sense takes no other
+//! with it, and no list that fails another list. What has come of a list whose end is never told is
+//! served.
 
 use std::time::Duration;
 
+use mcpd_scriptspec::excerpt;
 use rmcp::model::{ClientRequest, CustomRequest, ErrorCode};
 use rmcp::service::{Peer, RoleClient, ServiceError};
 use serde_json::{Value, json};
 
+use crate::remarks::Remarks;
 use crate::words;
 
 /// How long listing everything may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// How many entries of one list are fetched: one more than is ever served, so that it is told.
 const MAX_ENTRIES: usize = mcpd_server::source::MAX_ENTRIES + 1;
+/// Characters of a cursor that a fault repeats.
+const MAX_CURSOR: usize = 40;
 /// How many pages of one list are fetched.
 const MAX_PAGES: usize = 100;
 
@@ -25,6 +31,9 @@ pub(crate) struct Inventory {
     pub(crate) templates: Vec<Value>,
     /// Which lists are as they were before, and why, in words that fit after the name of the server.
     pub(crate) faults: Vec<String>,
+    /// What is odd about lists that are served all the same, likewise. Another try would change
+    /// nothing.
+    pub(crate) oddities: Vec<String>,
 }
 
 /// Why there is no list.
@@ -41,18 +50,23 @@ impl Inventory {
     /// # Errors
     ///
     /// Why the connection is of no use any more, in words that fit after the name of the server.
-    pub(crate) async fn refresh(&mut self, peer: &Peer<RoleClient>) -> Result<(), String> {
-        tokio::time::timeout(PATIENCE, self.fetch(peer))
+    pub(crate) async fn refresh(
+        &mut self,
+        peer: &Peer<RoleClient>,
+        remarks: &Remarks,
+    ) -> Result<(), String> {
+        tokio::time::timeout(PATIENCE, self.fetch(peer, remarks))
             .await
             .unwrap_or_else(|_| Err(format!("has not listed what it has within {PATIENCE:?}")))
     }
 
-    async fn fetch(&mut self, peer: &Peer<RoleClient>) -> Result<(), String> {
+    async fn fetch(&mut self, peer: &Peer<RoleClient>, remarks: &Remarks) -> Result<(), String> {
         let server = peer.peer_info().ok_or("has not introduced itself")?;
         let has = &server.capabilities;
         let (tools, prompts) = (has.tools.is_some(), has.prompts.is_some());
         let resources = has.resources.is_some();
         self.faults.clear();
+        self.oddities.clear();
         for (entries, is_there, method, member, plural) in [
             (&mut self.tools, tools, "tools/list", "tools", "tools"),
             (
@@ -78,12 +92,16 @@ impl Inventory {
             ),
         ] {
             let listed = match is_there {
-                true => all(peer, method, member).await,
-                false => Ok(Vec::new()),
+                true => fetch_list(peer, method, member, remarks).await,
+                false => Ok(List::default()),
             };
             let told = |why| format!("could not list its {plural}: {why}");
             match listed {
-                Ok(listed) => *entries = listed,
+                Ok(list) => {
+                    let oddity = list.oddity.map(|what| format!("lists its {plural} {what}"));
+                    self.oddities.extend(oddity);
+                    *entries = list.entries;
+                }
                 Err(Fault::List(why)) => self.faults.push(told(why)),
                 Err(Fault::Connection(why)) => return Err(told(why)),
             }
@@ -92,19 +110,46 @@ impl Inventory {
     }
 }
 
-/// All entries of a list, up to [`MAX_ENTRIES`].
-async fn all(peer: &Peer<RoleClient>, method: &str, member: &str) -> Result<Vec<Value>, Fault> {
-    let mut entries = Vec::new();
-    let mut cursor = None;
-    for _ in 0..MAX_PAGES {
-        let params = cursor.map(|cursor: String| json!({ "cursor": cursor }));
+/// A list as far as it was fetched.
+#[derive(Default)]
+struct List {
+    entries: Vec<Value>,
+    /// What is odd about it, in words that fit after "lists its tools".
+    oddity: Option<String>,
+}
+
+impl List {
+    /// Leaves out entries that stand there before: a server that looks at no cursor gives the first
+    /// page again.
+    fn remove_repeated(&mut self) {
+        let mut entries = Vec::with_capacity(self.entries.len());
+        for entry in self.entries.drain(..) {
+            if !entries.contains(&entry) {
+                entries.push(entry);
+            }
+        }
+        self.entries = entries;
+    }
+}
+
+/// Fetches all pages of a list, up to [`MAX_ENTRIES`].
+async fn fetch_list(
+    peer: &Peer<RoleClient>,
+    method: &str,
+    member: &str,
+    remarks: &Remarks,
+) -> Result<List, Fault> {
+    let mut list = List::default();
+    let mut cursors: Vec<Value> = Vec::new();
+    while cursors.len() < MAX_PAGES {
+        let params = cursors.last().map(|cursor| json!({ "cursor": cursor }));
         // As rmcp knows it, a page with an entry that makes no sense would be none.
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let page = match peer.send_request(request).await {
             Ok(page) => page,
             // Some have resources, and never heard of templates.
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
-                return Ok(entries);
+                return Ok(list);
             }
             Err(error @ (ServiceError::TransportSend(_) | ServiceError::TransportClosed)) => {
                 return Err(Fault::Connection(words::why(&error)));
@@ -112,17 +157,52 @@ async fn all(peer: &Peer<RoleClient>, method: &str, member: &str) -> Result<Vec<
             Err(error) => return Err(Fault::List(words::why(&error))),
         };
         let mut page: Value = words::translated(&page).map_err(Fault::List)?;
-        let Some(Value::Array(more)) = page.get_mut(member).map(Value::take) else {
-            return Err(Fault::List(format!("its answer has no `{member}`")));
-        };
-        entries.extend(more);
-        let next = page["nextCursor"].as_str();
-        if next.is_none() || entries.len() >= MAX_ENTRIES {
-            entries.truncate(MAX_ENTRIES);
-            return Ok(entries);
+        let entries = page.get_mut(member).map(Value::take);
+        list.entries.extend(read_entries(entries, member, remarks)?);
+        let next = page["nextCursor"].take();
+        if next == "" {
+            remarks.make("gives an empty cursor: taken for the end of the list");
         }
-        cursor = next.map(ToOwned::to_owned);
+        if is_end(&next) || list.entries.len() >= MAX_ENTRIES {
+            list.entries.truncate(MAX_ENTRIES);
+            return Ok(list);
+        }
+        if cursors.contains(&next) {
+            let cursor = excerpt(&next.to_string(), MAX_CURSOR);
+            list.oddity = Some(format!("without an end: the cursor {cursor} repeats"));
+            list.remove_repeated();
+            return Ok(list);
+        }
+        cursors.push(next);
     }
-    let pages = format!("there are more than {MAX_PAGES} pages");
-    Err(Fault::List(pages))
+    list.oddity = Some(format!(
+        "on more than {MAX_PAGES} pages: what follows is not served"
+    ));
+    Ok(list)
+}
+
+/// The entries of a page, in the forms that arrays take in languages that have none.
+fn read_entries(
+    entries: Option<Value>,
+    member: &str,
+    remarks: &Remarks,
+) -> Result<Vec<Value>, Fault> {
+    let entries = match entries {
+        Some(Value::Array(entries)) => return Ok(entries),
+        Some(Value::Null) => Vec::new(),
+        Some(Value::Object(entries)) if entries.values().all(Value::is_object) => {
+            entries.into_iter().map(|(_, entry)| entry).collect()
+        }
+        _ => return Err(Fault::List(format!("its answer has no `{member}`"))),
+    };
+    remarks.make(format!("lists `{member}` in no array"));
+    Ok(entries)
+}
+
+/// Whether a cursor says that there is no further page. An empty one does, too.
+fn is_end(cursor: &Value) -> bool {
+    match cursor {
+        Value::String(cursor) => cursor.is_empty(),
+        cursor => !cursor.is_number(),
+    }
 }

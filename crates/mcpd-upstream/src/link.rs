@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::{Semaphore, watch};
 
 use crate::listener::{Listener, Word};
+use crate::remarks::Remarks;
 use crate::upstream::Upstream;
 use crate::words;
 
@@ -35,6 +36,7 @@ pub(crate) struct Link {
     /// What people know the server as.
     name: String,
     secrets: Secrets,
+    remarks: Remarks,
     timeout: Duration,
     turns: Semaphore,
     open: watch::Sender<Option<Open>>,
@@ -69,10 +71,16 @@ impl Link {
         Self {
             name: upstream.name.clone(),
             secrets: upstream.secrets.clone(),
+            remarks: Remarks::new(&upstream.name, &upstream.secrets),
             timeout: upstream.timeout,
             turns: Semaphore::new(MOST_AT_A_TIME),
             open: watch::Sender::default(),
         }
+    }
+
+    /// What is odd about the server, over all connections.
+    pub(crate) fn remarks(&self) -> &Remarks {
+        &self.remarks
     }
 
     /// Uses this connection from now on, or none.

@@ -18,6 +18,8 @@ use tokio::sync::{Notify, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::connect::HANDSHAKE;
+use crate::pending::Pending;
+use crate::remarks::Remarks;
 use crate::words;
 
 /// How many words of a server wait for one caller; what comes then is lost.
@@ -42,6 +44,9 @@ pub(crate) enum Word {
 pub(crate) struct Listener {
     /// They are in no word.
     secrets: Secrets,
+    remarks: Remarks,
+    /// What it has yet to answer.
+    pub(crate) pending: Pending,
     calls: Arc<Mutex<Vec<Call>>>,
     /// Something that it lists is another now.
     pub(crate) changed: Arc<Notify>,
@@ -74,9 +79,10 @@ pub(crate) struct Words {
 }
 
 impl Listener {
-    pub(crate) fn new(secrets: &Secrets) -> Self {
+    pub(crate) fn new(secrets: &Secrets, remarks: &Remarks) -> Self {
         Self {
             secrets: secrets.clone(),
+            remarks: remarks.clone(),
             ..Self::default()
         }
     }
@@ -120,8 +126,10 @@ impl Listener {
         use_them(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Learns the token of a call before anybody can say a word about it.
-    pub(crate) fn sends(message: &ClientJsonRpcMessage) {
+    /// Notes what is sent: the token of a call, before anything can be said about it, and what is
+    /// to be answered.
+    pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
+        self.pending.note_sent(message);
         let ClientJsonRpcMessage::Request(request) = message else {
             return;
         };
@@ -137,6 +145,7 @@ impl Listener {
     pub(crate) fn hear(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         self.heard.fetch_add(1, Relaxed);
         self.is_overdue.store(false, Relaxed);
+        let message = self.pending.note_received(message, &self.remarks)?;
         let ServerJsonRpcMessage::Notification(said) = message else {
             return Some(message);
         };
@@ -247,7 +256,7 @@ mod tests {
         let token = ProgressToken(NumberOrString::Number(7));
         request.get_meta_mut().set_progress_token(token);
         let id = NumberOrString::Number(1);
-        Listener::sends(&ClientJsonRpcMessage::request(request, id));
+        listener.note_sent(&ClientJsonRpcMessage::request(request, id));
         let params = json!({"progressToken": 7, "progress": 1});
         let said = json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
         assert!(

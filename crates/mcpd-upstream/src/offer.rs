@@ -28,7 +28,7 @@ pub(crate) struct Filling<'a> {
 impl Filling<'_> {
     /// Adds everything that can be served; what can't be is a fault of the offer.
     pub(crate) fn add(mut self, inventory: &Inventory) {
-        for fault in &inventory.faults {
+        for fault in inventory.faults.iter().chain(&inventory.oddities) {
             self.offer
                 .fault(self.upstream.secrets.redact(fault.clone()));
         }
@@ -56,10 +56,19 @@ impl Filling<'_> {
         };
         let (link, name) = (Arc::clone(self.link), tool.name.to_string());
         let path = self.path(&name);
+        // Of an object, `null` is no value.
+        let schema = tool.output_schema.as_ref();
+        let gives_null = schema.is_some_and(|schema| schema.get("type") != Some(&"object".into()));
         self.offer
             .tool(&path, definition, move |arguments, mut context| {
                 let (link, name) = (Arc::clone(&link), name.clone());
-                async move { call::tool(&link, name, &arguments, &mut context).await }
+                async move {
+                    let mut result = call::tool(&link, name, &arguments, &mut context).await?;
+                    if !gives_null {
+                        call::leave_out_null(&link, &mut result);
+                    }
+                    Ok(result)
+                }
             });
     }
 

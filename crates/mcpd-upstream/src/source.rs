@@ -16,10 +16,9 @@ use rmcp::model::{
 use rmcp::service::{ServiceError, Subscription};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::connect::{LastWords, connect};
+use crate::connect::{Connection, Greeting, LastWords, connect};
 use crate::inventory::Inventory;
 use crate::link::{Link, Open};
-use crate::listener::Listener;
 use crate::offer::Filling;
 use crate::upstream::{Reach, Upstream};
 use crate::words;
@@ -43,11 +42,15 @@ impl Source for Upstream {
         self.secrets.warn_of_short(&self);
         let link = Arc::new(Link::new(&self));
         let mut inventory = Inventory::default();
+        let mut greeting = Greeting::default();
         let mut pause = FIRST_PAUSE;
         loop {
             let last_words = LastWords::new();
-            let served = serve(&self, &link, &mut inventory, &publisher, &last_words).await;
-            let (fault, use_for) = served;
+            let connection = connect(&self, link.remarks(), &last_words, &mut greeting).await;
+            let (fault, use_for) = match connection {
+                Ok(connection) => serve(connection, &self, &link, &mut inventory, &publisher).await,
+                Err(fault) => (fault, Duration::ZERO),
+            };
             let fault = last_words.after(fault).await;
             publisher.fail(self.secrets.redact(fault));
             if use_for > GOOD {
@@ -81,27 +84,22 @@ impl Source for Upstream {
     }
 }
 
-/// Connects, and serves what there is until that ends. Says why it did, in words that fit after the name of the server,
-/// and for how long there was something to serve.
+/// Serves what there is until the connection ends. Says why it did, in words that fit after the
+/// name of the server, and for how long there was something to serve.
 async fn serve(
+    connection: Connection,
     upstream: &Upstream,
     link: &Arc<Link>,
     inventory: &mut Inventory,
     publisher: &Publisher,
-    last_words: &LastWords,
 ) -> (String, Duration) {
-    let listener = Listener::new(&upstream.secrets);
-    let connection = match connect(upstream, &listener, last_words).await {
-        Ok(connection) => connection,
-        Err(fault) => return (fault, Duration::ZERO),
-    };
     let session = Session {
         upstream,
         link,
         publisher,
         open: Open {
             peer: connection.peer().clone(),
-            listener,
+            listener: connection.service().clone(),
         },
         listed: OnceLock::new(),
     };
@@ -168,7 +166,9 @@ impl Session<'_> {
     }
 
     async fn offer(&self, inventory: &mut Inventory) -> Result<(), String> {
-        inventory.refresh(&self.open.peer).await?;
+        inventory
+            .refresh(&self.open.peer, self.link.remarks())
+            .await?;
         let mut offer = self.publisher.offer();
         let filling = Filling {
             offer: &mut offer,

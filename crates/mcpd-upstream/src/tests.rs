@@ -1,5 +1,7 @@
 //! Against servers in this process, and programs that are none.
 
+mod odd_programs;
+mod odd_web;
 mod passing;
 mod programs;
 mod server;
@@ -18,6 +20,10 @@ use crate::upstream::{Reach, Upstream};
 
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Time within which something is said at once, also on a busy machine, and well before any
+/// time-out.
+const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// One revision of each wire.
 const REVISIONS: [ProtocolVersion; 2] =

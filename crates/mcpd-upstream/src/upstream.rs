@@ -125,6 +125,11 @@ impl Upstream {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(name))
     }
 
+    /// Whether each connection starts it anew.
+    pub(crate) fn is_program(&self) -> bool {
+        !matches!(self.reach, Reach::Address(_))
+    }
+
     /// What something of its is called here.
     pub(crate) fn path(&self, name: &str) -> String {
         below(&self.prefix, name)

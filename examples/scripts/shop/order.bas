@@ -3,7 +3,7 @@ DESCRIPTION "Say what an order of stationery costs and when it arrives"
 PARAM customer AS string LIKE "Ada Lovelace" DESCRIPTION "Who orders"
 PARAM items AS ARRAY OF string LIKE ["pen", "ink"] DESCRIPTION "What is ordered, each a pen, ink or paper"
 PARAM express AS boolean LIKE TRUE DESCRIPTION "Whether it is in a hurry" DEFAULT FALSE
-PARAM day AS date LIKE "2026-01-31" DESCRIPTION "When it is ordered, today without it" DEFAULT ""
+PARAM day AS string LIKE "2026-01-31" DESCRIPTION "When it is ordered, as year-month-day; today without it" DEFAULT ""
 
 IF ISEMPTY(items) THEN ERROR "nothing is ordered"
 IF ISEMPTY(day) THEN day = TODAY() ELSE day = DATE(day)

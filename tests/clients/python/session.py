@@ -33,9 +33,11 @@ def expect(what, condition, got):
 
 
 def text_of(result):
-    """The text of a tool result, which must be its only content."""
-    expect("one text content", [c["type"] for c in result["content"]] == ["text"], result)
-    return result["content"][0]["text"]
+    """The text of a tool result, which must be its only content beside the note on a failed run."""
+    expect("text content", all(c["type"] == "text" for c in result["content"]), result)
+    printed, *notes = [c["text"] for c in result["content"]]
+    expect("one text content", all(note.startswith("The script failed with exit code ") for note in notes), result)
+    return printed
 
 
 class Arrivals:

@@ -19,11 +19,13 @@ export function expect(what, condition, got) {
   if (!condition) throw new Error(`${what}: got ${JSON.stringify(got)}`);
 }
 
-/** The text of a tool result, which must be its only content. */
+/** The text of a tool result, which must be its only content beside the note on a failed run. */
 export function textOf(result) {
-  const types = result.content.map((content) => content.type);
-  expect("one text content", isDeepStrictEqual(types, ["text"]), result);
-  return result.content[0].text;
+  expect("text content", result.content.every((content) => content.type === "text"), result);
+  const [printed, ...notes] = result.content.map((content) => content.text);
+  const areNotes = notes.every((note) => note.startsWith("The script failed with exit code "));
+  expect("one text content", areNotes, result);
+  return printed;
 }
 
 /** What arrives outside of results, in order, and not always before the result that it belongs to. */

@@ -136,10 +136,6 @@ impl Parser<'_> {
         false
     }
 
-    pub(super) fn is_in_function(&self) -> bool {
-        self.opened.iter().any(|kind| kind.is_function())
-    }
-
     /// `IF` with blocks.
     pub(super) fn conditional(&mut self) -> Result<StatementKind, Error> {
         let opener = self.span();

@@ -45,10 +45,31 @@ impl Parser<'_> {
         let start = self.span().start;
         let first = self.level(level + 1)?;
         let mut rest = Vec::new();
-        while let Some(operator) = self.take_operator(operators) {
-            rest.push((operator, self.level(level + 1)?));
+        loop {
+            if let Some(operator) = self.take_operator(operators) {
+                rest.push((operator, self.level(level + 1)?));
+            } else if level == COMPARISONS && self.is_word("is") {
+                rest.push(self.null_test()?);
+            } else {
+                break;
+            }
         }
         Ok(self.chain(start, first, rest))
+    }
+
+    /// `IS NULL` and `IS NOT NULL`, as a comparison with NOTHING.
+    fn null_test(&mut self) -> Result<(Operator, Expression), Error> {
+        self.advance();
+        let operator = match self.take_word("not") {
+            true => Operator::NotEqual,
+            false => Operator::Equal,
+        };
+        let start = self.span().start;
+        if !self.take_word("null") && !self.take_word("nothing") {
+            return Err(self.expected("NULL"));
+        }
+        let nothing = self.built(start, ExpressionKind::Value(Value::Nothing));
+        Ok((operator, nothing))
     }
 
     fn chain(
@@ -161,6 +182,7 @@ impl Parser<'_> {
                 let kind = ExpressionKind::List(self.arguments("]")?);
                 return Ok(self.built(start, kind));
             }
+            TokenKind::Symbol("{") => return self.object(),
             TokenKind::Word(word) => match &**word {
                 "true" => Value::Boolean(true),
                 "false" => Value::Boolean(false),
@@ -172,6 +194,40 @@ impl Parser<'_> {
         };
         self.advance();
         Ok(self.built(start, ExpressionKind::Value(value)))
+    }
+
+    /// `{ "name": value, … }`, over as many lines as it takes. A name may stand without quotes.
+    fn object(&mut self) -> Result<Expression, Error> {
+        let start = self.span().start;
+        self.advance();
+        let mut members = Vec::new();
+        loop {
+            self.skip_line_ends();
+            if self.take_symbol("}") {
+                break;
+            }
+            let span = self.span();
+            let name = match self.peek() {
+                TokenKind::Text(text) => Arc::clone(text),
+                TokenKind::Word(_) => self.source.get(span).unwrap_or_default().into(),
+                _ => return Err(self.expected("the name of a member, or `}`")),
+            };
+            self.advance();
+            self.expect_symbol(":")?;
+            self.skip_line_ends();
+            members.push((name, self.expression()?));
+            self.skip_line_ends();
+            if !self.is_symbol("}") && !self.take_symbol(",") {
+                return Err(self.expected("`,` or `}`"));
+            }
+        }
+        Ok(self.built(start, ExpressionKind::Object(members)))
+    }
+
+    fn skip_line_ends(&mut self) {
+        while *self.peek() == TokenKind::LineEnd {
+            self.advance();
+        }
     }
 
     fn parentheses(&mut self) -> Result<Expression, Error> {

@@ -44,6 +44,9 @@ const FOREIGN: [(&str, &str); 6] = [
     ("select", "IF … ELSEIF … END IF tells cases apart"),
 ];
 
+/// What to write in place of the braces of other languages.
+pub(super) const NO_BRACES: &str = "blocks end with END IF, NEXT, WEND, END FUNCTION or END SUB";
+
 impl Parser<'_> {
     /// One line, or all those of a block. Nothing is left of one that only declares something.
     pub(super) fn line(&mut self) -> Result<Option<Statement>, Error> {
@@ -105,6 +108,7 @@ impl Parser<'_> {
             let error = self.expected("a statement");
             return Err(match self.peek() {
                 TokenKind::Number(_) => error.help("lines have no numbers"),
+                TokenKind::Symbol("{" | "}") => error.help(NO_BRACES),
                 _ => error,
             });
         };
@@ -189,9 +193,6 @@ impl Parser<'_> {
     }
 
     fn return_value(&mut self) -> Result<StatementKind, Error> {
-        if !self.is_in_function() {
-            return Err(Error::new("RETURN is for functions").help("END ends the program"));
-        }
         if self.is_line_end() || self.is_word("else") {
             return Ok(StatementKind::Return(None));
         }

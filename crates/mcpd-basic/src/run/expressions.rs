@@ -10,7 +10,7 @@ use super::operators::apply;
 use super::{Flow, Run, Stop};
 use crate::error::{Error, no_variable};
 use crate::tree::{Expression, ExpressionKind, Name, Operator};
-use crate::value::{List, Value};
+use crate::value::{List, Object, Value};
 
 impl Run<'_> {
     pub(super) fn value(&mut self, expression: &Expression) -> Result<Value, Stop> {
@@ -29,6 +29,14 @@ impl Run<'_> {
                 let list: List = self.values(items)?.into_iter().collect();
                 self.meter.make(list.size)?;
                 Ok(Value::List(Arc::new(list)))
+            }
+            ExpressionKind::Object(members) => {
+                let mut object = Object::default();
+                for (name, value) in members {
+                    object.insert(Arc::clone(name), self.value(value)?);
+                }
+                self.meter.make(object.size)?;
+                Ok(Value::Object(Arc::new(object)))
             }
             ExpressionKind::Negate(operand) => {
                 let zero = Value::Number(Decimal::ZERO);

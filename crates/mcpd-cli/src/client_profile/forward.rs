@@ -58,7 +58,13 @@ pub(crate) fn forward(profile: &Profile, catalog: &Catalog, names: ToolNames) ->
         let name = profile.name_of(name, &mut remarks);
         let description = definition.description.as_deref().unwrap_or_default();
         profile.check_description(description, &mut remarks);
-        let mut schema = serde_json::from_str(definition.input_schema.get()).unwrap_or_default();
+        let portable = tool.portable_input_schema();
+        let schema = match names {
+            ToolNames::Path => None,
+            _ => portable,
+        };
+        let schema = schema.unwrap_or(&definition.input_schema);
+        let mut schema = serde_json::from_str(schema.get()).unwrap_or_default();
         profile.pass(&mut schema, &mut remarks);
         tools.push(ForwardedTool {
             path: tool.path().to_string(),
@@ -195,6 +201,15 @@ impl Shape {
             Self::RootKeyword(_) => Vec::new(),
             Self::ArrayWithoutItems => if_so(is("array") && !has("items"), "array"),
             Self::ObjectWithoutProperties => if_so(is("object") && !has("properties"), "object"),
+            Self::WithoutType => {
+                const TYPED: [&str; 7] =
+                    ["type", "anyOf", "oneOf", "allOf", "$ref", "enum", "const"];
+                let is_property = place.pointer.contains("/properties/");
+                if_so(
+                    is_property && !TYPED.iter().any(|keyword| has(keyword)),
+                    "any",
+                )
+            }
             Self::DeeperThan(most) => if_so(place.depth == most + 1, "type"),
             Self::OptionalProperty => {
                 let required = schema.get("required").and_then(Value::as_array);
@@ -319,10 +334,24 @@ mod tests {
     }
 
     #[test]
+    fn property_without_a_type_is_refused() {
+        let schema = json!({"properties": {
+            "a": {"description": "Anything"},
+            "b": {"type": "array", "items": {}},
+            "c": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        }});
+        let places = [
+            "`any` at `#/properties/a`",
+            "`any` at `#/properties/b/items`",
+        ];
+        check_schema("gemini", schema, &places);
+    }
+
+    #[test]
     fn what_only_looks_like_a_keyword_is_none() {
-        let properties = json!({"type": "object", "properties": {"a~b/c": {"enum": [{"format": ""}]}, "format": {}}});
+        let properties = json!({"type": "object", "properties": {"a~b/c": {"enum": [{"format": ""}]}, "format": {"type": "string"}}});
         check_schema("gemini", properties, &[]);
-        let nested = json!({"properties": {"a~b/c": {"format": "date"}}});
+        let nested = json!({"properties": {"a~b/c": {"type": "string", "format": "date"}}});
         check_schema("gemini", nested, &["`format` at `#/properties/a~0b~1c`"]);
         let alternatives = json!({"properties": {"a": {"anyOf": []}}});
         check_schema("claude", alternatives, &[]);

@@ -21,6 +21,9 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{client, config, output};
 
+/// Words in a note between how a run ended and the end of its stderr.
+const STDERR_FOLLOWS: &str = " The end of its stderr:\n";
+
 /// Calls the tool and prints its answer.
 pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::Result<ExitCode> {
     let arguments = match &args.json {
@@ -43,6 +46,9 @@ pub(crate) async fn run(args: Call, logging: &Logging, file: &File) -> anyhow::R
         match client::request::<CallToolRequest, _>(server, principal, &params, relay).await? {
             Ok(result) => {
                 print(&result, args.output)?;
+                if matches!(args.output, CallOutput::Text) {
+                    relay_notes(&result, logging.quiet);
+                }
                 note_rest(&result);
                 if is_refused(&result) {
                     output::note(&arguments.hints(tool.definition()));
@@ -274,7 +280,42 @@ fn is_its_own(meta: Option<&Meta>) -> bool {
 fn print(result: &CallToolResult, format: CallOutput) -> anyhow::Result<()> {
     match format {
         CallOutput::Json => output::write_json(result),
-        CallOutput::Text => result.content.iter().try_for_each(print_block),
+        CallOutput::Text => {
+            let mut printed = result.content.iter().filter(|block| !is_note(block));
+            printed.try_for_each(print_block)
+        }
+    }
+}
+
+/// Returns whether a block is a note of the server beside what was printed. Notes go to stderr.
+fn is_note(block: &ContentBlock) -> bool {
+    let ContentBlock::Text(content) = block else {
+        return false;
+    };
+    let meta = content.meta.as_ref();
+    meta.is_some_and(|meta| meta.contains_key("mcpd/note"))
+}
+
+/// Says on stderr what the server noted of a run, without the exit code alone, which the verdict has.
+/// The end of its stderr is said where it was not relayed and there is no other answer.
+fn relay_notes(result: &CallToolResult, is_quiet: bool) {
+    let is_alone = result.content.iter().all(is_note);
+    for block in result.content.iter().filter(|block| is_note(block)) {
+        let ContentBlock::Text(content) = block else {
+            continue;
+        };
+        let (sentence, stderr) = match content.text.split_once(STDERR_FOLLOWS) {
+            Some((sentence, stderr)) => (sentence, Some(stderr)),
+            None => (&*content.text, None),
+        };
+        let is_known = sentence.contains(" failed with exit code ");
+        let is_unwanted = is_quiet && is_success(result);
+        if !(is_known || is_unwanted) {
+            output::note(&format!("{sentence}\n"));
+        }
+        if let Some(stderr) = stderr.filter(|_| is_quiet && is_alone) {
+            output::note(&format!("{stderr}\n"));
+        }
     }
 }
 
@@ -299,9 +340,13 @@ fn is_refused(result: &CallToolResult) -> bool {
     result.is_error == Some(true) && !result.meta.other.contains_key("mcpd/exit")
 }
 
+fn is_success(result: &CallToolResult) -> bool {
+    result.is_error != Some(true)
+}
+
 /// The exit code, and on stderr how it came to it: the script's own words are on stdout.
 fn verdict(name: &str, result: &CallToolResult) -> ExitCode {
-    if result.is_error != Some(true) {
+    if is_success(result) {
         return ExitCode::Success;
     }
     let how = match result.meta.other.get("mcpd/exit") {

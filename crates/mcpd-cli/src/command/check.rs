@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use mcpd_exec::Limits;
 use mcpd_scriptspec::Severity;
-use mcpd_server::Catalog;
-use mcpd_server::catalog::scan::{Scan, Scanner, UnusableFile};
+use mcpd_server::catalog::scan::{Because, Scan, Scanner, UnusableFile};
+use mcpd_server::{Catalog, Interpreters};
 
 use super::{check_command, with_server};
 use crate::args::{Check, CheckFormat, Client, Confinement};
@@ -29,9 +29,15 @@ pub(crate) async fn run(args: Check, file: &File) -> anyhow::Result<ExitCode> {
     if args.client.is_some() && !matches!(args.format, CheckFormat::Human | CheckFormat::Json) {
         bail!("show what clients make of the tools: `--as` has the formats human and json only");
     }
-    let Some(catalog) = examine(&args.paths, &args.confinement, file).await? else {
+    let usual = |interpreters| interpreters;
+    let (confinement, is_static) = (&args.confinement, args.is_static);
+    let examined = examine(&args.paths, confinement, file, is_static, usual).await?;
+    let Some(catalog) = examined else {
         return Ok(ExitCode::Interrupted);
     };
+    if args.is_static {
+        return judge(&catalog, &args, file);
+    }
     let Some(sources) = config::elsewhere(&args.confinement, file).await? else {
         return judge(&catalog, &args, file);
     };
@@ -60,11 +66,14 @@ fn judge(catalog: &Catalog, args: &Check, file: &File) -> anyhow::Result<ExitCod
     })
 }
 
-/// What is found in directories and files now; nothing if the user has lost patience.
+/// Returns what is found in directories and files now, with the interpreters that `adapt` makes of the configured ones;
+/// nothing if the user has lost patience. What is static runs nothing.
 pub(super) async fn examine(
     paths: &[PathBuf],
     confinement: &Confinement,
     file: &File,
+    is_static: bool,
+    adapt: fn(Interpreters) -> Interpreters,
 ) -> anyhow::Result<Option<Catalog>> {
     let (mut roots, mut unreadable) = (Vec::new(), Vec::new());
     for path in paths {
@@ -78,11 +87,16 @@ pub(super) async fn examine(
         }
     }
     let executor = config::executor(None, confinement.cgroup.as_deref())?;
-    let running = config::running(file, confinement, Limits::default(), &executor).await?;
+    // Secrets may be printed by programs.
+    let runner = (!is_static).then_some(&executor);
+    let running = config::running(file, confinement, Limits::default(), runner).await?;
     let mut termination = Termination::listen_at_terminal().context("listen for signals")?;
     // Every script is asked: what the database knows was true on a machine that may have changed since.
-    let scanner = Scanner::new(executor, running.policy, running.interpreters, roots);
+    let scanner = Scanner::new(executor, running.policy, adapt(running.interpreters), roots);
     let mut scanner = scanner.thorough();
+    if is_static {
+        scanner = scanner.static_only();
+    }
     Ok(tokio::select! {
         mut scan = scanner.scan() => {
             keep_each_once(&mut scan);
@@ -105,7 +119,21 @@ fn show_findings(catalog: &Catalog, format: CheckFormat) -> anyhow::Result<Optio
         CheckFormat::Sarif => output::write_json(&render::sarif(&findings))?,
         CheckFormat::Github => output::write(render::github(&findings).as_bytes())?,
     }
-    if findings.is_empty() && catalog.scan().scripts.is_empty() {
+    let passed = &catalog.scan().passed_over;
+    let unasked = passed
+        .iter()
+        .filter(|file| file.because == Because::Unasked)
+        .count();
+    if unasked > 0 {
+        let (files, are) = if unasked == 1 {
+            ("file", "is")
+        } else {
+            ("files", "are")
+        };
+        output::note(&format!(
+            "{unasked} {files} can only be asked for `--help`, and {are} not known without: leave out `--static` for that\n"
+        ));
+    } else if findings.is_empty() && catalog.scan().scripts.is_empty() {
         let what = render::WHAT_A_SCRIPT_IS;
         output::note(&format!("there are no scripts: {what}\n"));
     }
@@ -172,6 +200,8 @@ fn keep_each_once(scan: &mut Scan) {
         let mut seen = BTreeSet::new();
         files.retain(|file| seen.insert(file.file.clone()));
     }
+    let mut seen = BTreeSet::new();
+    (scan.passed_over).retain(|passed| seen.insert(passed.file.clone()));
 }
 
 /// Where a path leads that can be read.

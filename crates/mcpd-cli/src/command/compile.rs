@@ -8,14 +8,16 @@ use serde_json::{Value, json};
 
 use super::check::examine;
 use crate::args::{Compile, CompileFormat};
-use crate::config::File;
+use crate::config::{File, tolerate_faults};
 use crate::exit_code::ExitCode;
 use crate::output;
 use crate::render::{self, Finding};
 
 /// Prints one object for one tool, and an array for any other number. Faults go to stderr.
 pub(crate) async fn run(args: Compile, file: &File) -> anyhow::Result<ExitCode> {
-    let Some(catalog) = examine(&args.files, &args.confinement, file).await? else {
+    let (files, confinement) = (&args.files, &args.confinement);
+    let examined = examine(files, confinement, file, false, tolerate_faults).await?;
+    let Some(catalog) = examined else {
         return Ok(ExitCode::Interrupted);
     };
     let findings = Finding::all(&catalog);

@@ -170,6 +170,9 @@ fn confinement(terms: &Terms) -> String {
         for path in &sandbox.write {
             writeln!(text, "  may write {}", path.display()).expect(STRING);
         }
+        for path in &sandbox.read {
+            writeln!(text, "  may read {}", path.display()).expect(STRING);
+        }
     }
     text
 }

@@ -1,5 +1,7 @@
 //! `mcpd doctor`: what this machine can enforce, found out by trying.
 
+mod homes;
+
 use std::env;
 use std::fmt::Write as _;
 use std::fs;
@@ -13,6 +15,7 @@ use mcpd_exec::{
 use mcpd_server::transport::http::DEFAULT_MAX_CONNECTIONS;
 use serde::Serialize;
 
+use self::homes::Home;
 use crate::args::Doctor;
 use crate::config::File;
 use crate::descriptors::Shortage;
@@ -35,6 +38,7 @@ pub(crate) async fn run(options: Doctor, file: &File) -> anyhow::Result<ExitCode
         memory: memory(&executor, &program, delegated).await?,
         connections: Shortage::of(DEFAULT_MAX_CONNECTIONS),
         interpreters: interpreters(file, &executor).await?,
+        homes: homes::homes(),
     };
     if options.json {
         output::write_json(&report)?;
@@ -53,6 +57,8 @@ struct Report {
     /// Why `mcpd serve` can't have as many as it would, if so.
     connections: Option<Shortage>,
     interpreters: Vec<Language>,
+    /// What of homes scripts see that are confined.
+    homes: Vec<Home>,
 }
 
 /// Whether whole runs can be held to limits of memory and processes.
@@ -233,6 +239,9 @@ impl Report {
             writeln!(text, "\n`mcpd serve` has {shortage}")?;
         }
         self.write_interpreters(&mut text)?;
+        for home in &self.homes {
+            home.write(&mut text)?;
+        }
         Ok(text)
     }
 

@@ -11,44 +11,50 @@ use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::{config, output};
 
+mod files;
+
 /// Lists what is served, and says if that is not all.
 pub(crate) async fn run(args: List, file: &File) -> anyhow::Result<ExitCode> {
     let limits = Limits::default();
-    with_server(
-        config::asked(
-            file,
-            args.roots.all(),
-            &args.enabling,
-            &args.scanning,
-            &args.confinement,
-            limits,
-        )
-        .await?,
-        async |server| {
-            let catalog = server.catalog();
-            let listed = wanted(&args, &catalog);
-            if args.json {
-                output::write_json(&listed)?;
-            } else {
-                let rows = listed.iter().map(Listed::row);
-                output::write(output::table(rows, output::columns()).as_bytes())?;
-            }
-            match (args.prompts, args.resources) {
-                (true, _) if listed.is_empty() => output::note("there are no prompts\n"),
-                (_, true) if listed.is_empty() => output::note("there are no resources\n"),
-                (false, false) => note_others(&catalog),
-                _ => {}
-            }
-            let check = check_command(args.roots.all(), file.to_be_named());
-            if let Some(remark) = remark(&catalog, "not all is as it should be", &check) {
-                output::note(&format!("{remark}\n"));
-            }
-            for fault in config::unmatched(file, &catalog)? {
-                output::note(&format!("{fault}\n"));
-            }
-            Ok(ExitCode::Success)
-        },
+    let mut server = config::asked(
+        file,
+        args.roots.all(),
+        &args.enabling,
+        &args.scanning,
+        &args.confinement,
+        limits,
     )
+    .await?;
+    if args.all {
+        server = server.thorough();
+    }
+    with_server(server, async |server| {
+        let catalog = server.catalog();
+        if args.all {
+            return files::list(&catalog, args.json);
+        }
+        let listed = wanted(&args, &catalog);
+        if args.json {
+            output::write_json(&listed)?;
+        } else {
+            let rows = listed.iter().map(Listed::row);
+            output::write(output::table(rows, output::columns()).as_bytes())?;
+        }
+        match (args.prompts, args.resources) {
+            (true, _) if listed.is_empty() => output::note("there are no prompts\n"),
+            (_, true) if listed.is_empty() => output::note("there are no resources\n"),
+            (false, false) => note_others(&catalog),
+            _ => {}
+        }
+        let check = check_command(args.roots.all(), file.to_be_named());
+        if let Some(remark) = remark(&catalog, "not all is as it should be", &check) {
+            output::note(&format!("{remark}\n"));
+        }
+        for fault in config::unmatched(file, &catalog)? {
+            output::note(&format!("{fault}\n"));
+        }
+        Ok(ExitCode::Success)
+    })
     .await
 }
 

@@ -21,7 +21,7 @@ use crate::render;
 use crate::service::{self, State};
 use crate::signals::{Reload, Termination};
 use crate::sockets::{self, Address};
-use crate::telemetry::Telemetry;
+use crate::telemetry::{self, Telemetry};
 use crate::token;
 
 /// Serves until the system asks mcpd to end.
@@ -30,9 +30,9 @@ pub(crate) async fn run(
     logging: &Logging,
     reloading: Reloading<'_>,
 ) -> anyhow::Result<ExitCode> {
-    let telemetry = Telemetry::start();
-    let code = run_observed(args, logging, reloading, &telemetry).await;
-    telemetry.end().await;
+    let spans = Telemetry::start();
+    let code = run_observed(args, logging, reloading, &spans).await;
+    spans.end(telemetry::FLUSH_TIMEOUT).await;
     code
 }
 
@@ -71,7 +71,7 @@ async fn run_observed(
             // Most machines have some, and most servers never notice: `mcpd doctor` says it to whoever wonders.
             tracing::debug!("there can be {shortage}");
         }
-        service::tell(State::Ready);
+        service::tell(State::Ready).await;
         let started = Started {
             args,
             places: &config.places,
@@ -92,7 +92,7 @@ async fn run_observed(
         () = service::show_life() => {}
         () = termination.requested() => {}
     }
-    service::tell(State::Stopping);
+    service::tell(State::Stopping).await;
     tokio::select! {
         (served, ()) = async { tokio::join!(served, server.shutdown()) } => served?,
         () = termination.requested() => {}

@@ -1,9 +1,11 @@
 //! `mcpd stdio`: one client on the pipes that mcpd was started with.
 
 use std::io;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use mcpd_server::transport::stdio::{self, Options};
+use tokio_util::sync::CancellationToken;
 
 use super::remark_of;
 use crate::args::Stdio;
@@ -11,21 +13,30 @@ use crate::config;
 use crate::config::File;
 use crate::exit_code::ExitCode;
 use crate::signals::Termination;
-use crate::telemetry::Telemetry;
+use crate::telemetry::{self, Telemetry};
+
+/// Time for scripts to end by themselves when their client has left. With the time for last answers it is less than the
+/// two seconds after which the SDKs send a signal.
+const LEAVE_GRACE: Duration = Duration::from_millis(700);
+
+/// Time for everything that is done when the client has left.
+const LEAVE_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// Serves until the client hangs up or the system asks mcpd to end.
 pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
     let (input, output) = take_pipes().context("take over stdin and stdout")?;
+    let mut options = Options::default();
+    watch_output(&output, &options.output_closed).context("watch stdout")?;
     let mut termination = Termination::listen().context("listen for signals")?;
     let (server, principal) = config::stdio(&args.serving, file).await?;
-    let telemetry = Telemetry::start();
-    let server = telemetry.observe(server).start()?;
-    let mut options = Options::default();
+    let spans = Telemetry::start();
+    let server = spans.observe(server).start()?;
     options.principal = principal;
     options.max_message = args.serving.max_message.get();
     if let Some(names) = args.serving.tool_names {
         options.names = names.into();
     }
+    let (stop, input_ended) = (options.stop.clone(), options.input_ended.clone());
     let looked_over = async {
         server.catalog_ready().await;
         if let Some(remark) = remark_of(&server, file) {
@@ -34,19 +45,60 @@ pub(crate) async fn run(args: Stdio, file: &File) -> anyhow::Result<ExitCode> {
         config::warn_of_unmatched(file, &server.catalog());
         std::future::pending().await
     };
+    let forward_signal = async {
+        termination.requested().await;
+        stop.cancel();
+        std::future::pending().await
+    };
     tokio::select! {
         biased;
         // Before a client is gone that has asked for nothing else.
         () = looked_over => {}
+        () = forward_signal => {}
         served = stdio::serve(&server, input, output, options) => served?,
-        () = termination.requested() => {}
     }
-    tokio::select! {
-        () = server.shutdown() => {}
-        () = termination.requested() => {}
+    let is_asked = stop.is_cancelled() && !input_ended.is_cancelled();
+    if is_asked {
+        tokio::select! {
+            () = server.shutdown() => {}
+            () = termination.requested() => {}
+        }
+        spans.end(telemetry::FLUSH_TIMEOUT).await;
+    } else {
+        // Clients send a signal some time after they have closed the input: it must not take the grace from scripts.
+        let deadline = Instant::now() + LEAVE_TIMEOUT;
+        server.shutdown_within(LEAVE_GRACE).await;
+        spans
+            .end(deadline.saturating_duration_since(Instant::now()))
+            .await;
     }
-    telemetry.end().await;
     Ok(ExitCode::Success)
+}
+
+/// Cancels `closed` as soon as nothing can read `output` any more. The thread that waits for it ends with the process.
+#[cfg(unix)]
+fn watch_output(output: &std::fs::File, closed: &CancellationToken) -> io::Result<()> {
+    use rustix::event::{PollFd, PollFlags, poll};
+
+    let (output, closed) = (output.try_clone()?, closed.clone());
+    let watch = move || loop {
+        // Without a flag, errors and hang-ups are still reported.
+        let mut watched = [PollFd::new(&output, PollFlags::empty())];
+        match poll(&mut watched, None) {
+            Err(rustix::io::Errno::INTR) => {}
+            // Where it can't be known, writing tells.
+            Err(_) => return,
+            Ok(_) => return closed.cancel(),
+        }
+    };
+    let thread = std::thread::Builder::new().name("mcpd-output".to_owned());
+    thread.spawn(watch).map(drop)
+}
+
+/// Elsewhere writing tells.
+#[cfg(not(unix))]
+fn watch_output(_: &io::Stdout, _: &CancellationToken) -> io::Result<()> {
+    Ok(())
 }
 
 /// The two pipes under numbers that nobody else knows: what a library prints by mistake goes to stderr

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::file::File;
 use super::tables::TlsTable;
-use super::{clients, interpreters, listening, oauth, policy, run_command, sources};
+use super::{clients, identity, interpreters, listening, oauth, policy, run_command, sources};
 use crate::args::{Confinement, Enabling};
 use crate::logging;
 
@@ -100,6 +100,7 @@ pub(crate) async fn faults(file: &File) -> Vec<anyhow::Error> {
         sources.err(),
         run_command::run_command(file, &Enabling::default()).err(),
         file.kit().err(),
+        identity::add(Settings::default(), file).err(),
         listening::addresses(file).err(),
         listening::metrics(file).err(),
         log(file).err(),
@@ -162,10 +163,11 @@ fn certificates(file: &File) -> anyhow::Result<()> {
 fn directories(file: &File) -> impl Iterator<Item = anyhow::Error> {
     let tables = &file.tables;
     let roots = tables.roots.iter().flatten().map(|root| ("roots", root));
+    let own = tables.root.iter().map(|root| ("path", &root.path));
     let cgroup = tables.cgroup.iter().map(|path| ("cgroup", path));
     let workdir = tables.run_command.workdir.iter();
     let workdir = workdir.map(|path| ("workdir", path));
-    let named = roots.chain(cgroup).chain(workdir);
+    let named = roots.chain(own).chain(cgroup).chain(workdir);
     named.filter_map(|(key, path)| {
         let directory = file.absolute(path.get_ref());
         let read = fs::read_dir(&directory);

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::iter;
 
 use mcpd_basic::{Fault, Program};
-use mcpd_scriptspec::{Diagnostic, Dialect};
+use mcpd_scriptspec::{Diagnostic, Dialect, Severity};
 use mcpd_server::Interpreters;
 
 use super::file::File;
@@ -53,11 +53,29 @@ pub(crate) fn compile_basic(source: &str, dialect: Dialect) -> Result<Program, V
     }
 }
 
+/// Has faults of BASIC programs told as warnings: a definition needs no program that our interpreter can run.
+pub(crate) fn tolerate_faults(interpreters: Interpreters) -> Interpreters {
+    interpreters.replace_check("bas", |program, dialect| {
+        let mut faults = basic_faults(program, dialect);
+        for fault in &mut faults {
+            fault.severity = Severity::Warning;
+        }
+        faults
+    })
+}
+
 /// What is wrong with a BASIC program.
 fn basic_faults(program: &str, dialect: Dialect) -> Vec<Diagnostic> {
     let compiled = compile_basic(program, dialect);
     let faults = compiled.err().unwrap_or_default().into_iter();
     faults
-        .map(|fault| Diagnostic::source_syntax(fault.span, fault.message, fault.help))
+        .map(|fault| {
+            let mut span = fault.span;
+            if span.is_empty() {
+                // What has no place of its own is marked where the program ends.
+                span.start = program.floor_char_boundary(span.start.saturating_sub(1));
+            }
+            Diagnostic::source_syntax(span, fault.message, fault.help)
+        })
         .collect()
 }

@@ -14,7 +14,8 @@ use mcpd_server::{Environment, Policy, Profile, Rule};
 
 use super::audit;
 use super::file::{File, suggestion};
-use super::tables::{self, SandboxTable, ToolTable, Variables};
+use super::probe;
+use super::tables::{self, SandboxTable, Terminal, ToolTable, Variables};
 use super::user;
 use super::value::{Source, Spanned};
 use crate::args::Confinement;
@@ -41,6 +42,8 @@ pub(super) async fn policy(
     policy = given(file).into_iter().fold(policy, Policy::hide);
     let ignored = file.tables.arguments.ignore.iter();
     policy = ignored.fold(policy, Policy::ignore_argument);
+    policy = policy.probing(probe::probing(&file.tables.probe));
+    policy = probe::roots(file)?.into_iter().fold(policy, Policy::root);
     for tool in &file.tables.tool {
         policy = policy.rule(rule(file, tool, &floor, &profiles, executor).await?);
     }
@@ -67,7 +70,12 @@ fn given(file: &File) -> Vec<PathBuf> {
     let named = sources.chain(keys);
     let named = named.map(|path| file.absolute(path));
     let own = file.path().and_then(|path| path::absolute(path).ok());
-    let own = own.into_iter().chain(directories::credentials());
+    let state = [directories::state(), directories::database()];
+    let state = state.into_iter().flatten();
+    let own = own
+        .into_iter()
+        .chain(directories::credentials())
+        .chain(state);
     own.chain(named).chain(audit::files(file)).collect()
 }
 
@@ -93,11 +101,13 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
         return Err(file.error(name.span(), &what));
     }
     let has_no_effect = table.write.is_some()
+        || table.read.is_some()
         || table.hide.is_some()
         || table.network.is_some()
         || table.missing.is_some();
     if table.level == tables::Level::None && has_no_effect {
-        let what = "`write`, `hide`, `network` and `missing` have no effect at the level `none`";
+        let what =
+            "`write`, `read`, `hide`, `network` and `missing` have no effect at the level `none`";
         return Err(file.error(name.span(), what));
     }
     let mut sandbox = match table.level {
@@ -107,6 +117,9 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
     };
     for path in table.write.iter().flatten() {
         sandbox = sandbox.write(file.absolute(path));
+    }
+    for path in table.read.iter().flatten() {
+        sandbox = sandbox.read(file.absolute(path));
     }
     for path in table.hide.iter().flatten() {
         sandbox = sandbox.hide(file.absolute(path));
@@ -141,8 +154,10 @@ fn profile(file: &File, name: &Spanned<String>, table: &SandboxTable) -> anyhow:
 /// What holds for every script, as the flags say.
 fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Result<Profile> {
     let Some(name) = &flags.sandbox else {
-        if flags.no_network || !flags.allow_write.is_empty() {
-            bail!("confine scripts: `--allow-write` and `--no-network` need a `--sandbox`");
+        if flags.changes_sandbox() {
+            bail!(
+                "confine scripts: `--allow-read`, `--allow-write` and `--no-network` need a `--sandbox`"
+            );
         }
         return Ok(Profile::default());
     };
@@ -156,10 +171,15 @@ fn floor(file: &File, profiles: &Profiles, flags: &Confinement) -> anyhow::Resul
         });
     };
     let mut floor = floor.clone();
-    if floor.sandbox.level == Level::None && (flags.no_network || !flags.allow_write.is_empty()) {
+    if floor.sandbox.level == Level::None && flags.changes_sandbox() {
         bail!(
-            "use the sandbox `{name}`: it confines nothing, so `--allow-write` and `--no-network` have no effect"
+            "use the sandbox `{name}`: it confines nothing, so `--allow-read`, `--allow-write` and `--no-network` have no effect"
         );
+    }
+    for path in &flags.allow_read {
+        let path =
+            path::absolute(path).with_context(|| format!("allow reading `{}`", path.display()))?;
+        floor.sandbox = floor.sandbox.read(path);
     }
     for path in &flags.allow_write {
         let path =
@@ -248,6 +268,7 @@ async fn rule(
     let pattern = &table.pattern;
     let wrong = |error| file.failure("match", pattern.span(), &error);
     let mut rule = Rule::new(pattern.get_ref()).map_err(wrong)?;
+    rule = rule.probing(probe::probing(&table.probe));
     if let Some(name) = &table.sandbox {
         let profile = named(file, name, profiles)?;
         let (least, own) = (floor.sandbox.run_as, profile.sandbox.run_as);
@@ -263,6 +284,9 @@ async fn rule(
     }
     if let Some(concurrency) = table.concurrency {
         rule = rule.concurrency(concurrency);
+    }
+    if let Some(terminal) = table.terminal {
+        rule = rule.keep_escapes(terminal == Terminal::Raw);
     }
     if let Some(redact) = table.redact {
         rule = rule.redact(redact);

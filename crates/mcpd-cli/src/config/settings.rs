@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::slice;
 
 use super::file::File;
 use super::tables::{LogTable, MetricsTable};
@@ -46,8 +45,11 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
     let tables = &file.tables;
     let LogTable { format, filter } = &tables.log;
     let filter = filter.as_ref().map(|filter| filter.get_ref());
-    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, slice::from_ref(path)));
-    let roots = tables.roots.as_deref().map(|roots| paths(file, roots));
+    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, [path]));
+    let own = tables.root.iter().map(|root| &root.path);
+    let roots: Vec<_> = tables.roots.iter().flatten().chain(own).collect();
+    let has_roots = tables.roots.is_some() || !tables.root.is_empty();
+    let roots = has_roots.then(|| paths(file, roots));
     let mut settings = vec![
         Setting::new("roots", "directories", roots),
         Setting::new("enable", "enable", tables.enable.as_deref().map(spellings)),
@@ -101,7 +103,7 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
 
 fn settings_of_tls(file: &File) -> [Setting; 4] {
     let tls = &file.tables.tls;
-    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, slice::from_ref(path)));
+    let path = |path: &Option<_>| path.as_ref().map(|path| paths(file, [path]));
     let demand = tls.client_certificates.as_ref();
     let demand = demand.map(|demand| spellings(&[*demand.get_ref()]));
     [
@@ -125,9 +127,9 @@ fn word(value: Option<impl ToString>) -> Option<Vec<OsString>> {
     value.map(|value| vec![value.to_string().into()])
 }
 
-fn paths(file: &File, paths: &[Spanned<PathBuf>]) -> Vec<OsString> {
+fn paths<'a>(file: &File, paths: impl IntoIterator<Item = &'a Spanned<PathBuf>>) -> Vec<OsString> {
     let absolute = |path: &Spanned<PathBuf>| file.absolute(path.get_ref()).into();
-    paths.iter().map(absolute).collect()
+    paths.into_iter().map(absolute).collect()
 }
 
 fn words(values: &[impl ToString]) -> Vec<OsString> {

@@ -18,6 +18,12 @@ use crate::args::{BuiltIn, Certificates, Host, LogFormat, ToolNames, WebOrigin};
 pub(super) struct Tables {
     /// Directories with scripts; of two with one name, the first directory's is served.
     pub(super) roots: Option<Vec<Spanned<PathBuf>>>,
+    /// Directories with scripts, of which there is more to say than where they are.
+    #[serde(default)]
+    pub(super) root: Vec<RootTable>,
+    /// How scripts are confined while they are asked for their descriptions.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
     /// Tools that mcpd brings along.
     pub(super) enable: Option<Vec<BuiltIn>>,
     /// Whether scripts that have not changed are not asked again for their descriptions.
@@ -64,6 +70,9 @@ pub(super) struct Tables {
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
+    /// What clients and models are told of the server.
+    #[serde(default)]
+    pub(super) server: ServerTable,
     /// Encryption of what is served over HTTP.
     #[serde(default)]
     pub(super) tls: TlsTable,
@@ -117,6 +126,74 @@ pub(super) struct Tables {
     /// Metrics for Prometheus, at `/metrics`.
     #[serde(default)]
     pub(super) metrics: MetricsTable,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[root]]`")]
+pub(super) struct RootTable {
+    /// The directory. It is served after those of `roots`, unless the command line names others; what is said of it holds
+    /// there, too.
+    pub(super) path: Spanned<PathBuf>,
+    /// Patterns as in `.gitignore`, relative to the directory; only files that match one are looked at.
+    #[serde(default)]
+    pub(super) include: Vec<Spanned<String>>,
+    /// Patterns as in `.gitignore`; nothing that matches one is looked at.
+    #[serde(default)]
+    pub(super) exclude: Vec<Spanned<String>>,
+    /// How its scripts are confined while they are asked for their descriptions.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[probe]`")]
+pub(super) struct ProbeTable {
+    /// How far, at least; with `none` as far as their calls. `guarded` without it.
+    pub(super) sandbox: Option<Level>,
+    /// Whether there is a network; `off` without it, unless the level is `none`.
+    pub(super) network: Option<Network>,
+    /// How long a script may take, in seconds; 5 without it.
+    pub(super) timeout: Option<Seconds>,
+    /// Whether scripts are not asked at all where the system can't confine them so.
+    pub(super) require: Option<bool>,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "the table `[server]`")]
+pub(super) struct ServerTable {
+    /// Name of the server for people.
+    pub(super) title: Option<String>,
+    /// Hints for models on how to use the tools of the server together.
+    pub(super) instructions: Option<String>,
+    /// Page for people about the server, `http` or `https`.
+    #[schemars(extend("format" = "uri"))]
+    pub(super) website_url: Option<Spanned<String>>,
+    /// Pictures of the server, best first.
+    #[serde(default)]
+    pub(super) icons: Vec<IconTable>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, expecting = "tables `[[server.icons]]`")]
+pub(super) struct IconTable {
+    /// Where the picture is: an `https:`, `http:` or `data:` URI.
+    pub(super) src: Spanned<String>,
+    /// Type of the picture, such as `image/png`.
+    pub(super) mime_type: Option<String>,
+    /// Sizes it has, such as `48x48`, or `any`.
+    #[serde(default)]
+    pub(super) sizes: Vec<String>,
+    /// Background it is drawn for.
+    pub(super) theme: Option<Theme>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Theme {
+    /// A light one.
+    Light,
+    /// A dark one.
+    Dark,
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -188,6 +265,9 @@ pub(super) struct SandboxTable {
     pub(super) level: Level,
     /// What may be written, with everything below, if it is there when a script is run.
     pub(super) write: Option<Vec<PathBuf>>,
+    /// What may be read although it is hidden, such as `~/.config/tool`, but for what is hidden by
+    /// name below.
+    pub(super) read: Option<Vec<PathBuf>>,
     /// What may not be read, besides the secrets that are known to mcpd, such as `~/.ssh`.
     pub(super) hide: Option<Vec<PathBuf>>,
     /// Whether there is a network; that of the host unless the level is `strict`.
@@ -251,6 +331,15 @@ pub(super) enum Task {
     Required,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Terminal {
+    /// As a terminal would show it in the end: without colours, and a progress bar once.
+    Shown,
+    /// With all escape sequences and carriage returns.
+    Raw,
+}
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, expecting = "tables `[[tool]]`")]
 pub(super) struct ToolTable {
@@ -266,8 +355,14 @@ pub(super) struct ToolTable {
     /// Whether secrets are taken out of what they print.
     #[schemars(extend("default" = true))]
     pub(super) redact: Option<bool>,
+    /// Form in which models read what they print.
+    #[schemars(extend("default" = "shown"))]
+    pub(super) terminal: Option<Terminal>,
     /// Whether calls go on in the background; goes before what the script says.
     pub(super) task: Option<Task>,
+    /// How they are confined while they are asked for their descriptions; goes before `[probe]`.
+    #[serde(default)]
+    pub(super) probe: ProbeTable,
     /// Variables for them alone, which are secrets.
     #[serde(default)]
     pub(super) env: Variables,

@@ -43,10 +43,9 @@ fn group<'a>(finding: &Finding<'a>, here: &Path) -> Group<'a> {
         (None, Some(file)) => group.element(Origin::path(file)),
         (None, None) => group,
     };
-    if let Some(line) = finding.last_words {
-        let line = printable(&String::from_utf8_lossy(line));
-        let line: String = line.chars().take(LAST_WORDS).collect();
-        group = group.element(Level::NOTE.message(format!("the last line on its stderr: {line}")));
+    if let Some(line) = &finding.last_words {
+        let line: String = printable(line).chars().take(LAST_WORDS).collect();
+        group = group.element(Level::NOTE.message(format!("its reason on stderr: {line}")));
     }
     match finding.help {
         Some(help) => group.element(Level::HELP.message(help)),

@@ -69,7 +69,11 @@ pub(crate) fn diagnose(error: io::Error, command: &Command, program: PathBuf) ->
     match fault {
         Fault::Missing | Fault::NotDirectory => missing(program),
         Fault::Denied => match hidden(command, &program) {
-            Some(hidden) => StartError::Hidden { program, hidden },
+            Some((hidden, file)) => StartError::Hidden {
+                program,
+                file,
+                hidden,
+            },
             None => denied(program),
         },
         Fault::Loop if fs::metadata(&program).is_err() => StartError::SymlinkLoop { program },
@@ -240,15 +244,30 @@ fn missing(program: PathBuf) -> StartError {
     }
 }
 
-/// What hides `program` from itself.
-fn hidden(command: &Command, program: &Path) -> Option<PathBuf> {
+/// Returns what hides `program`, or the interpreter in its first line, with which of the two it is.
+fn hidden(command: &Command, program: &Path) -> Option<(PathBuf, PathBuf)> {
     let sandbox = &command.sandbox;
-    let program = program.canonicalize().ok()?;
-    let hides = |path: &&PathBuf| {
-        let path = path.canonicalize();
-        sandbox.level > Level::None && path.is_ok_and(|path| program.starts_with(path))
+    let hides = |path: PathBuf| {
+        let place = path.canonicalize().ok()?;
+        let hidden = sandbox
+            .hidden_by(&path)
+            .or_else(|| sandbox.hidden_by(&place));
+        let led_to = || {
+            let mut hidden = sandbox.hidden.iter();
+            let is_above = |hidden: &&PathBuf| {
+                hidden
+                    .canonicalize()
+                    .is_ok_and(|hidden| place.starts_with(hidden))
+            };
+            hidden
+                .find(is_above)
+                .filter(|_| sandbox.level > Level::None)
+                .cloned()
+        };
+        Some((hidden.or_else(led_to)?, path))
     };
-    sandbox.hidden.iter().find(hides).cloned()
+    let interpreter = || shebang(program).map(|(interpreter, _)| interpreter);
+    hides(program.to_owned()).or_else(|| hides(interpreter()?))
 }
 
 fn denied(program: PathBuf) -> StartError {

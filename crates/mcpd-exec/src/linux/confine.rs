@@ -1,7 +1,7 @@
 //! What holds one run in: what is asked for, as far as the system has it.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::cgroup::Group;
@@ -16,7 +16,7 @@ use super::{System, tree};
 use crate::command::Command;
 use crate::enforced::{Containment, Enforced, MissingMechanism};
 use crate::limits::Limits;
-use crate::sandbox::{Level, Network, Sandbox};
+use crate::sandbox::{Level, Network};
 
 /// What holds one run in.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ impl Confinement {
             Level::Guarded => {
                 confinement.filter(lane.fault.as_deref());
                 confinement.contain(system);
-                confinement.rule(sandbox, system)?;
+                confinement.rule(command, program, system)?;
             }
             Level::Strict => {
                 let isolation = Isolation::plan(command, program, &system.furnishings, proc)?;
@@ -121,6 +121,11 @@ impl Confinement {
 
     /// Where the program starts, unless that is where this process is.
     pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
+        if command.starts_in_temporary
+            && let Some(temporary) = self.temporary()
+        {
+            return Some(temporary);
+        }
         let isolated = self.isolation.as_ref().map(Isolation::directory);
         isolated.or(command.current_dir.as_deref())
     }
@@ -216,10 +221,17 @@ impl Confinement {
         self.ruleset = Some(ruleset);
     }
 
-    fn rule(&mut self, sandbox: &Arc<Sandbox>, system: &System) -> io::Result<()> {
+    fn rule(&mut self, command: &Command, program: &Path, system: &System) -> io::Result<()> {
+        let sandbox = &command.sandbox;
         let mut temporary = system.directories.lease(sandbox.run_as)?;
-        let make = |directory: &Path| Ruleset::new(sandbox, Some(directory));
-        match temporary.ruleset(sandbox, make) {
+        // Nothing at all for most: then many runs have the same rules.
+        let mut needed = command.needed(program)?;
+        needed.retain(|path| sandbox.keeps(path));
+        let make = |directory: &Path| {
+            let needed: Vec<_> = needed.iter().map(PathBuf::as_path).collect();
+            Ruleset::new(sandbox, &needed, Some(directory))
+        };
+        match temporary.ruleset(sandbox, &needed, make) {
             Ok(Some(ruleset)) => {
                 self.skipped = ruleset.skipped().to_vec();
                 self.enter_guarded(ruleset);

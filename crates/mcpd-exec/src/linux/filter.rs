@@ -24,6 +24,9 @@ const KEXEC_FILE_LOAD: c_long = if cfg!(target_arch = "aarch64") {
     320
 };
 const OPEN_TREE_ATTR: c_long = 467;
+const FCHMODAT2: c_long = 452;
+/// The bit of `O_TMPFILE` that is its own.
+const TMPFILE: u64 = 0o20_000_000;
 const IOPRIO_WHO_PROCESS: u64 = 1;
 
 /// Calls refused whatever their arguments are.
@@ -126,6 +129,9 @@ const CLONE_REFUSED: [libc::c_int; 8] = [
     libc::CLONE_NEWNET,
     libc::CLONE_PARENT,
 ];
+
+/// Bits of a mode with which a program has the rights of its owner or group, whoever starts it.
+const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
 /// `TIOCSTI` and `TIOCLINUX`: both put words into a terminal as if somebody had typed them.
 const TYPE_AHEAD: [u64; 2] = [0x5412, 0x541c];
@@ -289,13 +295,15 @@ fn go_on() -> sock_filter {
 
 /// Calls that look as if the kernel had none of them, so that C libraries do without.
 ///
-/// The flags of `clone3` lie behind a pointer, where no filter can read them; libraries fall back to `clone`. No
-/// architecture gives these numbers to anything else, so this comes before the check of the architecture.
-fn absent() -> [sock_filter; 4] {
+/// The flags of `clone3` and the mode of `openat2` lie behind a pointer, where no filter can read
+/// them; libraries fall back to `clone` and `openat`. No architecture gives these numbers to
+/// anything else, so this comes before the check of the architecture.
+fn absent() -> [sock_filter; 5] {
     let answer = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
     [
         instruction(LOAD, 0, 0, NUMBER_AT),
-        instruction(JUMP | libc::BPF_JEQ, 1, 0, libc::SYS_clone3 as u32),
+        instruction(JUMP | libc::BPF_JEQ, 2, 0, libc::SYS_clone3 as u32),
+        instruction(JUMP | libc::BPF_JEQ, 1, 0, libc::SYS_openat2 as u32),
         instruction(JUMP | libc::BPF_JGE, 0, 1, X32),
         instruction(RETURN, 0, 0, answer),
     ]
@@ -314,7 +322,42 @@ fn table(network: Network, secret: Option<u64>) -> Result<Vec<Refused>, BackendE
     table.extend(limits(secret)?);
     table.extend(priorities()?);
     table.extend(sockets(network)?);
+    table.extend(modes()?);
     Ok(table)
+}
+
+/// No file is given the rights of its owner or group: it would keep them when the run is over, for
+/// all who start it then.
+fn modes() -> Result<Vec<Refused>, BackendError> {
+    let has = |argument, bits| int(argument, SeccompCmpOp::MaskedEq(bits), bits);
+    let set = |argument| {
+        let rules = SET_ID.into_iter().map(|bit| rule([has(argument, bit)]));
+        rules.collect::<Result<Vec<_>, _>>()
+    };
+    // Without one of these flags the argument for the mode is whatever was there before.
+    let made = |flags, mode| {
+        let makes = [libc::O_CREAT as u64, TMPFILE];
+        let pairs = makes
+            .into_iter()
+            .flat_map(|make| SET_ID.map(|bit| (make, bit)));
+        let rules = pairs.map(|(make, bit)| rule([has(flags, make), has(mode, bit)]));
+        rules.collect::<Result<Vec<_>, _>>()
+    };
+    Ok(vec![
+        (libc::SYS_fchmod, set(1)?),
+        (libc::SYS_fchmodat, set(2)?),
+        (FCHMODAT2, set(2)?),
+        (libc::SYS_mknodat, set(2)?),
+        (libc::SYS_openat, made(2, 3)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_chmod, set(1)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_creat, set(1)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_mknod, set(1)?),
+        #[cfg(target_arch = "x86_64")]
+        (libc::SYS_open, made(1, 2)?),
+    ])
 }
 
 /// The mark can be read, not changed. Nor can any limit of another process: no time at all would end its life.

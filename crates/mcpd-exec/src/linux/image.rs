@@ -38,11 +38,17 @@ pub(crate) fn image(
 ) -> io::Result<Image> {
     let arguments = command.args.iter().map(OsString::as_os_str);
     let arguments = [program.as_os_str()].into_iter().chain(arguments);
-    let temporary = temporary.map(|directory| (OsStr::new("TMPDIR"), directory.as_os_str()));
-    let is_temporary = |name: &OsStr| temporary.is_some_and(|(temporary, _)| temporary == name);
+    let mut temporary_variables = Vec::new();
+    if let Some(directory) = temporary {
+        let names = command.temporary_variables().chain(["TMPDIR"]);
+        temporary_variables.extend(names.map(|name| (OsStr::new(name), directory.as_os_str())));
+    }
+    let is_temporary = |name: &OsStr| temporary_variables.iter().any(|(known, _)| *known == name);
     let changes = command.changes.iter();
     let set = changes.filter_map(|(name, value)| Some((name.as_os_str(), value.as_deref()?)));
-    let set = set.filter(|(name, _)| !is_temporary(name)).chain(temporary);
+    let set = set
+        .filter(|(name, _)| !is_temporary(name))
+        .chain(temporary_variables.iter().copied());
     Ok(Image::new(
         arguments.map(text).collect::<io::Result<_>>()?,
         command.inherited(),

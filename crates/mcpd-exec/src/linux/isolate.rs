@@ -41,12 +41,8 @@ impl Isolation {
             Some(directory) => std::path::absolute(directory)?,
             None => std::env::current_dir()?,
         };
-        let files = command.visible.iter().map(AsRef::as_ref);
-        let visible: Vec<&Path> = [program, &directory]
-            .into_iter()
-            .chain(program.parent())
-            .chain(files)
-            .collect();
+        let needed = command.needed(program)?;
+        let visible: Vec<&Path> = needed.iter().map(PathBuf::as_path).collect();
         let furnishing = furnishings.get(&command.sandbox, &visible, proc)?;
         let (report, theirs) = Report::new()?;
         Ok(Self {

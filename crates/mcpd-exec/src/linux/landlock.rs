@@ -8,6 +8,7 @@ use std::error::Error;
 use std::fs;
 use std::io;
 use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+use std::ops::Bound::{Excluded, Unbounded};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -15,12 +16,13 @@ use landlock::{
     ABI, Access as _, AccessFs, AccessNet, BitFlags, LandlockStatus, PathBeneath, RestrictSelf,
     RulesetAttr as _, RulesetCreated, RulesetCreatedAttr as _, RulesetError, Scope,
 };
-use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, fstat, openat2};
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
 
+use super::home::Homes;
 use super::pipe;
 use super::watch::Watch;
-use super::writable::Writable;
+use super::writable::{Readable, Writable};
 use crate::enforced::MissingMechanism;
 use crate::os::{self, Fault};
 use crate::sandbox::{Network, Sandbox};
@@ -52,7 +54,9 @@ pub(crate) struct Ruleset {
 }
 
 impl Ruleset {
-    /// Everything can be read but what is hidden, and only what is writable or in `temporary` be written.
+    /// Everything can be read but what is hidden, and only what is writable or in `temporary` be
+    /// written. What is hidden only because programs keep such things in a home can be read if it
+    /// is `needed`.
     ///
     /// Where two entries speak of a path, the more specific counts, and of equals the writable one. In a writable directory on
     /// the way to a hidden path nothing new can be made directly, only further down. The names of hidden files can still be
@@ -65,9 +69,13 @@ impl Ruleset {
     /// # Errors
     ///
     /// The kernel has no Landlock, or refuses it, or something is short now.
-    pub(crate) fn new(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Self, Refusal> {
+    pub(crate) fn new(
+        sandbox: &Sandbox,
+        needed: &[&Path],
+        temporary: Option<&Path>,
+    ) -> Result<Self, Refusal> {
         let abi = supported()?;
-        Rules::new(sandbox, temporary)?.finish(abi)
+        Rules::new(sandbox, needed, temporary)?.finish(abi)
     }
 
     /// Only what is not about files: for a process that sees none but its own.
@@ -155,43 +163,48 @@ impl From<RulesetError> for Refusal {
 struct Rules {
     created: RulesetCreated,
     /// Without symbolic links.
-    hidden: Vec<PathBuf>,
+    hidden: BTreeSet<PathBuf>,
     watch: Watch,
     skipped: Vec<String>,
+    /// Directory of the last rule: the next is about a file beside it in most cases.
+    parent: Option<(PathBuf, OwnedFd)>,
 }
 
 impl Rules {
-    fn new(sandbox: &Sandbox, temporary: Option<&Path>) -> Result<Self, Refusal> {
+    fn new(sandbox: &Sandbox, needed: &[&Path], temporary: Option<&Path>) -> Result<Self, Refusal> {
         let read = AccessFs::Execute | AccessFs::ReadFile | AccessFs::ResolveUnix;
         let all = AccessFs::from_all(NEWEST);
-        let (mut watch, mut links) = (Watch::new(), Vec::new());
-        let mut hidden = vec![PathBuf::from("/dev")];
-        for path in &sandbox.hidden {
-            hidden.extend(reachable(path, sandbox, &mut watch, &mut links)?);
-        }
+        let mut watch = Watch::new();
         let mut devices = Vec::new();
         for path in DEVICES {
             devices.extend(watch.find(Path::new(path))?);
         }
         let Writable { places, skipped } = Writable::of(sandbox, temporary, &devices, &mut watch)?;
-        // If one was moved, the next ruleset would hide nothing.
         let places: Vec<_> = places.into_iter().map(|(_, place)| place).collect();
-        let is_movable = |link: &PathBuf| {
-            let mut writable = places.iter().chain(&devices);
-            writable.any(|place| link.starts_with(place))
-        };
-        hidden.extend(links.into_iter().filter(is_movable));
+        let written = [&places[..], &devices].concat();
+        let readable = Readable::of(sandbox, needed, &written, &mut watch)?;
+        let by_name = hidden_by_name(sandbox, &written, &mut watch)?;
+        let shown = readable.shown.into_iter();
+        let shown = shown.filter(|place| !by_name.contains(place));
+        let declared = readable.declared.into_iter().map(|(_, place)| place);
+        let readable_places: Vec<_> = shown.chain(declared).collect();
+        let mut homes = Homes::of(sandbox, &mut watch)?;
+        homes.look_into(|_| true, &mut watch)?;
         let mut rules = Self {
             created: handled(sandbox.network)?.handle_access(all)?.create()?,
-            hidden,
+            hidden: by_name.into_iter().chain(homes.kept().cloned()).collect(),
             watch,
-            skipped,
+            skipped: [skipped, readable.skipped].concat(),
+            parent: None,
         };
         let root = Path::new("/");
         // Directories on the way to a hidden path could not be listed otherwise.
         rules.add(root, AccessFs::ReadDir.into())?;
-        if !rules.hidden.iter().any(|path| path == root) {
+        if !rules.hidden.contains(root) {
             rules.allow(root, read)?;
+        }
+        for place in readable_places {
+            rules.allow(&place, read)?;
         }
         for device in devices {
             rules.add(&device, all)?;
@@ -205,9 +218,10 @@ impl Rules {
     fn scopes(network: Network) -> Result<Self, Refusal> {
         Ok(Self {
             created: handled(network)?.create()?,
-            hidden: Vec::new(),
+            hidden: BTreeSet::new(),
             watch: Watch::new(),
             skipped: Vec::new(),
+            parent: None,
         })
     }
 
@@ -226,8 +240,11 @@ impl Rules {
 
     /// Allows access to `path`, which has no symbolic links in it, and to all below but what is hidden there.
     fn allow(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
-        let below = |hidden: &&PathBuf| *hidden != path && hidden.starts_with(path);
-        let hidden: Vec<_> = self.hidden.iter().filter(below).cloned().collect();
+        let after = self.hidden.range::<Path, _>((Excluded(path), Unbounded));
+        let hidden: Vec<_> = after
+            .take_while(|hidden| hidden.starts_with(path))
+            .cloned()
+            .collect();
         if hidden.is_empty() {
             return self.add(path, access);
         }
@@ -242,13 +259,7 @@ impl Rules {
 
     /// Adds one rule, unless the path can't be had: what has no rule is not allowed.
     fn add(&mut self, path: &Path, access: BitFlags<AccessFs>) -> Result<(), Refusal> {
-        let flags = OFlags::PATH | OFlags::CLOEXEC;
-        // A part of it could have become a link to something else since it was looked at.
-        let strictly = ResolveFlags::NO_SYMLINKS;
-        let opened = openat2(CWD, path, flags, Mode::empty(), strictly);
-        // Whoever serves a file system may have gone.
-        let opened = opened.and_then(|file| fstat(&file).map(|_| file));
-        match opened.map_err(io::Error::from) {
+        match self.open(path).map_err(io::Error::from) {
             Ok(file) => (&mut self.created)
                 .add_rule(PathBeneath::new(file, access))
                 .map(drop)?,
@@ -256,6 +267,39 @@ impl Rules {
             Err(_) => {}
         }
         Ok(())
+    }
+
+    /// Opens what is at `path`, no part of which is a link: it could have become one to something
+    /// else since it was looked at.
+    ///
+    /// Name by name, as a thread may be under a filter that has no `openat2`.
+    fn open(&mut self, path: &Path) -> rustix::io::Result<OwnedFd> {
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
+            return open_step(CWD, Path::new("/"));
+        };
+        let is_last = |(last, _): &(PathBuf, OwnedFd)| last == parent;
+        if !self.parent.as_ref().is_some_and(is_last) {
+            let mut directory = open_step(CWD, Path::new("/"))?;
+            for name in parent.components().skip(1) {
+                directory = open_step(&directory, name.as_ref())?;
+            }
+            self.parent = Some((parent.to_owned(), directory));
+        }
+        match &self.parent {
+            Some((_, directory)) => open_step(directory, name.as_ref()),
+            None => Err(Errno::NOENT),
+        }
+    }
+}
+
+/// Opens a name in a directory, if it is no link.
+fn open_step(directory: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
+    let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let file = openat(directory, name, flags, Mode::empty())?;
+    // Whoever serves a file system may have gone, too.
+    match FileType::from_raw_mode(fstat(&file)?.st_mode) {
+        FileType::Symlink => Err(Errno::LOOP),
+        _ => Ok(file),
     }
 }
 
@@ -303,6 +347,23 @@ fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
         }
     }
     Ok(paths)
+}
+
+/// What is hidden because the sandbox names it, where links lead to, and links on the way that a
+/// process could move in what is `written`: if one was moved, the next ruleset would hide nothing.
+fn hidden_by_name(
+    sandbox: &Sandbox,
+    written: &[PathBuf],
+    watch: &mut Watch,
+) -> io::Result<BTreeSet<PathBuf>> {
+    let mut links = Vec::new();
+    let mut hidden = BTreeSet::from([PathBuf::from("/dev")]);
+    for path in &sandbox.hidden {
+        hidden.extend(reachable(path, sandbox, watch, &mut links)?);
+    }
+    let is_movable = |link: &PathBuf| written.iter().any(|place| link.starts_with(place));
+    hidden.extend(links.into_iter().filter(is_movable));
+    Ok(hidden)
 }
 
 /// Where a path leads, if this user can get at that, or could after changing a mode.

@@ -17,10 +17,11 @@ use std::path::{Path, PathBuf, absolute};
 use libc::{MS_BIND, MS_NODEV, MS_NOEXEC, MS_NOSUID, MS_PRIVATE, MS_RDONLY, MS_REC, c_int};
 use rustix::process::{getegid, geteuid};
 
+use super::home::Homes;
 use super::image::text;
 use super::raw::{SLOTS, Step};
 use super::watch::Watch;
-use super::writable::Writable;
+use super::writable::{Readable, Writable, lead};
 use crate::sandbox::{Network, RunAs, Sandbox};
 
 /// What is to be seen.
@@ -169,22 +170,27 @@ struct Mounts(BTreeMap<PathBuf, Mount>);
 impl Mounts {
     /// What lies where, and what was to be writable and is not. Later ones replace earlier ones at the same path.
     fn of(view: &View<'_>, proc: Proc, watch: &mut Watch) -> io::Result<(Self, Vec<String>)> {
+        let Writable { places, skipped } = Writable::of(view.sandbox, None, &[], watch)?;
+        let written: Vec<_> = places.iter().map(|(_, place)| place.clone()).collect();
+        let readable = Readable::of(view.sandbox, &[], &written, watch)?;
+        let mut homes = Homes::of(view.sandbox, watch)?;
         let mut mounts = Self(BTreeMap::new());
+        for place in homes.places().chain(homes.kept()) {
+            mounts.cover(place.clone());
+        }
         let resolver = match view.sandbox.network {
             Network::Host => Some(Path::new(RESOLVER)),
             Network::Off => None,
         };
         for path in view.visible.iter().copied().chain(resolver) {
-            mounts.tree(path, false, watch)?;
+            if let Ok(place) = lead(path, &written, watch)? {
+                mounts.place(path, place, false)?;
+            }
         }
         let hidden = view.sandbox.hidden.iter().map(PathBuf::as_path);
         for path in hidden.chain(HIDDEN.iter().map(Path::new)) {
             if let Some(path) = secret(path, view.sandbox, watch)? {
-                let mount = match path.is_dir() {
-                    true => Mount::Empty,
-                    false => Mount::Null,
-                };
-                mounts.0.insert(path, mount);
+                mounts.cover(path);
             }
         }
         for path in PRIVATE {
@@ -199,11 +205,33 @@ impl Mounts {
         for path in DEVICES {
             mounts.tree(Path::new(path), true, watch)?;
         }
-        let Writable { places, skipped } = Writable::of(view.sandbox, None, &[], watch)?;
+        for (path, place) in readable.declared {
+            mounts.place(&path, place, false)?;
+        }
         for (path, place) in places {
             mounts.place(&path, place, true)?;
         }
-        Ok((mounts, skipped))
+        homes.look_into(|home| !mounts.covers(home), watch)?;
+        for place in homes.kept() {
+            if !mounts.0.contains_key(place) {
+                mounts.cover(place.clone());
+            }
+        }
+        Ok((mounts, [skipped, readable.skipped].concat()))
+    }
+
+    /// Hides what is at `place`.
+    fn cover(&mut self, place: PathBuf) {
+        let mount = match place.is_dir() {
+            true => Mount::Empty,
+            false => Mount::Null,
+        };
+        self.0.insert(place, mount);
+    }
+
+    /// Whether all at `place` is hidden, but for what is mounted in it.
+    fn covers(&self, place: &Path) -> bool {
+        self.0.get(place).is_some_and(Mount::hides)
     }
 
     /// Where the path leads to, if it exists.

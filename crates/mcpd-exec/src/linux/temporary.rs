@@ -60,8 +60,8 @@ struct Directory {
     owner: Option<RunAs>,
     /// As it was when it was empty.
     empty: Seen,
-    /// For the sandboxes that were used with it last.
-    rulesets: Vec<(Arc<Sandbox>, Arc<Ruleset>)>,
+    /// For the sandboxes that were used with it last, and what runs needed to read.
+    rulesets: Vec<(Arc<Sandbox>, Vec<PathBuf>, Arc<Ruleset>)>,
 }
 
 impl Directories {
@@ -412,7 +412,8 @@ impl Lease {
             .map_or(Path::new(""), |directory| &directory.path)
     }
 
-    /// The ruleset made for this directory and `sandbox`, or the one `make` makes of it now.
+    /// The ruleset made for this directory, `sandbox` and what is `needed`, or the one `make` makes
+    /// of it now.
     ///
     /// # Errors
     ///
@@ -420,6 +421,7 @@ impl Lease {
     pub(crate) fn ruleset<E>(
         &mut self,
         sandbox: &Arc<Sandbox>,
+        needed: &[PathBuf],
         make: impl FnOnce(&Path) -> Result<Ruleset, E>,
     ) -> Result<Option<Arc<Ruleset>>, E> {
         /// Each holds a descriptor.
@@ -427,17 +429,19 @@ impl Lease {
         let Some(directory) = &mut self.directory else {
             return Ok(None);
         };
-        directory
-            .rulesets
-            .retain(|(made_for, ruleset)| made_for != sandbox || ruleset.is_current());
         let kept = &mut directory.rulesets;
-        let last = kept.iter().position(|(made_for, _)| made_for == sandbox);
+        kept.retain(|(made_for, _, ruleset)| made_for != sandbox || ruleset.is_current());
+        let mut made = kept.iter();
+        let last = made.position(|(made_for, read, _)| made_for == sandbox && read == needed);
         let ruleset = match last {
-            Some(last) => kept.remove(last).1,
+            Some(last) => kept.remove(last).2,
             None => Arc::new(make(&directory.path)?),
         };
         kept.truncate(KEPT - 1);
-        kept.insert(0, (Arc::clone(sandbox), Arc::clone(&ruleset)));
+        kept.insert(
+            0,
+            (Arc::clone(sandbox), needed.to_vec(), Arc::clone(&ruleset)),
+        );
         Ok(Some(ruleset))
     }
 }

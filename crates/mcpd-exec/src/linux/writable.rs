@@ -1,4 +1,5 @@
-//! Where the paths lead that a process may write.
+//! Where the paths lead that a process may write, and those that it may read although they are
+//! hidden.
 
 use std::fs;
 use std::io;
@@ -71,4 +72,75 @@ impl Writable {
             skipped,
         })
     }
+}
+
+/// Places that can be read although they, or something above them, are hidden.
+#[derive(Debug, Default)]
+pub(crate) struct Readable {
+    /// Shown by default, or needed by the run: readable unless they are hidden by name.
+    pub(crate) shown: Vec<PathBuf>,
+    /// Readable by name: each path, and where it leads.
+    pub(crate) declared: Vec<(PathBuf, PathBuf)>,
+    /// What was to be readable and is not, each as a sentence.
+    pub(crate) skipped: Vec<String>,
+}
+
+impl Readable {
+    /// Places of a sandbox for a run that needs the paths in `needed`, where others are `written`:
+    /// no link in these is followed, as a process may have made it.
+    ///
+    /// # Errors
+    ///
+    /// Something is short.
+    pub(crate) fn of(
+        sandbox: &Sandbox,
+        needed: &[&Path],
+        written: &[PathBuf],
+        watch: &mut Watch,
+    ) -> io::Result<Self> {
+        let mut readable = Self::default();
+        let shown = sandbox.shown();
+        let shown = shown.iter().map(PathBuf::as_path);
+        for path in shown.chain(needed.iter().copied()) {
+            if let Ok(place) = lead(path, written, watch)? {
+                readable.shown.push(place);
+            }
+        }
+        for path in &sandbox.read {
+            match lead(path, written, watch)? {
+                Ok(place) => readable.declared.push((path.clone(), place)),
+                Err(None) => {}
+                Err(Some(link)) => {
+                    let (path, link) = (path.display(), link.display());
+                    readable.skipped.push(format!(
+                        "`{path}` leads through the link `{link}`, which a process may have made, so it stays hidden: \
+                         name what it leads to"
+                    ));
+                }
+            }
+        }
+        Ok(readable)
+    }
+}
+
+/// Where a path leads, or which link in what is `written` it leads through, if it leads anywhere.
+///
+/// # Errors
+///
+/// Something is short.
+pub(crate) fn lead(
+    path: &Path,
+    written: &[PathBuf],
+    watch: &mut Watch,
+) -> io::Result<Result<PathBuf, Option<PathBuf>>> {
+    let mut links = Vec::new();
+    let place = match watch.follow(path, &mut links) {
+        Ok(place) => place,
+        Err(lost) => return lost.obstacle().map(|_| Err(None)),
+    };
+    let is_written = |link: &PathBuf| written.iter().any(|place| link.starts_with(place));
+    Ok(match links.into_iter().find(is_written) {
+        Some(link) => Err(Some(link)),
+        None => Ok(place),
+    })
 }

@@ -81,11 +81,11 @@ impl System {
             };
         }
         starter
-            .envs(confinement.environment())
+            .envs(confinement.environment(command))
             .stdin(stdin)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
-        if let Some(directory) = &command.current_dir {
+        if let Some(directory) = confinement.directory(command) {
             starter.current_dir(directory);
         }
         let started = Leader::start(starter, command.sandbox.level)

@@ -5,6 +5,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs;
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "macos")]
 use std::{process, sync::OnceLock};
@@ -13,6 +14,7 @@ use std::{process, sync::OnceLock};
 use crate::command::Command;
 #[cfg(target_os = "macos")]
 use crate::error::{StartError, diagnosis};
+use crate::sandbox::homes::{is_kept_by_program, is_system, moved_directories};
 use crate::sandbox::{Network, Sandbox};
 
 /// Whether nothing is run at level `guarded` without it.
@@ -63,29 +65,45 @@ pub(crate) struct Profile {
 }
 
 impl Profile {
-    /// The rules of a sandbox whose process has its temporary files in `temporary`.
-    pub(crate) fn new(sandbox: &Sandbox, temporary: &Path) -> Self {
+    /// The rules of a sandbox whose process needs to read `needed` and has its temporary files in
+    /// `temporary`.
+    pub(crate) fn new(sandbox: &Sandbox, needed: &[PathBuf], temporary: &Path) -> Self {
         let write = writable(sandbox).map(PathBuf::as_path);
         let write = resolved(write.chain([temporary]));
         let hidden = resolved(sandbox.hidden.iter().map(PathBuf::as_path));
+        let kept = kept(sandbox);
+        let shown = sandbox.shown();
+        let needed = needed.iter().filter(|path| sandbox.keeps(path));
+        let shown = readable(shown.iter().chain(needed), &write);
+        let read = readable(sandbox.read.iter(), &write);
         let mut profile = Self {
             rules: RULES.to_owned(),
             paths: Vec::new(),
         };
-        // The more specific entry counts, and of equals the one that allows: so they come in this order.
-        let denied = hidden.iter().map(|path| (path, "deny"));
-        let allowed = write.iter().map(|path| (path, "allow"));
-        let mut entries: Vec<_> = denied.chain(allowed).collect();
+        // The more specific entry counts, and of equals what is kept least, then what is shown,
+        // hidden and declared: so they come in this order.
+        let entries = [
+            (&kept, "deny file*"),
+            (&shown, "allow file-read*"),
+            (&hidden, "deny file*"),
+            (&read, "allow file-read*"),
+            (&write, "allow file*"),
+        ];
+        let entries = entries.iter();
+        let entries = entries.flat_map(|(paths, rule)| paths.iter().map(move |path| (path, *rule)));
+        let mut entries: Vec<_> = entries.collect();
         entries.sort_by_key(|(path, _)| path.components().count());
-        for (path, verdict) in entries {
+        for (path, rule) in entries {
             let path = profile.parameter(path);
-            profile.rule(format_args!("({verdict} file* (subpath {path}))"));
+            profile.rule(format_args!("({rule} (subpath {path}))"));
+            let verdict = rule.split(' ').next().unwrap_or(rule);
             profile.rule(format_args!(
                 "({verdict} network-outbound (remote unix-socket (subpath {path})))"
             ));
         }
         // By another name it would not be hidden any more.
-        for path in on_the_way(&hidden, &write) {
+        let covered = hidden.union(&kept).cloned().collect();
+        for path in on_the_way(&covered, &write) {
             let path = profile.parameter(path);
             profile.rule(format_args!("(deny file-write-unlink (literal {path}))"));
         }
@@ -138,6 +156,34 @@ fn writable(sandbox: &Sandbox) -> impl Iterator<Item = &PathBuf> {
     })
 }
 
+/// Entries of homes that programs keep for themselves, as they are found.
+fn kept(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
+    let mut kept = BTreeSet::new();
+    for home in resolved(sandbox.homes.iter().map(PathBuf::as_path)) {
+        let entries = fs::read_dir(&home).into_iter().flatten().flatten();
+        let entries = entries.filter(|entry| is_kept_by_program(&entry.file_name()));
+        // A link may lead to what belongs to the system, or to all there is.
+        let places = entries.map(|entry| resolve(&entry.path()));
+        kept.extend(places.filter(|place| !is_system(place) && !home.starts_with(place)));
+    }
+    kept.extend(resolved(moved_directories().map(PathBuf::as_path)));
+    kept
+}
+
+/// What can be read although it, or something above it, is hidden; but for what leads through a
+/// link in what is written, which a process may have made.
+fn readable<'a>(
+    paths: impl Iterator<Item = &'a PathBuf>,
+    write: &BTreeSet<PathBuf>,
+) -> BTreeSet<PathBuf> {
+    let is_written = |path: &Path| write.iter().any(|entry| path.starts_with(entry));
+    let is_planted = |path: &&PathBuf| {
+        let mut above = path.ancestors();
+        above.any(|above| is_written(above) && above.is_symlink())
+    };
+    resolved(paths.filter(|path| !is_planted(path)).map(PathBuf::as_path))
+}
+
 /// Each once, as the kernel knows it: absolute and without links, as far as it leads to anything.
 fn resolved<'a>(paths: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
     paths.map(resolve).collect()
@@ -172,7 +218,8 @@ pub(crate) fn starter(
     temporary: &Path,
 ) -> Result<process::Command, StartError> {
     diagnosis::look(command, program)?;
-    Ok(confined(&command.sandbox, program, temporary))
+    let needed = command.needed(program).unwrap_or_default();
+    Ok(confined(&command.sandbox, &needed, program, temporary))
 }
 
 #[cfg(target_os = "macos")]
@@ -180,9 +227,14 @@ pub(crate) fn starter(
     clippy::disallowed_methods,
     reason = "where confined processes are started on macOS"
 )]
-fn confined(sandbox: &Sandbox, program: &Path, temporary: &Path) -> process::Command {
+fn confined(
+    sandbox: &Sandbox,
+    needed: &[PathBuf],
+    program: &Path,
+    temporary: &Path,
+) -> process::Command {
     let mut command = process::Command::new(PROGRAM);
-    command.args(Profile::new(sandbox, temporary).arguments());
+    command.args(Profile::new(sandbox, needed, temporary).arguments());
     command.arg(program);
     command
 }
@@ -200,7 +252,7 @@ pub(crate) fn check() -> Result<(), String> {
     }
     // With a rule of each kind.
     let sandbox = Sandbox::none().hide("/nowhere").network(Network::Off);
-    let tried = confined(&sandbox, Path::new("/usr/bin/true"), Path::new("/"))
+    let tried = confined(&sandbox, &[], Path::new("/usr/bin/true"), Path::new("/"))
         .env_clear()
         .stdin(process::Stdio::null())
         .output()
@@ -218,7 +270,6 @@ pub(crate) fn check() -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;
@@ -235,7 +286,7 @@ mod tests {
 
     #[track_caller]
     fn check(sandbox: &Sandbox, expected: &[&str]) {
-        let rules = rules(&Profile::new(sandbox, Path::new("/t/run")));
+        let rules = rules(&Profile::new(sandbox, &[], Path::new("/t/run")));
         let files = rules.lines().filter(|rule| rule.contains(" file"));
         assert_eq!(files.collect::<Vec<_>>(), expected);
     }
@@ -274,6 +325,28 @@ mod tests {
     }
 
     #[test]
+    fn home_shows_tool_chains_and_what_is_declared() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path().canonicalize().unwrap();
+        for entry in [".cargo", ".foo", ".bar", "notes"] {
+            fs::create_dir(home.join(entry)).unwrap();
+        }
+        let mut sandbox = Sandbox::none().read(home.join(".bar"));
+        sandbox.level = crate::Level::Guarded;
+        sandbox.homes.push(home.clone());
+        let rules = rules(&Profile::new(&sandbox, &[], Path::new("/t/run")));
+        let rules = rules.replace(home.to_str().unwrap(), "~");
+        let place = |rule: &str| rules.lines().position(|line| line == rule);
+        assert!(place("(deny file* (subpath ~/.foo))").is_some(), "{rules}");
+        assert!(!rules.contains("~/notes"), "{rules}");
+        for entry in [".cargo", ".bar"] {
+            let denied = place(&format!("(deny file* (subpath ~/{entry}))"));
+            let allowed = format!("(allow file-read* (subpath ~/{entry}))");
+            assert!(denied.is_some() && denied < place(&allowed), "{rules}");
+        }
+    }
+
+    #[test]
     fn no_link_is_followed_that_a_process_may_have_made() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().canonicalize().unwrap();
@@ -303,7 +376,7 @@ mod tests {
 
     #[test]
     fn sockets_are_hidden_as_files_are() {
-        let profile = Profile::new(&Sandbox::none().hide("/s/agent"), Path::new("/t/run"));
+        let profile = Profile::new(&Sandbox::none().hide("/s/agent"), &[], Path::new("/t/run"));
         let rule = "(deny network-outbound (remote unix-socket (subpath /s/agent)))\n";
         assert!(rules(&profile).contains(rule));
     }
@@ -312,20 +385,20 @@ mod tests {
     fn the_network_is_off_whatever_was_allowed_before() {
         let off = Sandbox::none().write("/t/data").network(Network::Off);
         assert!(
-            Profile::new(&off, Path::new("/t/run"))
+            Profile::new(&off, &[], Path::new("/t/run"))
                 .rules
                 .ends_with(NO_NETWORK)
         );
         let on = off.network(Network::Host);
-        let profile = Profile::new(&on, Path::new("/t/run"));
+        let profile = Profile::new(&on, &[], Path::new("/t/run"));
         assert!(!profile.rules.contains("network*"));
     }
 
     #[test]
     fn no_name_of_a_file_is_part_of_the_rules() {
-        let plain = Profile::new(&Sandbox::none().hide("/h/keys"), Path::new("/t/run"));
+        let plain = Profile::new(&Sandbox::none().hide("/h/keys"), &[], Path::new("/t/run"));
         let odd = "/h/a\"))(allow default)\\\n;=";
-        let hidden = Profile::new(&Sandbox::none().hide(odd), Path::new("/t/run"));
+        let hidden = Profile::new(&Sandbox::none().hide(odd), &[], Path::new("/t/run"));
         assert_eq!(hidden.rules, plain.rules);
         let arguments = hidden.arguments();
         assert_eq!(arguments[..2], ["-p", &plain.rules]);
@@ -335,7 +408,7 @@ mod tests {
     #[test]
     fn every_rule_is_closed() {
         let sandbox = Sandbox::guarded().write("/h").network(Network::Off);
-        let rules = Profile::new(&sandbox, Path::new("/t/run")).rules;
+        let rules = Profile::new(&sandbox, &[], Path::new("/t/run")).rules;
         let count = |wanted| rules.chars().filter(|char| *char == wanted).count();
         assert_eq!(count('('), count(')'));
         assert_eq!(count('"') % 2, 0);

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use crate::account::Account;
+use super::homes;
 
-/// Below a home directory.
+/// Below a home directory. Most of it is hidden anyway, with all that programs keep in a home: it
+/// is named here for what lies in tool chains that can be read, and for who declares a directory
+/// readable that it lies in.
 const HOME: &[&str] = &[
     ".ssh",
     ".gnupg",
@@ -24,10 +26,47 @@ const HOME: &[&str] = &[
     ".terraform.d/credentials.tfrc.json",
     ".git-credentials",
     ".npmrc",
+    ".yarnrc",
+    ".yarnrc.yml",
     ".pypirc",
+    ".cabal/config",
     ".cargo/credentials",
     ".cargo/credentials.toml",
+    ".composer/auth.json",
+    ".condarc",
+    ".conda/.condarc",
     ".gem/credentials",
+    ".gradle/gradle.properties",
+    ".gradle/init.d",
+    ".ivy2/.credentials",
+    ".m2/settings.xml",
+    ".m2/settings-security.xml",
+    ".nuget/NuGet",
+    ".sbt/.credentials",
+    ".swiftpm/security",
+    ".cache/huggingface/token",
+    ".cache/huggingface/stored_tokens",
+    ".env",
+    ".bash_history",
+    ".zsh_history",
+    ".sh_history",
+    ".history",
+    ".python_history",
+    ".node_repl_history",
+    ".psql_history",
+    ".mysql_history",
+    ".sqlite_history",
+    ".rediscli_history",
+    ".local/share/fish/fish_history",
+    ".claude.json",
+    ".claude/.credentials.json",
+    ".codex/auth.json",
+    ".gemini/oauth_creds.json",
+    ".cursor/mcp.json",
+    ".codeium/windsurf/mcp_config.json",
+    ".config/Claude",
+    ".config/github-copilot",
+    ".copilot",
     ".password-store",
     ".mozilla",
     ".config/gcloud",
@@ -48,6 +87,7 @@ const HOME: &[&str] = &[
     ".config/google-chrome",
     ".config/microsoft-edge",
     ".local/share/gopass",
+    ".local/share/uv/credentials",
     ".local/share/keyrings",
     ".local/state/mcpd",
     #[cfg(target_os = "macos")]
@@ -59,6 +99,8 @@ const HOME: &[&str] = &[
     #[cfg(target_os = "macos")]
     "Library/Application Support/Chromium",
     #[cfg(target_os = "macos")]
+    "Library/Application Support/Claude",
+    #[cfg(target_os = "macos")]
     "Library/Application Support/Firefox",
     #[cfg(target_os = "macos")]
     "Library/Application Support/Google/Chrome",
@@ -68,7 +110,18 @@ const HOME: &[&str] = &[
 
 const SYSTEM: &[&str] = &[
     "/etc/shadow",
+    "/etc/shadow-",
     "/etc/gshadow",
+    "/etc/gshadow-",
+    "/etc/security/opasswd",
+    "/etc/krb5.keytab",
+    "/etc/NetworkManager/system-connections",
+    "/etc/ssh/ssh_host_dsa_key",
+    "/etc/ssh/ssh_host_ecdsa_key",
+    "/etc/ssh/ssh_host_ed25519_key",
+    "/etc/ssh/ssh_host_rsa_key",
+    "/etc/wireguard",
+    "/etc/wpa_supplicant",
     "/etc/ssl/private",
     "/run/docker.sock",
     "/run/containerd",
@@ -76,31 +129,14 @@ const SYSTEM: &[&str] = &[
     "/run/credentials",
 ];
 
-/// Directories of a home that variables can put elsewhere.
-const MOVABLE: &[(&str, &str)] = &[
-    ("XDG_CONFIG_HOME", ".config"),
-    ("XDG_DATA_HOME", ".local/share"),
-    ("XDG_STATE_HOME", ".local/state"),
-];
-
-/// Returns the secrets of a user with these homes and variables, and those of the system. A client or a container may
-/// have put `HOME` elsewhere, and the user's home is still there.
+/// Returns the secrets below these homes and where variables lead instead, and those of the system.
+/// A client or a container may have put `HOME` elsewhere, and the user's home is still there.
 pub(super) fn of_caller(
-    homes: impl IntoIterator<Item = PathBuf>,
+    homes: &[PathBuf],
     variable: impl Fn(&str) -> Option<OsString>,
 ) -> Vec<PathBuf> {
-    let mut homes: Vec<PathBuf> = homes
-        .into_iter()
-        .filter(|home| home.is_absolute())
-        .collect();
-    homes.dedup();
     let mut secrets: Vec<PathBuf> = homes.iter().flat_map(|home| below(home)).collect();
-    for (name, usual) in MOVABLE {
-        let moved = variable(name).map(PathBuf::from);
-        // A relative path has to be ignored, says the specification.
-        let Some(moved) = moved.filter(|moved| moved.is_absolute()) else {
-            continue;
-        };
+    for (moved, usual) in homes::moved(variable) {
         let names = HOME
             .iter()
             .filter_map(|path| Path::new(path).strip_prefix(usual).ok());
@@ -127,16 +163,8 @@ fn runtime_directory(user: u32) -> PathBuf {
     }
 }
 
-/// Returns the secrets of the user with this number, as far as there is one.
-pub(super) fn of_user(user: u32) -> Vec<PathBuf> {
-    let account = Account::of_user(user);
-    account
-        .iter()
-        .flat_map(|account| below(account.home()))
-        .collect()
-}
-
-fn below(home: &Path) -> impl Iterator<Item = PathBuf> {
+/// Returns the secrets below a home.
+pub(super) fn below(home: &Path) -> impl Iterator<Item = PathBuf> {
     HOME.iter().map(|path| home.join(path))
 }
 
@@ -151,7 +179,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name);
             found.map(|(_, value)| OsString::from(value))
         };
-        let secrets = of_caller(["/home/alice".into(), "/home/alice".into()], variable);
+        let secrets = of_caller(&["/home/alice".into()], variable);
         let found = secrets.iter().filter(|path| *path == Path::new(hidden));
         assert_eq!(found.count(), 1, "{hidden} in {secrets:?}");
     }
@@ -176,8 +204,8 @@ mod tests {
 
     #[test]
     fn secrets_are_hidden_below_every_home() {
-        let homes = ["/snap/tool/1", "/home/alice", ""].map(PathBuf::from);
-        let secrets = of_caller(homes, |_| None);
+        let homes = ["/snap/tool/1", "/home/alice"].map(PathBuf::from);
+        let secrets = of_caller(&homes, |_| None);
         for hidden in ["/snap/tool/1/.ssh", "/home/alice/.ssh"] {
             assert!(
                 secrets.iter().any(|path| path == Path::new(hidden)),
@@ -201,14 +229,5 @@ mod tests {
     fn a_session_is_hidden_from_its_own_user_and_all_from_root() {
         assert_eq!(runtime_directory(1000), Path::new("/run/user/1000"));
         assert_eq!(runtime_directory(0), Path::new("/run/user"));
-    }
-
-    #[test]
-    fn another_user_has_secrets_too() {
-        let secrets = of_user(0);
-        assert!(
-            secrets.contains(&PathBuf::from("/root/.ssh")),
-            "{secrets:?}"
-        );
     }
 }

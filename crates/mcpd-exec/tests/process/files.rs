@@ -122,6 +122,29 @@ async fn modes_and_times_outside_can_be_changed_at_guarded() {
     }
 }
 
+/// Whoever starts such a file later would have the rights of its owner.
+#[tokio::test]
+async fn set_id_bits_are_given_to_no_file() {
+    for body in [
+        "chmod u+s inside/file",
+        "chmod g+s inside/file",
+        "install -m 4755 inside/file inside/new",
+        "perl -MFcntl -e 'umask 0; sysopen F, q(inside/new), O_CREAT | O_RDWR, 04755 or die'",
+        "perl -e 'open F, q(<), q(inside/file) or die; chmod 02755, *F or die'",
+    ] {
+        for level in levels().await {
+            let world = world();
+            run(&world, level, body).await;
+            let inside = fs::read_dir(world.directory().join("inside")).unwrap();
+            let modes = inside.map(|entry| entry.unwrap().metadata().unwrap().mode());
+            let has_any = modes.into_iter().any(|mode| mode & 0o6000 != 0);
+            assert_eq!(has_any, level == Level::None, "at {level}: {body}");
+        }
+    }
+    allowed("chmod 1750 inside/file && touch inside/new && (set -C; umask 0; echo > inside/newer)")
+        .await;
+}
+
 #[tokio::test]
 async fn what_is_read_can_be_locked() {
     for level in levels().await {

@@ -17,6 +17,8 @@ mod files;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod groups;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]
+mod homes;
+#[cfg(all(target_os = "linux", not(mcpd_portable)))]
 mod host;
 mod input;
 #[cfg(all(target_os = "linux", not(mcpd_portable)))]

@@ -218,3 +218,27 @@ fn names(directory: &Path) -> Vec<String> {
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())
         .collect()
 }
+
+#[tokio::test]
+async fn run_starts_in_its_temporary_directory_if_it_has_one() {
+    for level in levels().await {
+        let world = world();
+        let command = world.sh("ls -A | grep -v '^.tmp'; pwd -P; echo $TMPDIR; echo x > here");
+        let command = command
+            .current_dir(world.directory())
+            .start_in_temporary_directory();
+        let outcome = world.run_in(Sandbox::at(level), command).await;
+        assert!(outcome.success(), "at {level}: {outcome:?}");
+        let text = outcome.stdout.to_text_lossy();
+        let lines: Vec<_> = text.lines().collect();
+        if level == Level::None {
+            let directory = world.directory().canonicalize().unwrap();
+            assert!(lines.contains(&directory.to_str().unwrap()), "{text}");
+            assert!(world.directory().join("here").exists());
+        } else {
+            // It is empty, so the first line is where it is.
+            assert_eq!(lines[0], lines[1], "at {level}");
+            assert!(!world.directory().join("here").exists());
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Messages to bytes. Each function gives one line of JSON without its terminator, so that the same
 //! bytes fit a pipe, an HTTP body and an event stream.
 
+use memchr::memmem;
 use serde::Serialize;
 
 use super::error::ErrorObject;
@@ -12,7 +13,9 @@ const START: &[u8] = br#"{"jsonrpc":"2.0""#;
 pub(crate) fn response(id: &RequestId, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = start(256);
     member(&mut out, "id", id)?;
+    let before = out.len();
     member(&mut out, "result", result)?;
+    replace_nul(&mut out[before..]);
     Ok(finish(out))
 }
 
@@ -43,7 +46,9 @@ pub fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     if let Some(id) = id {
         plain_member(&mut out, "id", id);
     }
+    let before = out.len();
     plain_member(&mut out, "error", error);
+    replace_nul(&mut out[before..]);
     finish(out)
 }
 
@@ -108,6 +113,23 @@ fn finish(mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
+/// Replaces U+0000 in the strings of valid JSON by U+FFFD, which is as long. Model APIs and databases
+/// refuse a conversation with that character for good, so none leaves in a result or an error.
+pub fn replace_nul(json: &mut [u8]) {
+    const NUL: &[u8] = br"\u0000";
+    let mut from = 0;
+    while let Some(found) = memmem::find(&json[from..], NUL) {
+        let at = from + found;
+        // Behind an odd number of backslashes, this one is escaped itself.
+        let before = json[..at].iter().rev();
+        let is_escaped = before.take_while(|byte| **byte == b'\\').count() % 2 == 1;
+        if !is_escaped {
+            json[at..at + NUL.len()].copy_from_slice(br"\ufffd");
+        }
+        from = at + NUL.len();
+    }
+}
+
 /// Puts JSON on one line. It may have been written over several; in JSON text a line break stands only between tokens,
 /// where a space does as well.
 pub fn one_line(json: &mut [u8]) {
@@ -131,6 +153,35 @@ mod tests {
     #[track_caller]
     fn check(encoded: &[u8], expected: &str) {
         assert_eq!(std::str::from_utf8(encoded).unwrap(), expected);
+    }
+
+    #[test]
+    fn nul_in_a_string_is_replaced_and_its_escaped_spelling_is_not() {
+        for (json, expected) in [
+            (r#""a\u0000\u0000b""#, r#""a\ufffd\ufffdb""#),
+            (r#""a\\u0000""#, r#""a\\u0000""#),
+            (r#""a\\\u0000""#, r#""a\\\ufffd""#),
+            (r#""\u00000""#, r#""\ufffd0""#),
+            (r#"{"u0000":"\u0001"}"#, r#"{"u0000":"\u0001"}"#),
+        ] {
+            let mut bytes = json.as_bytes().to_vec();
+            replace_nul(&mut bytes);
+            check(&bytes, expected);
+        }
+    }
+
+    #[test]
+    fn nul_is_echoed_in_an_id_and_in_nothing_else() {
+        let id = RequestId::from("a\0");
+        let error = ErrorObject::internal_error("b\0");
+        check(
+            &error_response(Some(&id), &error),
+            r#"{"jsonrpc":"2.0","id":"a\u0000","error":{"code":-32603,"message":"b\ufffd"}}"#,
+        );
+        check(
+            &response(&id, &json!({"text": "b\0"})).unwrap(),
+            r#"{"jsonrpc":"2.0","id":"a\u0000","result":{"text":"b\ufffd"}}"#,
+        );
     }
 
     #[test]

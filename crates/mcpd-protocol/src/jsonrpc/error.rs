@@ -152,9 +152,12 @@ impl ErrorObject {
     /// The request must declare these capabilities to be served.
     #[must_use]
     pub fn missing_required_client_capability(required: &ClientCapabilities) -> Self {
+        let names: Vec<_> = required.names();
+        let names = names.iter().map(|name| format!("`{name}`"));
+        let names = names.collect::<Vec<_>>().join(", ");
         Self::new(
             ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY,
-            "the request does not declare a client capability it needs",
+            format!("the client does not declare a capability that the request needs: {names}"),
         )
         .with_data(&json!({ "requiredCapabilities": required }))
     }

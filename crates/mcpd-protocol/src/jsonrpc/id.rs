@@ -1,4 +1,4 @@
-//! Request ids: a string or an integer, echoed exactly as they came. `1` and `"1"` are different ids.
+//! Request ids: a string or an integer, echoed as they came. `1` and `"1"` are different ids; `1.0` is the number `1`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use serde::{Serialize, Serializer};
     reason = "JSON-RPC and MCP allow these two and no other"
 )]
 pub enum RequestId {
-    /// A JSON number without fraction or exponent, within 64 bits.
+    /// A whole JSON number, within 64 bits.
     Integer(i64),
     /// A JSON string, also one that spells a number.
     String(Arc<str>),
@@ -83,6 +83,15 @@ impl Visitor<'_> for IdVisitor {
             .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(id), &self))
     }
 
+    /// Programs whose numbers are all floating-point write `1.0`.
+    fn visit_f64<E: de::Error>(self, id: f64) -> Result<RequestId, E> {
+        const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it several integers share one `f64`
+        if id.fract() == 0.0 && id.abs() <= EXACT {
+            return Ok(RequestId::Integer(id as i64));
+        }
+        Err(E::invalid_value(de::Unexpected::Float(id), &self))
+    }
+
     fn visit_str<E: de::Error>(self, id: &str) -> Result<RequestId, E> {
         Ok(RequestId::from(id))
     }
@@ -119,8 +128,24 @@ mod tests {
 
     #[test]
     fn nothing_else_is_an_id() {
-        for json in ["1.0", "1e3", "null", "true", "[]", "{}"] {
+        for json in [
+            "1.5",
+            "1e300",
+            "9007199254740994.0",
+            "null",
+            "true",
+            "[]",
+            "{}",
+        ] {
             check(json, None);
+        }
+    }
+
+    #[test]
+    fn whole_number_with_a_fraction_or_exponent_is_that_integer() {
+        for (json, id) in [("1.0", 1), ("-7.00", -7), ("1e3", 1000), ("0.0", 0)] {
+            let parsed: RequestId = serde_json::from_str(json).unwrap();
+            assert_eq!(parsed, RequestId::Integer(id), "{json}");
         }
     }
 }

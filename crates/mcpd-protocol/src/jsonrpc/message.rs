@@ -84,18 +84,23 @@ impl<'a> Message<'a> {
     /// Reads one message.
     ///
     /// # Errors
-    /// When the bytes are not JSON, or not a JSON-RPC 2.0 message whose `params` are an object.
-    /// Members that JSON-RPC does not define are ignored; those it does must not repeat.
+    /// When the bytes are not JSON, or not a JSON-RPC 2.0 message whose `params` are an object; those that are `null` or
+    /// an empty array count as left out. Members that JSON-RPC does not define are ignored; those it does must not repeat.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        Self::decode_unmarked(without_byte_order_mark(bytes))
+    }
+
+    /// Reads one message from bytes without a byte order mark.
+    fn decode_unmarked(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let text = utf8(bytes)?;
         if first_byte(bytes) != Some(b'{') {
-            let value: &RawValue = serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+            let value: &RawValue = serde_json::from_str(text).map_err(|e| not_json(&e))?;
             return Err(refuse(
                 None,
                 format!("a message is an object, not {}", json::kind(value)),
             ));
         }
-        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+        let envelope: Envelope<'a> = serde_json::from_str(text).map_err(|e| not_json(&e))?;
         envelope.into_message()
     }
 }
@@ -106,12 +111,12 @@ impl<'a> Frame<'a> {
     /// # Errors
     /// As [`Message::decode`]; and for an empty batch, which is no message at all.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
+        let bytes = without_byte_order_mark(bytes);
         if first_byte(bytes) != Some(b'[') {
-            return Message::decode(bytes).map(Self::Single);
+            return Message::decode_unmarked(bytes).map(Self::Single);
         }
         let text = utf8(bytes)?;
-        let elements: Vec<&RawValue> =
-            serde_json::from_str(text).map_err(|e| not_json(text, &e))?;
+        let elements: Vec<&RawValue> = serde_json::from_str(text).map_err(|e| not_json(&e))?;
         if elements.is_empty() {
             return Err(refuse(None, "a batch has at least one message"));
         }
@@ -251,7 +256,7 @@ impl<'a> Envelope<'a> {
     ) -> Result<Message<'a>, Cow<'static, str>> {
         let method = json::string(method)
             .ok_or_else(|| format!("`method` must be a string, not {}", json::kind(method)))?;
-        let params = self.params;
+        let params = self.params.filter(|params| !json::is_nothing(params));
         if let Some(params) = params.filter(|params| !json::is_object(params)) {
             let kind = json::kind(params);
             return Err(format!("`params` must be an object or be left out, not {kind}").into());
@@ -316,6 +321,12 @@ enum Member {
     Other,
 }
 
+/// The bytes behind the mark that some editors and shells put before the first of them. "implementations that parse JSON
+/// texts MAY ignore the presence of a byte order mark rather than treating it as an error" -- RFC 8259, 8.1
+fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
+    bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
+}
+
 fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     std::str::from_utf8(bytes).map_err(|e| DecodeError {
         id: None,
@@ -335,20 +346,15 @@ fn first_byte(bytes: &[u8]) -> Option<u8> {
 fn read_id(raw: &RawValue) -> Result<RequestId, DecodeError> {
     serde_json::from_str(raw.get()).map_err(|_| {
         let kind = json::kind(raw);
-        let expected = "a string or a 64-bit integer without fraction or exponent";
+        let expected = "a string or a 64-bit integer";
         refuse(None, format!("`id` is {kind}; it must be {expected}"))
     })
 }
 
-fn not_json(text: &str, cause: &serde_json::Error) -> DecodeError {
-    let error = if text.starts_with('\u{feff}') {
-        ErrorObject::parse_error("not JSON: it starts with a byte order mark; leave that out")
-    } else {
-        ErrorObject::parse_error(format!("not JSON: {cause}"))
-    };
+fn not_json(cause: &serde_json::Error) -> DecodeError {
     DecodeError {
         id: None,
-        error,
+        error: ErrorObject::parse_error(format!("not JSON: {cause}")),
         is_notification: false,
     }
 }

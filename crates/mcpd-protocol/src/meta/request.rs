@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::ProgressToken;
 use super::{CLIENT_CAPABILITIES, CLIENT_INFO, LOG_LEVEL, PROGRESS_TOKEN, PROTOCOL_VERSION};
-use crate::capabilities::{ClientCapabilities, Implementation};
+use crate::capabilities::{ClientCapabilities, Declared, Implementation};
 use crate::json;
 use crate::jsonrpc::ErrorObject;
 use crate::method::LoggingLevel;
@@ -20,7 +20,8 @@ const LEVELS: &str =
 
 /// The reserved members of a request's `_meta`, borrowed from its `params`.
 ///
-/// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type.
+/// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type. One that may be absent may be
+/// `null` as well; what a stateless request must have may not.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct RequestMeta<'a> {
     #[serde(
@@ -37,26 +38,11 @@ pub struct RequestMeta<'a> {
         deserialize_with = "json::present"
     )]
     client_capabilities: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/clientInfo",
-        deserialize_with = "json::present"
-    )]
+    #[serde(borrow, rename = "io.modelcontextprotocol/clientInfo")]
     client_info: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "io.modelcontextprotocol/logLevel",
-        deserialize_with = "json::present"
-    )]
+    #[serde(borrow, rename = "io.modelcontextprotocol/logLevel")]
     log_level: Option<&'a RawValue>,
-    #[serde(
-        borrow,
-        default,
-        rename = "progressToken",
-        deserialize_with = "json::present"
-    )]
+    #[serde(borrow, rename = "progressToken")]
     progress_token: Option<&'a RawValue>,
     #[serde(borrow)]
     traceparent: Option<&'a RawValue>,
@@ -96,7 +82,15 @@ impl<'a> RequestMeta<'a> {
     /// # Errors
     /// `-32602` when it is not an object of capabilities.
     pub fn client_capabilities(&self) -> Result<Option<ClientCapabilities>, ErrorObject> {
-        read_object(CLIENT_CAPABILITIES, self.client_capabilities)
+        let Some(raw) = self.client_capabilities else {
+            return Ok(None);
+        };
+        // The strict reader is the faster one, and right for most.
+        match serde_json::from_str(raw.get()) {
+            Ok(declared) if json::is_object(raw) => Ok(Some(declared)),
+            _ => read_object(CLIENT_CAPABILITIES, Some(raw))
+                .map(|declared| declared.map(|Declared(declared)| declared)),
+        }
     }
 
     /// Who the client says it is.
@@ -181,7 +175,7 @@ fn read_object<T: DeserializeOwned>(
     raw: Option<&RawValue>,
 ) -> Result<Option<T>, ErrorObject> {
     let Some(raw) = raw else { return Ok(None) };
-    if !json::is_object(raw) {
+    if !json::is_object(raw) && !json::is_empty_array(raw) {
         return Err(wrong_type(key, "an object", raw));
     }
     serde_json::from_str(raw.get())
@@ -239,12 +233,12 @@ mod tests {
     #[test]
     fn each_member_says_what_it_must_be() {
         check(
-            r#"{"_meta":[]}"#,
+            r#"{"_meta":[1]}"#,
             |_| Ok(()),
             "`_meta` must be an object, not an array (-32602)",
         );
         check(
-            r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":[]}}"#,
+            r#"{"_meta":{"io.modelcontextprotocol/clientCapabilities":[1]}}"#,
             |meta| meta.client_capabilities(),
             "`io.modelcontextprotocol/clientCapabilities` must be an object, not an array (-32602)",
         );
@@ -257,6 +251,43 @@ mod tests {
             r#"{"_meta":{"progressToken":1.5}}"#,
             |meta| meta.progress_token(),
             "`progressToken` must be a string or an integer, not a number (-32602)",
+        );
+    }
+
+    #[test]
+    fn null_is_absent_where_absence_is_allowed() {
+        for member in ["clientInfo", "logLevel"].map(|key| format!("io.modelcontextprotocol/{key}"))
+        {
+            let params = format!(r#"{{"_meta":{{"{member}":null}}}}"#);
+            check(&params, |meta| Ok(meta.is_stateless()), "false");
+        }
+        check(
+            r#"{"_meta":{"progressToken":null}}"#,
+            |meta| meta.progress_token(),
+            "None",
+        );
+    }
+
+    #[test]
+    fn empty_array_is_an_object_without_members() {
+        let key = CLIENT_CAPABILITIES;
+        check(
+            &format!(r#"{{"_meta":{{"{key}":[]}}}}"#),
+            |meta| Ok(meta.client_capabilities()?.is_some()),
+            "true",
+        );
+        check(
+            &format!(r#"{{"_meta":{{"{key}":{{"elicitation":[],"sampling":{{"tools":[]}}}}}}}}"#),
+            |meta| {
+                let declared = meta.client_capabilities()?.unwrap_or_default();
+                Ok(serde_json::to_string(&declared).unwrap())
+            },
+            r#""{\"elicitation\":{},\"sampling\":{\"tools\":{}}}""#,
+        );
+        check(
+            &format!(r#"{{"_meta":{{"{key}":{{"elicitation":[1]}}}}}}"#),
+            |meta| meta.client_capabilities(),
+            &format!("`{key}`: invalid type: integer `1`, expected a map (-32602)"),
         );
     }
 

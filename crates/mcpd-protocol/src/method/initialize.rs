@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::{NotificationParams, notification, request};
 use crate::JsonObject;
-use crate::capabilities::{ClientCapabilities, Implementation, ServerCapabilities};
+use crate::capabilities::{ClientCapabilities, Declared, Implementation, ServerCapabilities};
 use crate::content::Icon;
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultType, stamped};
@@ -30,23 +30,44 @@ notification! {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeRequestParams {
-    /// The newest revision the client speaks, known to this crate or not.
+    /// The newest revision the client speaks, known to this crate or not. A client that says none speaks the oldest.
+    #[serde(default = "oldest_version", deserialize_with = "version")]
     pub protocol_version: String,
-    /// For the whole session, without members that older revisions leave open and that are not what newer ones say.
-    #[serde(deserialize_with = "declared")]
+    /// For the whole session, without members that older revisions leave open and that are not what newer ones say. A
+    /// client that declares none has none.
+    #[serde(default, deserialize_with = "declared")]
     pub capabilities: ClientCapabilities,
-    /// Who the client is, likewise.
-    #[serde(deserialize_with = "introduced")]
+    /// Who the client is, likewise. One that does not say is `unknown`.
+    #[serde(default = "unknown_client", deserialize_with = "introduced")]
     pub client_info: Implementation,
     /// Read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
+/// Stands for what a client does not say of itself.
+const UNKNOWN: &str = "unknown";
+
+fn oldest_version() -> String {
+    ProtocolVersion::ALL[0].to_string()
+}
+
+fn unknown_client() -> Implementation {
+    Implementation::new(UNKNOWN, UNKNOWN)
+}
+
+fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    let version = Option::deserialize(deserializer)?;
+    Ok(version.unwrap_or_else(oldest_version))
+}
+
 /// "this is not a closed set: any client can define its own, additional capabilities", and those that have come since
 /// may be another's by the same name -- 2024-11-05/schema.ts
 fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClientCapabilities, D::Error> {
-    let mut declared = JsonObject::deserialize(deserializer)?;
+    let declared = Option::<Declared<JsonObject>>::deserialize(deserializer)?;
+    let mut declared = declared
+        .map(|Declared(declared)| declared)
+        .unwrap_or_default();
     let since = ["elicitation", "extensions"];
     declared.retain(|name, value| !since.contains(&name.as_str()) || value.is_object());
     for name in ["elicitation", "sampling"] {
@@ -58,7 +79,15 @@ fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClientCapabili
 }
 
 fn introduced<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Implementation, D::Error> {
-    let mut introduced = JsonObject::deserialize(deserializer)?;
+    let Some(mut introduced) = Option::<JsonObject>::deserialize(deserializer)? else {
+        return Ok(unknown_client());
+    };
+    for name in ["name", "version"] {
+        let said = introduced.entry(name).or_insert(Value::Null);
+        if said.is_null() {
+            *said = UNKNOWN.into();
+        }
+    }
     introduced.retain(|name, value| match name.as_str() {
         "title" | "description" | "websiteUrl" => value.is_string(),
         "icons" => Vec::<Icon>::deserialize(&*value).is_ok(),
@@ -168,7 +197,13 @@ mod tests {
                 r#"{"elicitation":{"form":"x","url":{}}}"#,
                 r#"{"elicitation":{"url":{}}}"#,
             ),
-            (r#"{"elicitation":true,"extensions":[],"tasks":7}"#, "{}"),
+            (r#"{"elicitation":true,"extensions":7,"tasks":7}"#, "{}"),
+            (
+                r#"{"elicitation":[],"sampling":{"tools":[]},"roots":[],"experimental":[]}"#,
+                r#"{"elicitation":{},"sampling":{"tools":{}},"roots":{},"experimental":{}}"#,
+            ),
+            ("[]", "{}"),
+            ("null", "{}"),
             (
                 r#"{"roots":{"listChanged":true},"sampling":{}}"#,
                 r#"{"sampling":{},"roots":{"listChanged":true}}"#,
@@ -189,12 +224,35 @@ mod tests {
     #[test]
     fn what_every_revision_has_must_fit() {
         let client = r#"{"name":"c","version":"0"}"#;
-        check("[]", client, Err("invalid type: sequence, expected a map"));
+        check("[1]", client, Err("invalid type: sequence, expected a map"));
         check(
             r#"{"sampling":true}"#,
             client,
             Err("invalid type: boolean `true`, expected struct SamplingCapability"),
         );
-        check("{}", r#"{"name":"c"}"#, Err("missing field `version`"));
+        check(
+            "{}",
+            r#"{"name":7}"#,
+            Err("invalid type: integer `7`, expected a string"),
+        );
+    }
+
+    #[test]
+    fn client_that_says_nothing_of_itself_is_unknown_and_has_nothing() {
+        let unknown = r#"{"name":"unknown","version":"unknown"}"#;
+        for params in [
+            "{}",
+            r#"{"protocolVersion":null,"capabilities":null,"clientInfo":null}"#,
+        ] {
+            let read: InitializeRequestParams = serde_json::from_str(params).unwrap();
+            assert_eq!(read.protocol_version, "2024-11-05");
+            assert_eq!(read.capabilities, ClientCapabilities::default());
+            assert_eq!(serde_json::to_string(&read.client_info).unwrap(), unknown);
+        }
+        check(
+            "{}",
+            r#"{"name":"c"}"#,
+            Ok(("{}", r#"{"name":"c","version":"unknown"}"#)),
+        );
     }
 }

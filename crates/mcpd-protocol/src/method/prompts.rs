@@ -9,7 +9,7 @@ use super::input::{InputResponses, Interactive};
 use super::pagination::PaginatedRequestParams;
 use super::{NotificationParams, notification, request};
 use crate::content::{ContentBlock, Icon, Role};
-use crate::json::present;
+use crate::json::{self, present};
 use crate::meta::{Meta, ResultMeta};
 use crate::stamp::{CacheScope, ResultType, stamped};
 
@@ -104,7 +104,11 @@ pub struct GetPromptRequestParams {
     /// The prompt.
     pub name: String,
     /// Values by name of the argument.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "json::optional_object"
+    )]
     pub arguments: Option<BTreeMap<String, String>>,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
     #[serde(

@@ -140,6 +140,7 @@ fn arguments<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Box<RawValue>>, D::Error> {
     let arguments = Option::<Box<RawValue>>::deserialize(deserializer)?;
+    let arguments = arguments.filter(|raw| !json::is_nothing(raw));
     match arguments.as_deref().filter(|raw| !json::is_object(raw)) {
         None => Ok(arguments),
         Some(raw) => Err(D::Error::custom(format_args!(

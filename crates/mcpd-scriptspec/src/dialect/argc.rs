@@ -50,11 +50,18 @@ fn tag(line: &str) -> Option<(&str, &str)> {
     (end > 0).then(|| tag.split_at(end))
 }
 
-/// The text of a comment that is no tag.
+/// The text of a comment that is no tag, indented as it is: `\@` begins it with an `@`.
 fn comment(line: &str) -> Option<&str> {
-    let comment = line.strip_prefix('#')?.trim_start_matches('#');
-    let is_tag = comment.trim_start().starts_with('@');
-    (!is_tag).then(|| comment.trim())
+    let comment = line.strip_prefix('#')?.trim_start_matches('#').trim_end();
+    let text = comment.strip_prefix([' ', '\t']).unwrap_or(comment);
+    if text.trim_start().starts_with('@') {
+        return None;
+    }
+    Some(
+        text.strip_prefix('\\')
+            .filter(|rest| rest.starts_with('@'))
+            .unwrap_or(text),
+    )
 }
 
 /// The name of the function that a line defines.

@@ -1,9 +1,11 @@
 //! BASIC: lines `PARAM name AS type …` and `DESCRIPTION "…"` anywhere in a program. All other lines are for who runs it.
 //!
 //! ```text
-//! PARAM name AS type { LIKE value | DESCRIPTION "text" | OPTIONAL | DEFAULT value
-//!                    | ENUM [ value, … ] | PATTERN "regex" | MIN number | MAX number }
+//! PARAM name [AS type] { LIKE value | DESCRIPTION text | OPTIONAL | DEFAULT value
+//!                      | ENUM [ value, … ] | PATTERN "regex" | MIN number | MAX number }
 //! type: string | number | integer | boolean | date | email | array | object | ARRAY OF type
+//!     | another word for one of these, as in TYPE_ALIASES
+//!     | "value", "value" … (one of these texts) | "text" (a text, and what it means)
 //! ```
 
 use std::collections::BTreeMap;
@@ -11,12 +13,30 @@ use std::collections::BTreeMap;
 use super::draft::{Draft, Literal, Node, Optional};
 use crate::{json::Span, rules::Code, suggest::suggest};
 
+mod example;
 mod lexer;
 
 use lexer::{Kind, Token, Tokens};
 
 const TYPES: &[&str] = &[
     "string", "number", "integer", "boolean", "date", "email", "array", "object",
+];
+
+/// Other words for types, as hosts of BASIC have them: what people type into a dialogue is a text.
+const TYPE_ALIASES: &[(&str, &[&str])] = &[
+    (
+        "string",
+        &[
+            "text", "char", "datetime", "time", "hour", "name", "phone", "mobile", "zipcode",
+            "money", "language", "cpf", "cnpj", "qrcode", "url", "file", "image", "audio", "video",
+            "document",
+        ],
+    ),
+    ("integer", &["int", "long"]),
+    ("number", &["float", "double", "decimal", "single"]),
+    ("boolean", &["bool"]),
+    ("array", &["list"]),
+    ("object", &["map"]),
 ];
 
 const CLAUSES: &[&str] = &[
@@ -82,9 +102,13 @@ impl<'a, 'd> Statement<'a, 'd> {
         if keyword.is_word("PARAM") && self.tokens.peek().kind != Kind::Symbol("=") {
             return self.param();
         }
-        let is_text = matches!(self.tokens.peek().kind, Kind::String(_) | Kind::Unclosed);
-        if keyword.is_word("DESCRIPTION") && is_text {
-            let text = self.description()?;
+        if keyword.is_word("DESCRIPTION") {
+            let text = match self.tokens.peek().kind {
+                Kind::String(_) | Kind::Unclosed => self.description()?,
+                // Without quotes, all that the line says.
+                Kind::Word(_) | Kind::Number(_) => self.tokens.rest_as_text(),
+                _ => return Ok(()),
+            };
             self.draft.metadata.add("description", keyword.span, text);
             self.end()?;
         }
@@ -107,10 +131,9 @@ impl<'a, 'd> Statement<'a, 'd> {
             fault.help = Some("upper and lower case mean the same in a program".to_owned());
             return Err(Reported);
         }
-        self.keyword("AS")?;
         let mut option = Node::object(name.span.clone());
-        let value_type = self.value_type(0)?;
         let mut clauses = Clauses::default();
+        let value_type = self.declared_type(&name.span, &mut option, &mut clauses)?;
         while self.tokens.peek().kind != Kind::End {
             self.clause(&mut option, &mut clauses)?;
         }
@@ -119,12 +142,35 @@ impl<'a, 'd> Statement<'a, 'd> {
         Ok(())
     }
 
-    fn keyword(&mut self, keyword: &str) -> Result<(), Reported> {
-        let token = self.tokens.next();
-        if token.is_word(keyword) {
-            return Ok(());
+    /// Reads what follows the name: `AS` and a type, texts in place of one, or nothing.
+    fn declared_type(
+        &mut self,
+        name: &Span,
+        option: &mut Node,
+        clauses: &mut Clauses,
+    ) -> Result<Node, Reported> {
+        let next = self.tokens.peek();
+        if next.is_word("AS") {
+            self.tokens.next();
+            if !matches!(self.tokens.peek().kind, Kind::String(_)) {
+                return self.value_type(0);
+            }
+            let mut texts = vec![self.text()?];
+            while self.tokens.peek().kind == Kind::Symbol(",") {
+                self.tokens.next();
+                texts.push(self.text()?);
+            }
+            match <[Node; 1]>::try_from(texts) {
+                Ok([meaning]) => option.add("description", meaning.span.clone(), meaning),
+                Err(texts) => {
+                    clauses.values = Some(Node::new(name.clone(), Literal::Array(texts)));
+                }
+            }
+        } else if next.kind != Kind::End && !CLAUSES.iter().any(|clause| next.is_word(clause)) {
+            return self.expected("`AS`", &next);
         }
-        self.expected(&format!("`{keyword}`"), &token)
+        let string = Node::string(name.clone(), "string");
+        Ok(Node::object(name.clone()).with("value_type", string))
     }
 
     /// The fields of an option, or of the elements of a list, that say what a value must be.
@@ -133,20 +179,24 @@ impl<'a, 'd> Statement<'a, 'd> {
         let Kind::Word(word) = token.kind else {
             return self.expected("a type", &token);
         };
-        let name = word.to_ascii_lowercase();
+        let written = word.to_ascii_lowercase();
+        let mut aliases = TYPE_ALIASES.iter();
+        let name = aliases
+            .find(|(_, words)| words.contains(&written.as_str()))
+            .map_or(written.as_str(), |(name, _)| name);
         let span = token.span.clone();
         let mut node = Node::object(span.clone());
-        let (value_type, format) = match name.as_str() {
-            "string" | "integer" | "boolean" | "array" | "object" => (name.as_str(), None),
+        let (value_type, format) = match name {
+            "string" | "integer" | "boolean" | "array" | "object" => (name, None),
             "number" => ("float", None),
-            "date" | "email" => ("string", Some(name.as_str())),
+            "date" | "email" => ("string", Some(name)),
             _ => {
                 let fault = self.draft.fault(
                     Code::UnknownValueType,
                     span,
                     format!("there is no type `{word}`"),
                 );
-                fault.help = Some(match suggest(&name, TYPES.iter().copied()) {
+                fault.help = Some(match suggest(name, TYPES.iter().copied()) {
                     Some(near) => format!("did you mean `{near}`?"),
                     None => format!("types are {}", TYPES.join(", ")),
                 });
@@ -180,11 +230,10 @@ impl<'a, 'd> Statement<'a, 'd> {
         };
         let span = token.span.clone();
         match keyword.as_str() {
-            "LIKE" => {
-                let example = self.value(0)?;
-                let examples = Node::new(example.span.clone(), Literal::Array(vec![example]));
-                option.add("examples", span, examples);
+            "LIKE" if clauses.example.is_some() => {
+                return self.expected("`LIKE` once", &token);
             }
+            "LIKE" => clauses.example = Some((span, self.example()?)),
             "DESCRIPTION" => {
                 let text = self.description()?;
                 option.add("description", span, text);
@@ -222,6 +271,40 @@ impl<'a, 'd> Statement<'a, 'd> {
             }
         }
         Ok(())
+    }
+
+    /// A value, or words without quotes up to the next clause.
+    fn example(&mut self) -> Result<Node, Reported> {
+        if matches!(
+            self.tokens.peek().kind,
+            Kind::String(_) | Kind::Unclosed | Kind::Symbol("[")
+        ) {
+            return self.value(0);
+        }
+        let words = self.tokens.clone();
+        let mut span = self.tokens.peek().span;
+        let mut count = 0;
+        loop {
+            let token = self.tokens.peek();
+            let is_clause = CLAUSES.iter().any(|clause| token.is_word(clause));
+            if is_clause || matches!(token.kind, Kind::End | Kind::String(_) | Kind::Unclosed) {
+                break;
+            }
+            span.end = token.span.end;
+            count += 1;
+            self.tokens.next();
+        }
+        let first = &words.peek().kind;
+        let is_value = matches!(first, Kind::Number(_))
+            || ["true", "false"]
+                .iter()
+                .any(|word| words.peek().is_word(word));
+        if count == 0 || (count == 1 && is_value) {
+            self.tokens = words;
+            return self.value(0);
+        }
+        let text = &self.tokens.source()[span.clone()];
+        Ok(Node::string(span, text))
     }
 
     /// A text that says something.
@@ -312,6 +395,8 @@ impl<'a, 'd> Statement<'a, 'd> {
 #[derive(Default)]
 struct Clauses {
     optional: bool,
+    /// With the place of its keyword.
+    example: Option<(Span, Node)>,
     values: Option<Node>,
     size: Option<Node>,
 }
@@ -326,6 +411,12 @@ impl Clauses {
     ) -> Result<(), Reported> {
         let required = Node::boolean(name.clone(), !self.optional);
         option.add("required", name.clone(), required);
+        if let Some((keyword, example)) = self.example {
+            example::add(option, keyword, example, &value_type);
+        }
+        if let Some(default) = option.member_mut("default_value") {
+            example::convert(default, &value_type);
+        }
         if let Some(values) = self.values {
             choose(&mut value_type, values, draft)?;
         }

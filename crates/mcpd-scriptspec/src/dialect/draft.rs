@@ -200,6 +200,15 @@ impl Node {
         entry.map(|entry| &entry.value)
     }
 
+    /// The first member of this name, to change it.
+    pub(super) fn member_mut(&mut self, key: &str) -> Option<&mut Self> {
+        let Literal::Object(entries) = &mut self.value else {
+            return None;
+        };
+        let entry = entries.iter_mut().find(|entry| entry.key == key);
+        entry.map(|entry| &mut entry.value)
+    }
+
     /// Whether it is an object without members.
     pub(super) fn is_empty_object(&self) -> bool {
         matches!(&self.value, Literal::Object(entries) if entries.is_empty())

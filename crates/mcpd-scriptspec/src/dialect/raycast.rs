@@ -31,19 +31,38 @@ const KEYS: &[&str] = &[
     "authorURL",
 ];
 
-/// What a value is made of that is percent-encoded, as scripts expect it that put it into a URL.
-const PERCENT_ENCODED: &str = "^(?:[A-Za-z0-9._~-]|%[0-9A-Fa-f]{2})*$";
+/// Keys that a command with several authors has several times.
+const REPEATABLE: &[&str] = &["author", "authorURL"];
+
+/// Signs in code behind which a line may be text that looks like a comment.
+const TEXT_OPENERS: &[&str] = &["`", "<<", "\"\"\"", "'''"];
 
 pub(super) fn is_in(text: &[u8]) -> bool {
-    let mut lines = text.split(|&byte| byte == b'\n');
-    lines.any(|line| tag(&String::from_utf8_lossy(line)).is_some())
+    // What was read of a large file may end inside of a character.
+    tags(&String::from_utf8_lossy(text)).next().is_some()
+}
+
+/// Tags of a file: those of the first comments that have some. A program that makes script commands has no others.
+fn tags(source: &str) -> impl Iterator<Item = (&str, &str)> {
+    let mut is_found = false;
+    let header = source.lines().take_while(move |line| {
+        let is_code = !line.trim().is_empty() && comment(line).is_none();
+        is_found |= tag(line).is_some();
+        let has_text = || TEXT_OPENERS.iter().any(|opener| line.contains(opener));
+        !is_code || !is_found && !has_text()
+    });
+    header.filter_map(tag)
+}
+
+fn comment(line: &str) -> Option<&str> {
+    let line = line.trim();
+    let mut leaders = ["#", "//", "--"].iter();
+    leaders.find_map(|leader| line.strip_prefix(leader))
 }
 
 /// The key and the value of a line.
 fn tag(line: &str) -> Option<(&str, &str)> {
-    let line = line.trim();
-    let mut leaders = ["#", "//", "--"].iter();
-    let comment = leaders.find_map(|leader| line.strip_prefix(leader))?;
+    let comment = comment(line)?;
     let tag = comment.trim_start().strip_prefix("@raycast.")?;
     let end = tag.find(char::is_whitespace).unwrap_or(tag.len());
     Some((&tag[..end], tag[end..].trim()))
@@ -57,8 +76,8 @@ pub(super) fn read(source: &str) -> Draft {
         arguments: Vec::new(),
     };
     let mut seen = BTreeSet::new();
-    for (key, value) in source.lines().filter_map(tag) {
-        if seen.insert(key) {
+    for (key, value) in tags(source) {
+        if seen.insert(key) || REPEATABLE.contains(&key) {
             reader.field(key, value);
         } else {
             let message = format!("a second `{key}`");
@@ -233,7 +252,12 @@ impl<'a> Argument<'a> {
     fn option(self, key_span: &Span, span: Span, draft: &mut Draft) -> Node {
         let mut option = Node::object(span.clone());
         let mut add = |key: &str, value: Node| option.add(key, key_span.clone(), value);
-        add("argument", Node::string(span.clone(), "plain"));
+        let argument = if self.is_percent_encoded {
+            "plain-percent-encoded"
+        } else {
+            "plain"
+        };
+        add("argument", Node::string(span.clone(), argument));
         add("required", Node::boolean(span.clone(), !self.is_optional));
         if self.is_optional {
             add("default_value", Node::string(span.clone(), ""));
@@ -257,10 +281,6 @@ impl<'a> Argument<'a> {
             }
             // Arguments were texts before they had types.
             (Some("text" | "password"), _) | (None, _) => {
-                if self.is_percent_encoded {
-                    description += " (percent-encoded)";
-                    add("pattern", Node::string(span.clone(), PERCENT_ENCODED));
-                }
                 if !self.is_optional {
                     let mut size = Node::object(span.clone());
                     let min = Node::new(span.clone(), Literal::Number("1".to_owned()));

@@ -1,12 +1,13 @@
 //! Scriptlets: Markdown files in which each heading with a block of code is a tool.
 //!
 //! Comments in HTML, or blocks called `metadata` and `schema`, say more of it, in the words of Script Kit. What stands in
-//! `{{ }}` in the code is an input; it reaches the code as a variable and is never pasted into it.
+//! `{{ }}` in the code is an input; it reaches the code as a variable and is never pasted into it. Conditional sections make
+//! variants of the code, one of which runs in each call.
 
 use std::collections::BTreeSet;
 
 use super::{
-    Body, Described,
+    Body, Condition, Described, Variant,
     draft::{Entry, Node},
     script_kit::{Description, Reader, comment_line, slug},
 };
@@ -16,9 +17,12 @@ mod language;
 mod placeholder;
 mod section;
 mod shell;
+mod template;
 
 use language::Language;
+use placeholder::Placeholder;
 use section::{Block, Section, Text, sections};
+use template::Template;
 
 /// Whether the file at `path` holds scriptlets.
 pub(super) fn is_file(path: &str) -> bool {
@@ -201,44 +205,111 @@ impl<'a> Scriptlet<'a> {
         whole.append(block);
         Some(Body::Code {
             extension: language.extension.to_owned(),
-            text: self.code(&whole, language),
+            variants: self.variants(&whole, language),
         })
     }
 
-    /// The code of a block with variables for placeholders, each of which is an input.
-    fn code(&mut self, block: &Block, language: Language) -> String {
-        let options = self.description.options();
-        let is_number = |name: &str| {
-            let value_type = options
-                .member(name)
-                .and_then(|option| option.member("value_type"));
-            matches!(value_type.and_then(Node::text), Some("integer" | "float"))
-        };
-        let (text, placeholders) = language.fill(&block.code, &is_number);
-        for placeholder in placeholders {
-            let span = block.source_of(&placeholder.span);
-            if let Some(message) = placeholder.fault {
-                let help = match message {
-                    shell::ARITHMETIC => {
-                        format!("declare `{}` as an `integer`", placeholder.name)
-                    }
-                    shell::LIST => format!("write `=({{{{{}}}}})`", placeholder.name),
-                    _ => language.reading(&placeholder.name),
-                };
-                let fault =
-                    self.description
-                        .fault(Code::SourceMisplacedPlaceholder, span.clone(), message);
-                fault.help = Some(help);
-            }
-            let options = self.description.options();
-            if options.member(&placeholder.name).is_none() {
-                let input = Node::object(span.clone())
-                    .with("value_type", Node::string(span.clone(), "string"))
-                    .with("required", Node::boolean(span.clone(), true));
-                options.add(placeholder.name, span, input);
-            }
+    /// Programs of a block, one for every way in which its conditions can come out.
+    fn variants(&mut self, block: &Block, language: Language) -> Vec<Variant> {
+        let template = Template::read(&block.code);
+        for fault in &template.faults {
+            let span = block.source_of(&fault.span);
+            let fault_of = self
+                .description
+                .fault(Code::SourceSyntax, span, fault.message);
+            fault_of.help = Some(fault.help.to_owned());
         }
-        text
+        if !template.faults.is_empty() {
+            return Vec::new();
+        }
+        let Some(selections) = template.selections(block.code.len()) else {
+            let message = "the conditions of this block can come out in more than 64 ways";
+            let first = template.names().next().map(|(_, span, _)| span);
+            let span = block.source_of(&first.unwrap_or_default());
+            let fault = self.description.fault(Code::SourceSyntax, span, message);
+            fault.help = Some("make several scriptlets of it".to_owned());
+            return Vec::new();
+        };
+        self.add_conditions(block, &template);
+        let mut found = Vec::new();
+        let mut variants = Vec::with_capacity(selections.len());
+        for selection in selections {
+            let selected = block.with_parts(&selection.parts);
+            let (text, placeholders) = language.fill(&selected.code, &|name| self.is_number(name));
+            found.extend(placeholders.into_iter().map(|placeholder| Placeholder {
+                span: selected.source_of(&placeholder.span),
+                ..placeholder
+            }));
+            variants.push(Variant {
+                conditions: selection.conditions.into_iter().map(condition).collect(),
+                text,
+            });
+        }
+        // Parts that several variants have are looked at several times.
+        found.sort_by(|a, b| (a.span.start, a.fault).cmp(&(b.span.start, b.fault)));
+        found.dedup_by(|a, b| (a.span.start, a.fault) == (b.span.start, b.fault));
+        for placeholder in found {
+            self.add_placeholder(placeholder, language);
+        }
+        variants
+    }
+
+    fn is_number(&self, name: &str) -> bool {
+        let option = self.description.option(name);
+        let value_type = option.and_then(|option| option.member("value_type"));
+        matches!(value_type.and_then(Node::text), Some("integer" | "float"))
+    }
+
+    /// Adds the conditions that are not declared: booleans, or texts where the code has their values, too.
+    fn add_conditions(&mut self, block: &Block, template: &Template<'_>) {
+        let values = template.conditional_values();
+        for (name, span, is_condition) in template.names() {
+            if !is_condition || self.description.option(name).is_some() {
+                continue;
+            }
+            let span = block.source_of(&span);
+            let (value_type, default) = if values.contains(name) {
+                ("string", Node::string(span.clone(), ""))
+            } else {
+                ("boolean", Node::boolean(span.clone(), false))
+            };
+            let input = Node::object(span.clone())
+                .with("value_type", Node::string(span.clone(), value_type))
+                .with("default_value", default);
+            self.description.options().add(name, span, input);
+        }
+    }
+
+    /// Adds what a placeholder stands for, and reports what keeps a variable from standing there.
+    fn add_placeholder(&mut self, placeholder: Placeholder, language: Language) {
+        let Placeholder { name, span, fault } = placeholder;
+        if let Some(message) = fault {
+            let help = match message {
+                shell::ARITHMETIC => format!("declare `{name}` as an `integer`"),
+                shell::LIST => format!("write `=({{{{{name}}}}})`"),
+                shell::COMMAND => {
+                    format!(
+                        "choose among commands, as in `{{{{#if {name}}}}} … {{{{else}}}} … {{{{/if}}}}`"
+                    )
+                }
+                _ => language.reading(&name),
+            };
+            let code = Code::SourceMisplacedPlaceholder;
+            self.description.fault(code, span.clone(), message).help = Some(help);
+        }
+        if self.description.option(&name).is_none() {
+            let input = Node::object(span.clone())
+                .with("value_type", Node::string(span.clone(), "string"))
+                .with("required", Node::boolean(span.clone(), true));
+            self.description.options().add(name, span, input);
+        }
+    }
+}
+
+fn condition((name, is_set): (&str, bool)) -> Condition {
+    Condition {
+        option: name.to_owned(),
+        is_set,
     }
 }
 

@@ -72,11 +72,15 @@ impl<'s> CommandLine<'s> {
                 let texts = texts.into_iter().map(Cow::into_owned);
                 self.add(option, |line| &mut line.positionals, texts)
             }
-            Argument::Plain if texts.is_empty() => {
+            Argument::Plain | Argument::PlainPercentEncoded if texts.is_empty() => {
                 self.add(option, |line| &mut line.plain, [String::new()])
             }
             Argument::Plain => {
                 let texts = texts.into_iter().map(Cow::into_owned);
+                self.add(option, |line| &mut line.plain, texts)
+            }
+            Argument::PlainPercentEncoded => {
+                let texts = texts.iter().map(|text| percent_encode(text));
                 self.add(option, |line| &mut line.plain, texts)
             }
         }
@@ -173,4 +177,18 @@ fn fault(option: &ScriptOption, expected: &str, got: &str) -> ArgumentFault {
         expected: expected.to_owned(),
         got: got.to_owned(),
     }
+}
+
+/// The text as a part of an address: bytes other than unreserved characters of RFC 3986 in hexadecimal.
+fn percent_encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded += &format!("%{byte:02X}"),
+        }
+    }
+    encoded
 }

@@ -113,19 +113,25 @@ const RESERVED_PREFIXES: &[&str] = &[
 ];
 
 const PLAIN: &str = "plain";
+const PERCENT_ENCODED: &str = "plain-percent-encoded";
+
+/// Whether it stands in the place of an argument of a script without flags.
+fn is_plain(word: &str) -> bool {
+    matches!(word, PLAIN | PERCENT_ENCODED)
+}
 
 /// Minds, among the fields of all options, flags and variables of two of them, and flags that a script without flags could not read.
 pub(super) fn check(fields: &[Member<'_>], report: &mut Report<'_>) {
     let (mut flags, mut variables) = (BTreeSet::new(), BTreeSet::new());
     let mut others = fields.iter().filter(|field| field.key == "argument");
-    let has_others = others.any(|field| field.value.string().is_some_and(|word| word != PLAIN));
+    let has_others = others.any(|field| field.value.string().is_some_and(|word| !is_plain(&word)));
     for field in fields {
         let Some(word) = field.value.string() else {
             continue;
         };
         let span = field.value.span();
         let message = match &*field.key {
-            "argument" if word == PLAIN && has_others => {
+            "argument" if is_plain(&word) && has_others => {
                 "`plain` beside arguments that are not: which of them are flags?".to_owned()
             }
             "argument" if word.starts_with('-') && !flags.insert(word.clone()) => {
@@ -156,6 +162,7 @@ pub(super) fn argument(
     match &*word {
         "positional" => Some(Argument::Positional),
         PLAIN => Some(Argument::Plain),
+        PERCENT_ENCODED => Some(Argument::PlainPercentEncoded),
         flag if is_flag(flag) => Some(Argument::Flag(flag.to_owned())),
         _ => {
             let message = format!("{} is no place on the command line", text::name(&word));

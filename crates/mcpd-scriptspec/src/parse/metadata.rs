@@ -164,19 +164,22 @@ fn sandbox(member: &Member<'_>, report: &mut Report<'_>) -> Option<SandboxWish> 
         ("strict", SandboxLevel::Strict),
     ];
     const NETWORKS: &[(&str, bool)] = &[("host", true), ("off", false)];
+    const FIELDS: &[&str] = &["level", "write", "read", "hide", "network"];
     let mut wish = SandboxWish {
         level: SandboxLevel::default(),
         write: Vec::new(),
+        read: Vec::new(),
         hide: Vec::new(),
         network: true,
     };
     match member.value.kind() {
         Kind::String => wish.level = report.choice(member, LEVELS)?,
         Kind::Object => {
-            for member in report.fields(member.value, &["level", "write", "hide", "network"]) {
+            for member in report.fields(member.value, FIELDS) {
                 match &*member.key {
                     "level" => wish.level = report.choice(&member, LEVELS)?,
                     "write" => wish.write = paths(&member, report),
+                    "read" => wish.read = paths(&member, report),
                     "hide" => wish.hide = paths(&member, report),
                     _ => wish.network = report.choice(&member, NETWORKS)?,
                 }

@@ -12,7 +12,8 @@ use super::{
 use crate::{
     header,
     invocation::{alias, is_variable},
-    json::{Duplicate, Kind, Member, Value},
+    json::{Duplicate, Kind, Member, Span, Value},
+    portable::names::{is_portable, portable_name},
     rules::Code,
     spec::{ScriptOption, ScriptSpec, ValueType},
     text,
@@ -96,16 +97,28 @@ fn check_name(member: &Member<'_>, report: &mut Report<'_>) -> bool {
             .help("a name is not empty, and holds no `=` and no control character");
         return false;
     }
-    let is_portable = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
-    if report.visible(key, key, key_span.clone())
-        && (key.len() > 64 || !key.bytes().all(is_portable))
-    {
-        let message = format!("some models refuse the option name {}", text::name(key));
-        report
-            .fault(Code::UnportableOptionName, key_span.clone(), message)
-            .help("use at most 64 of the characters `A-Z a-z 0-9 _ . -`");
-    }
+    check_portable(member, report);
     true
+}
+
+/// Minds a name that lists show in another spelling.
+fn check_portable(member: &Member<'_>, report: &mut Report<'_>) {
+    let Member { key, key_span, .. } = member;
+    if report.visible(key, key, key_span.clone()) && !is_portable(key) {
+        report_unportable(key, &portable_name(key), key_span.clone(), report);
+    }
+}
+
+/// Reports that lists show `name` as `spelling`.
+pub(super) fn report_unportable(name: &str, spelling: &str, span: Span, report: &mut Report<'_>) {
+    let message = format!(
+        "some models refuse the name {}, so it is listed as {}",
+        text::name(name),
+        text::name(spelling)
+    );
+    report
+        .fault(Code::UnportableOptionName, span, message)
+        .help("use at most 64 of the characters `A-Z a-z 0-9 _ . -`");
 }
 
 /// Every option needs a variable of its own that a shell can read.
@@ -190,6 +203,9 @@ pub(super) fn option(
             .help(r#"write `{"required": true, "value_type": "string"}`"#);
         return None;
     }
+    if scope == Scope::Property {
+        check_portable(member, report);
+    }
     let fields = fields(member.value, scope, report);
     let description = fields
         .description
@@ -204,6 +220,7 @@ pub(super) fn option(
     }
     check_default(&fields, member, scope, report);
     let value_type = value_type::read(&fields.value_type, report)?;
+    remark_on_any_type(&value_type, member, report);
     let default_value = fields.default_value.as_ref().and_then(|default| {
         let codes = [Code::DefaultTypeMismatch, Code::DefaultOutOfBounds];
         example("the default", default.value, &value_type, codes, report)
@@ -235,6 +252,16 @@ pub(super) fn option(
         secret,
         value_type,
     })
+}
+
+/// Remarks on an option without a type, which some converters of schemas refuse.
+fn remark_on_any_type(value_type: &ValueType, member: &Member<'_>, report: &mut Report<'_>) {
+    if matches!(value_type, ValueType::Any { .. }) {
+        let message = format!("option {} is of any type", text::name(&member.key));
+        report
+            .fault(Code::UntypedOption, member.key_span.clone(), message)
+            .help(r#"say what it is, such as `"value_type": "string"`"#);
+    }
 }
 
 /// Whether a value that is so defined is a secret, or has one somewhere in it.

@@ -9,6 +9,7 @@ use crate::{
     spec::{Role, ScriptOption, ScriptSpec, ValueType},
     suggest::suggest,
     text,
+    uri::normalize_uri,
     uri_template::{self, TemplateError, UriTemplate},
 };
 
@@ -75,12 +76,29 @@ fn resource(fields: &[Member<'_>], report: &mut Report<'_>) -> Role {
         );
         report.fault(Code::InvalidUri, member.value.span(), message);
     }
+    let uri = if template.is_some() {
+        uri
+    } else {
+        normalize(uri, member, report)
+    };
     let mime_type = field(fields, "mime_type").and_then(|member| report.text(member, MAX_NAME));
     Role::Resource {
         uri,
         is_template: template.is_some(),
         mime_type,
     }
+}
+
+/// Returns `uri` as clients send it back.
+fn normalize(uri: String, member: &Member<'_>, report: &mut Report<'_>) -> String {
+    let normalized = normalize_uri(&uri);
+    if normalized == uri {
+        return uri;
+    }
+    let message = format!("the URI is listed as {}", text::name(&normalized));
+    let reported = report.fault(Code::UnnormalizedUri, member.value.span(), message);
+    reported.help("write it like that: clients send back what their parsers make of it");
+    normalized.into_owned()
 }
 
 fn field<'f, 'a>(fields: &'f [Member<'a>], name: &str) -> Option<&'f Member<'a>> {

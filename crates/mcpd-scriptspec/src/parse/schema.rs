@@ -7,6 +7,7 @@ use crate::{
     diagnostic::{Location, Stream},
     header,
     json::{Kind, Member, Value},
+    portable::{PortableNames, portable_schema},
     rules::Code,
     value,
 };
@@ -37,10 +38,44 @@ pub(super) fn read(member: &Member<'_>, report: &mut Report<'_>) -> Option<serde
         if is_input {
             check_properties(member.value, report);
         }
-        return Some(serde_json::Value::Object(schema));
+        let schema = serde_json::Value::Object(schema);
+        check_form(&schema, member.value, is_input, report);
+        return Some(schema);
     };
     report.fault(Code::InvalidSchema, member.value.span(), message);
     None
+}
+
+/// Minds what lists show in another form.
+fn check_form(
+    schema: &serde_json::Value,
+    declared: Value<'_>,
+    is_input: bool,
+    report: &mut Report<'_>,
+) {
+    let mut listed = schema.clone();
+    for change in portable_schema(&mut listed) {
+        let span = locate(declared, &change.pointer).span();
+        report.fault(Code::UnportableSchema, span, change.to_string());
+    }
+    let names = PortableNames::of(&listed).filter(|_| is_input);
+    for (name, spelling) in names.iter().flat_map(PortableNames::iter) {
+        options::report_unportable(name, spelling, declared.span(), report);
+    }
+}
+
+/// The value at a JSON pointer, or the last on the way to it that is there.
+fn locate<'a>(value: Value<'a>, pointer: &str) -> Value<'a> {
+    let steps = pointer.split('/').skip(1);
+    steps.fold(value, |value, step| {
+        let key = step.replace("~1", "/").replace("~0", "~");
+        let member = value.members().find(|member| member.key == key);
+        let element = || value.elements().nth(key.parse().ok()?);
+        member
+            .map(|member| member.value)
+            .or_else(element)
+            .unwrap_or(value)
+    })
 }
 
 /// The first number that would be another one when it is published, for it is read as a double.

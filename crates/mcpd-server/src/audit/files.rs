@@ -13,6 +13,7 @@ use serde_json::json;
 
 use super::chain::{Link, MAX_LINE, Place};
 use super::record;
+use crate::own_files::regain;
 use crate::regular;
 
 /// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there.
@@ -76,7 +77,7 @@ impl Files {
         records: &[String],
         written: Option<Written>,
     ) -> io::Result<Written> {
-        let mut notes = Vec::new();
+        let mut notes = self.regain();
         let unchanged = written.and_then(|written| self.reopen(written));
         let (mut file, whole, mut link) = match unchanged {
             Some(unchanged) => unchanged,
@@ -101,6 +102,20 @@ impl Files {
             file,
             link,
         })
+    }
+
+    /// Takes back the rights to the newest file and its directory, if a script has taken them.
+    /// Gives a note of each.
+    fn regain(&self) -> Vec<String> {
+        let directory = self
+            .path
+            .parent()
+            .and_then(|directory| regain(directory, 0o700));
+        let file = regain(&self.path, 0o600);
+        let regained = directory.into_iter().chain(file);
+        regained
+            .map(|regained| record::regained(&regained))
+            .collect()
     }
 
     /// What [`open`](Self::open) gives, without reading the file: if it is as it was left, which its length tells, as
@@ -267,7 +282,7 @@ impl End {
 /// There is none, or one can't be read.
 pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     let newest = loop {
-        let file = File::open(path)?;
+        let file = regular::open(path)?.ok_or_else(not_a_file)?;
         // Where nothing can be locked, nobody writes.
         file.lock_shared().ok();
         if is_at(&file, path)? {
@@ -334,7 +349,30 @@ fn create(path: &Path) -> io::Result<File> {
     options.read(true).append(true).create(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    let file = options.open(path)?;
+    refuse_pipe(&file)?;
+    Ok(file)
+}
+
+/// Refuses what can't be a log: writing to a pipe waits for a reader, and nothing can be read back from it.
+#[cfg(unix)]
+fn refuse_pipe(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::FileTypeExt as _;
+
+    if file.metadata()?.file_type().is_fifo() {
+        return Err(not_a_file());
+    }
+    Ok(())
+}
+
+/// Elsewhere no path leads to a pipe.
+#[cfg(not(unix))]
+fn refuse_pipe(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+fn not_a_file() -> io::Error {
+    io::Error::other("an audit log is a regular file, and this is none")
 }
 
 fn create_directory(directory: Option<&Path>) -> io::Result<()> {

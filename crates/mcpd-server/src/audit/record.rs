@@ -6,7 +6,10 @@ use std::sync::LazyLock;
 use jiff::Timestamp;
 use mcpd_scriptspec::is_hidden;
 use serde::Serialize;
+use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
+
+use crate::own_files::Regained;
 
 /// The white space of JSON that is no space.
 const BREAKS: [char; 3] = ['\n', '\r', '\t'];
@@ -149,6 +152,15 @@ pub(super) fn this_process() -> u32 {
 pub(super) fn note(method: &str, params: &serde_json::Value) -> String {
     let params = to_raw_value(params).expect("a JSON value has string keys only");
     Record::note(method, &params).encode()
+}
+
+/// Note of a file to which the server has regained its rights.
+pub(super) fn regained(Regained { path, mode }: &Regained) -> String {
+    let mode = format!("{mode:04o}");
+    note(
+        "audit/access-restored",
+        &json!({"file": path.display().to_string(), "mode": mode}),
+    )
 }
 
 fn milliseconds<S: serde::Serializer>(

@@ -157,7 +157,7 @@ mod tests {
         let file = root.path().join("resources/sub/a b.md");
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(&file, content).unwrap();
-        let mut files = walk(&root.path().canonicalize().unwrap()).files;
+        let mut files = walk(&root.path().canonicalize().unwrap(), None).files;
         (root, files.remove(0))
     }
 

@@ -1,7 +1,6 @@
 //! The catalog as it is now: scanned at the start, scanned again when the roots change, swapped in one
 //! piece. Readers take no lock; whoever needs the first scan waits for it.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
@@ -10,12 +9,11 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures_util::FutureExt as _;
-use mcpd_scriptspec::Severity;
 use tokio::sync::{Notify, watch};
-use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::scan::{Scan, ScannedScript, Scanner};
+use super::scan::{Scan, Scanner};
 use super::watch::Watch;
 use super::{BuiltIn, Catalog};
 use crate::interpreter::Interpreters;
@@ -25,7 +23,14 @@ use crate::subscribers::Subscribers;
 use crate::sync::lock;
 use crate::tool::Tool;
 
-/// Editors write in several steps; one look after the last of them is enough.
+mod faults;
+
+/// How long the roots must be quiet before they are looked at: editors write in several steps, and nothing shall run while
+/// it is written.
+const QUIET_TIME: Duration = Duration::from_millis(200);
+/// The longest that is waited for that, as somewhere below a root there may be a log.
+const LONGEST_UNREST: Duration = Duration::from_secs(2);
+/// How long to wait for further news of sources.
 const SETTLE: Duration = Duration::from_millis(80);
 /// How long others wait for scripts that are being asked. Most answer within it, and show together.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
@@ -172,7 +177,7 @@ impl Follower {
                     // Nothing may be known any more, and nothing shall be missing in between.
                     patience = Duration::MAX;
                 }
-                () = changed.notified() => tokio::time::sleep(SETTLE).await,
+                () = changed.notified() => debounce(&changed).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
                 true = self.scanner.answered() => {
@@ -248,7 +253,7 @@ impl Follower {
     /// until then. Says whether another look is worth while.
     async fn publish(&mut self, patience: Duration) -> bool {
         let answers = self.scanner.all_answered();
-        tokio::time::timeout(patience, answers).await.ok();
+        timeout(patience, answers).await.ok();
         let again = self.renew();
         // Nobody waits for it, as another process may keep the database for seconds.
         self.scanner.remember().await;
@@ -272,10 +277,20 @@ impl Follower {
     /// Puts the catalog of these in the place of the one before.
     fn swap(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
         let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
-        report(&self.live.current(), &after);
+        faults::log_changes(&self.live.current(), &after);
         let after = Arc::new(after);
         self.live.current.store(Arc::clone(&after));
         after
+    }
+}
+
+/// Waits until nothing has changed for a while.
+async fn debounce(changed: &Notify) {
+    let until = Instant::now() + LONGEST_UNREST;
+    while Instant::now() < until {
+        if timeout(QUIET_TIME, changed.notified()).await.is_err() {
+            return;
+        }
     }
 }
 
@@ -297,53 +312,4 @@ async fn start_watch(roots: Option<&Vec<PathBuf>>, changed: &Arc<Notify>) -> Opt
 fn is_same(offers: &[Arc<Offer>], before: &[Arc<Offer>]) -> bool {
     let mut pairs = offers.iter().zip(before);
     offers.len() == before.len() && pairs.all(|(offer, before)| Arc::ptr_eq(offer, before))
-}
-
-/// Logs what became faulty, and which sources are well again.
-fn report(before: &Catalog, after: &Catalog) {
-    let known: BTreeSet<*const ScannedScript> =
-        before.scan().scripts.iter().map(Arc::as_ptr).collect();
-    for script in after
-        .scan()
-        .scripts
-        .iter()
-        .filter(|script| !known.contains(&Arc::as_ptr(script)))
-    {
-        // The first fault is enough for a log; `mcpd check` shows them all, and where they are.
-        let fault = script
-            .diagnostics
-            .iter()
-            .find(|fault| fault.severity == Severity::Error);
-        if let Some(fault) = fault {
-            tracing::warn!(script = %script.path, code = %fault.code, "not served: {}", fault.message);
-        }
-    }
-    for conflict in after
-        .conflicts()
-        .iter()
-        .filter(|conflict| !before.conflicts().contains(conflict))
-    {
-        tracing::warn!(script = %conflict.path, "{}", conflict.message);
-    }
-    for file in after
-        .scan()
-        .unusable
-        .iter()
-        .filter(|file| !before.scan().unusable.contains(file))
-    {
-        tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
-    }
-    for (place, offer) in after.offers().iter().enumerate() {
-        let known = before.offers().get(place).map(|offer| offer.faults());
-        report_source(offer, known.unwrap_or_default());
-    }
-}
-
-fn report_source(offer: &Offer, known: &[String]) {
-    for fault in offer.faults().iter().filter(|fault| !known.contains(fault)) {
-        tracing::warn!("{} {fault}", offer.source());
-    }
-    if !offer.is_faulty() && !known.is_empty() {
-        tracing::info!("{} is all right now", offer.source());
-    }
 }

@@ -9,10 +9,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use mcpd_scriptspec::ScriptPath;
 use sha2::{Digest as _, Sha256};
 
-use super::fingerprint::Stamp;
-use super::scan::{Answer, Looked, ScannedScript};
+use super::scan::{Answer, Looked, Refusal, ScannedScript};
 use super::walk::Candidate;
-use crate::database::{Change, Compiled, Database, DatabaseError, Definition, Remembered};
+use crate::database::{Change, Compiled, Database, DatabaseError, Definition, Refused, Remembered};
 use crate::id;
 use crate::tool::raw;
 
@@ -23,6 +22,15 @@ pub(super) struct Memory {
     roots: Vec<PathBuf>,
     /// By the names of the scripts, one for each root; nothing before it is needed.
     known: Vec<BTreeMap<String, Remembered>>,
+}
+
+/// What an earlier start knew of a file.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    /// What the file answered, if it is still the same, and beside it what must be the same as well.
+    pub(super) answer: Option<(Answer, Arc<str>)>,
+    /// Whether it, or what was there before, was a tool or a faulty one.
+    pub(super) was_ours: bool,
 }
 
 impl Memory {
@@ -48,12 +56,22 @@ impl Memory {
         }
     }
 
-    /// What a script answered, if it is still the same file.
-    pub(super) fn answer(&self, root: usize, candidate: &Candidate) -> Option<Answer> {
-        let remembered = self.known.get(root)?.get(candidate.path.as_str())?;
-        let answer = remembered.answer.as_ref()?;
-        let is_same = candidate.stamp().is(&remembered.fingerprint);
-        is_same.then(|| answer.clone())
+    /// Returns what is known of a file.
+    pub(super) fn recalled(&self, root: usize, candidate: &Candidate) -> Recalled {
+        let known = self.known.get(root);
+        let Some(known) = known.and_then(|known| known.get(candidate.path.as_str())) else {
+            return Recalled::default();
+        };
+        let is_same = candidate.stamp().is(&known.fingerprint);
+        let answer = known.answer.as_ref().filter(|_| is_same);
+        let refusal = known
+            .answer
+            .as_ref()
+            .and_then(|answer| answer.refusal.as_ref());
+        Recalled {
+            answer: answer.map(|answer| (answer.clone(), Arc::clone(&known.conditions))),
+            was_ours: !matches!(refusal, Some(Refusal::NoTool(_))),
+        }
     }
 
     /// Remembers what was found under each root, and nothing else. Blocks.
@@ -73,36 +91,50 @@ impl Memory {
             known.retain(|name, _| !change.gone.contains(name));
             let new = change.new.into_iter();
             known.extend(new.map(|new| (new.definition.name, new.remembered)));
+            let refused = change.refused.into_iter();
+            known.extend(refused.map(|refused| (refused.name, refused.remembered)));
         }
     }
 
     /// What was found under a root that is another than what is known.
     fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<Looked>>) -> Change {
         let mut found = BTreeMap::new();
+        let mut refused = BTreeMap::new();
         for looked in files.values() {
             for script in looked.scripts.iter().filter(|script| script.spec.is_some()) {
                 let name = script.path.as_str();
                 found.entry(name).or_insert((looked, script));
+            }
+            if looked.refusal().is_some() {
+                refused.insert(looked.candidate.path.as_str(), looked);
             }
         }
         let namespace = self.roots[root].to_string_lossy().into_owned();
         let known = &self.known[root];
         let gone = known
             .keys()
-            .filter(|name| !found.contains_key(name.as_str()));
-        let gone = gone.cloned().collect();
-        let mut new = Vec::new();
-        for (name, (looked, script)) in found {
-            let stamp = looked.candidate.stamp();
+            .map(String::as_str)
+            .filter(|name| !found.contains_key(name) && !refused.contains_key(name));
+        let gone = gone.map(str::to_owned).collect();
+        let is_known = |name: &str, looked: &Looked| {
             let known = known.get(name);
-            if !known.is_some_and(|known| stamp.is(&known.fingerprint)) {
-                new.push(compile(&namespace, &stamp, looked, script));
-            }
-        }
+            known.is_some_and(|known| known.is_same_as(&remembered(looked)))
+        };
+        let found = found.into_iter();
+        let new = found.filter(|(name, (looked, _))| !is_known(name, looked));
+        let new = new.map(|(_, (looked, script))| compile(&namespace, looked, script));
+        let new = new.collect();
+        let refused = refused.into_iter();
+        let refused = refused.filter(|(name, looked)| !is_known(name, looked));
+        let refused = refused.map(|(name, looked)| Refused {
+            name: name.to_owned(),
+            remembered: remembered(looked),
+        });
         Change {
-            namespace,
             new,
+            refused: refused.collect(),
             gone,
+            namespace,
         }
     }
 
@@ -112,7 +144,20 @@ impl Memory {
     }
 }
 
-fn compile(namespace: &str, stamp: &Stamp, looked: &Looked, script: &ScannedScript) -> Compiled {
+/// What is kept of a file for the next start.
+fn remembered(looked: &Looked) -> Remembered {
+    let (answer, conditions) = match &looked.answer {
+        Some((answer, conditions)) => (Some(answer.clone()), Arc::clone(conditions)),
+        None => (None, Arc::default()),
+    };
+    Remembered {
+        fingerprint: looked.candidate.stamp().to_string(),
+        conditions,
+        answer,
+    }
+}
+
+fn compile(namespace: &str, looked: &Looked, script: &ScannedScript) -> Compiled {
     let mut hash = Sha256::new();
     for text in [
         &script.help.source,
@@ -136,9 +181,6 @@ fn compile(namespace: &str, stamp: &Stamp, looked: &Looked, script: &ScannedScri
             compiled_at: i64::try_from(now.as_secs()).unwrap_or(i64::MAX),
             metadata: raw(&metadata.unwrap_or_default()),
         },
-        remembered: Remembered {
-            fingerprint: stamp.to_string(),
-            answer: looked.answer.clone(),
-        },
+        remembered: remembered(looked),
     }
 }

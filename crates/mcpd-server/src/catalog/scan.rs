@@ -2,7 +2,7 @@
 //! `--help`. A script that can't be read or asked is part of the result, with the reason as a diagnostic.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use mcpd_exec::Executor;
@@ -10,34 +10,28 @@ use mcpd_scriptspec::ScriptPath;
 use tokio::task::{JoinError, JoinHandle};
 
 use super::file::StaticFile;
-use super::memory::Memory;
-use super::walk::{self, Candidate, Reason, Rejected, Walked};
+use super::memory::{Memory, Recalled};
+use super::walk::{self, Candidate, Walked};
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::sync;
 
 mod asked;
+mod conditions;
 mod examiner;
+mod files;
+mod image;
 mod probe;
 mod program;
 mod reading;
 mod script;
 
 use asked::Asked;
-pub(crate) use examiner::{Answer, Looked};
+pub(crate) use examiner::{Answer, Looked, Refusal};
 use examiner::{Examiner, Sight, Unasked};
+pub use files::{Because, PassedOver, UnusableFile};
 pub use probe::HelpText;
 pub use script::ScannedScript;
-
-/// A file that can't even be asked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct UnusableFile {
-    /// Where it is.
-    pub file: PathBuf,
-    /// Why, as a sentence fragment.
-    pub reason: String,
-}
 
 /// Everything found under the roots, in the order of the roots and then of the paths.
 #[derive(Debug, Clone, Default)]
@@ -52,6 +46,9 @@ pub struct Scan {
     /// Files that are passed over, and look as if they should not be. Only a [thorough](Scanner::thorough) scanner
     /// looks for them.
     pub overlooked: Vec<UnusableFile>,
+    /// Files and directories of which nothing should be served. Those that are [not
+    /// remarkable](PassedOver::is_remarkable) only a [thorough](Scanner::thorough) scanner tells of.
+    pub passed_over: Vec<PassedOver>,
     /// Something could not be seen or asked for a passing reason: another look is worth while.
     pub(crate) is_passing: bool,
 }
@@ -65,7 +62,15 @@ impl Scan {
                 .iter()
                 .zip(&other.scripts)
                 .all(|(ours, theirs)| Arc::ptr_eq(ours, theirs));
-        same_scripts && self.files == other.files && self.unusable == other.unusable
+        same_scripts
+            && self.files == other.files
+            && self.unusable == other.unusable
+            && self.passed_over == other.passed_over
+    }
+
+    /// The files that are served as they are, with their paths.
+    pub fn static_files(&self) -> impl Iterator<Item = (&ScriptPath, &Path)> {
+        self.files.iter().map(|file| (file.path(), file.file()))
     }
 
     /// The scripts that a fault keeps from being served.
@@ -123,6 +128,14 @@ impl Scanner {
     #[must_use]
     pub fn thorough(mut self) -> Self {
         self.is_thorough = true;
+        self
+    }
+
+    /// Runs nothing: scripts that must be asked are [passed over](Because::Unasked), and what would run the others need not
+    /// be installed.
+    #[must_use]
+    pub fn static_only(mut self) -> Self {
+        self.examiner = Arc::new(self.examiner.static_only());
         self
     }
 
@@ -197,11 +210,17 @@ impl Scanner {
             files.push(found);
             rest.unusable
                 .extend(walked.rejected.into_iter().map(UnusableFile::from));
-            passed_over.extend(walked.passed_over);
+            passed_over.extend(walked.passed_over.into_values());
         }
         if self.is_thorough {
-            rest.overlooked = overlooked(passed_over).await;
+            let unmarked = passed_over.iter();
+            let unmarked = unmarked.filter(|passed| passed.because == Because::Unmarked);
+            rest.overlooked =
+                overlooked(unmarked.map(|passed| passed.file.clone()).collect()).await;
+        } else {
+            passed_over.retain(PassedOver::is_remarkable);
         }
+        rest.passed_over = passed_over;
         self.rest = rest;
         self.files = files;
         self.look_at(candidates, looked).await;
@@ -231,6 +250,9 @@ impl Scanner {
         let mut scripts = Vec::new();
         for (root, looked) in self.looked() {
             scan.is_passing |= looked.is_passing;
+            let passed = looked.passed_over.iter();
+            let passed = passed.filter(|passed| self.is_thorough || passed.is_remarkable());
+            scan.passed_over.extend(passed.cloned());
             scripts.extend(looked.scripts.iter().map(|script| (root, script)));
         }
         // Of two with one path the first is served, at every scan the same.
@@ -239,6 +261,7 @@ impl Scanner {
             .into_iter()
             .map(|(_, script)| Arc::clone(script))
             .collect();
+        scan.passed_over.sort_by(|a, b| a.file.cmp(&b.file));
         scan
     }
 
@@ -250,10 +273,14 @@ impl Scanner {
 
     /// Walks every root. It blocks; a thread pool is where blocking belongs.
     async fn walk(&self) -> Vec<Walked> {
-        let roots = self.roots.clone();
-        let walk_one =
-            |root: &PathBuf| walk::walk(&root.canonicalize().unwrap_or_else(|_| root.clone()));
-        let work = move || roots.iter().map(walk_one).collect();
+        let (roots, examiner) = (self.roots.clone(), Arc::clone(&self.examiner));
+        let work = move || {
+            let walk_one = |root: &PathBuf| {
+                let root = root.canonicalize().unwrap_or_else(|_| root.clone());
+                walk::walk(&root, examiner.rule(&root))
+            };
+            roots.iter().map(walk_one).collect()
+        };
         finished(tokio::task::spawn_blocking(work)).await
     }
 
@@ -351,9 +378,11 @@ impl Scanner {
     }
 
     fn begin(&mut self, scripts: Vec<(usize, Unasked)>) {
-        for (root, script) in scripts {
+        for (root, mut script) in scripts {
             let candidate = script.candidate().clone();
             let earlier = self.earlier(root, &candidate);
+            // What was a tool is one with a fault, whatever it says.
+            script.is_ours |= earlier.is_some_and(|earlier| !earlier.scripts.is_empty());
             let earlier = earlier.filter(|earlier| earlier.candidate == candidate);
             let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);
             let examiner = Arc::clone(&self.examiner);
@@ -381,9 +410,11 @@ impl Scanner {
             let ours = std::mem::replace(&mut candidates, rest);
             let (examiner, memory) = (Arc::clone(&self.examiner), self.memory.clone());
             let see = move |(root, candidate): (usize, Candidate)| {
-                let memory = memory.as_deref();
-                let answer = memory.and_then(|memory| sync::lock(memory).answer(root, &candidate));
-                (root, examiner.see(candidate, answer))
+                let recalled = match memory.as_deref() {
+                    Some(memory) => sync::lock(memory).recalled(root, &candidate),
+                    None => Recalled::default(),
+                };
+                (root, examiner.see(candidate, recalled))
             };
             let work = move || ours.into_iter().map(see).collect::<Vec<_>>();
             reading.push(tokio::task::spawn_blocking(work));
@@ -407,7 +438,7 @@ impl Scanner {
 
 /// Those of `files` that look like scripts. It blocks as well.
 async fn overlooked(files: Vec<PathBuf>) -> Vec<UnusableFile> {
-    let work = move || files.into_iter().filter_map(overlooked_file).collect();
+    let work = move || files.into_iter().filter_map(files::overlooked).collect();
     finished(tokio::task::spawn_blocking(work)).await
 }
 
@@ -418,61 +449,6 @@ async fn finished<T>(work: JoinHandle<T>) -> T {
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
         // It goes with the runtime, and so does whoever waits here.
         Err(Err(_)) => std::future::pending().await,
-    }
-}
-
-fn overlooked_file(file: PathBuf) -> Option<UnusableFile> {
-    let reason = match file.read_link() {
-        Ok(target) if !file.exists() => {
-            format!(
-                "it is a link to `{}`, and nothing is there",
-                target.display()
-            )
-        }
-        _ if reading::has_shebang(&file) => {
-            "it begins with `#!` and is not executable; make it so with `chmod +x`".to_owned()
-        }
-        _ => return None,
-    };
-    Some(UnusableFile { file, reason })
-}
-
-impl UnusableFile {
-    /// A file, and why it can't be asked, as a sentence fragment.
-    pub fn new(file: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
-        Self {
-            file: file.into(),
-            reason: reason.into(),
-        }
-    }
-}
-
-impl From<Rejected> for UnusableFile {
-    fn from(rejected: Rejected) -> Self {
-        let reason = match rejected.reason {
-            Reason::LeavesRoot => "it is a link to a place outside of the root".to_owned(),
-            Reason::Unnameable(why) => format!("nothing can have its name: {why}"),
-            Reason::NotExecutable => "it is not executable; make it so with `chmod +x`".to_owned(),
-            Reason::TooDeep => format!(
-                "it is a directory {} levels below the root, and nothing in it is looked at",
-                walk::MAX_DEPTH
-            ),
-            Reason::TooManyLinks => format!(
-                "it is a directory behind more than {} links, and nothing in it is looked at",
-                walk::MAX_LINKS
-            ),
-            Reason::Orphan(None) => "there is no file that it describes".to_owned(),
-            Reason::Orphan(Some(meant)) => {
-                format!("there is no file that it describes; should it be called `{meant}`?")
-            }
-            Reason::SecondSidecar => "another sidecar describes the same file".to_owned(),
-            Reason::NoFile => "it should describe a file, and is none itself".to_owned(),
-            Reason::Unreadable(why) => why,
-        };
-        Self {
-            file: rejected.file,
-            reason,
-        }
     }
 }
 
@@ -504,7 +480,7 @@ mod tests {
             (hidden(&resources), 1),
             // Twice in a row.
             (hidden(&resources), 1),
-            (walk::walk(&root), 1),
+            (walk::walk(&root, None), 1),
             (hidden(&root.join("elsewhere")), 0),
         ] {
             scanner.look_through(vec![walked]).await;

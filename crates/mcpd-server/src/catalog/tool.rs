@@ -38,6 +38,9 @@ impl Entry for Tool {
         let mut listed = self.definition().clone();
         if names == ToolNames::Portable {
             listed.name = self.portable_name().to_owned();
+            if let Some(schema) = self.portable_input_schema() {
+                listed.input_schema = schema.to_owned();
+            }
         }
         if !version.has_titles() {
             // One revision has a place for it there alone.

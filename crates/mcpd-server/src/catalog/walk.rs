@@ -1,10 +1,10 @@
-//! Which files under a root may be served: what is executable, what may describe itself by its name or has a
-//! sidecar that does, and under `resources/` everything as it is; not hidden, not a backup, not linked out of the
-//! root. Reads directory entries only; it never opens or runs a file.
+//! Files under a root that may be served: what is executable, what may describe itself by its name or has a
+//! sidecar that does, and under `resources/` everything as it is; not hidden, not a backup, not ignored, not linked out
+//! of the root. Reads directory entries and ignore files only; it never opens or runs another file.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs::Metadata;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,12 @@ use super::file::{self, StaticFile};
 use super::fingerprint::Fingerprint;
 #[cfg(feature = "database")]
 use super::fingerprint::Stamp;
+use super::scan::{Because, PassedOver};
+use crate::policy::Root;
+
+mod ignored;
+
+use ignored::{Ignored, belongs_to_others, reason_of_name};
 
 /// Directories at this depth are not entered: a loop of mounts, or somebody's whole home.
 pub(crate) const MAX_DEPTH: usize = 16;
@@ -32,8 +38,8 @@ pub(crate) struct Walked {
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
-    /// Other files, and links to nothing.
-    pub(crate) passed_over: BTreeSet<PathBuf>,
+    /// Other files and directories, and links to nothing.
+    pub(crate) passed_over: BTreeMap<PathBuf, PassedOver>,
     /// Where something could not be seen that may be there: it and what is below.
     pub(crate) unseen: Vec<PathBuf>,
     /// Each with the file it is about.
@@ -48,6 +54,8 @@ pub(crate) struct Candidate {
     pub(crate) root: PathBuf,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) is_executable: bool,
+    /// Whether the operator has named it, and not only a directory that it is in.
+    pub(crate) is_named: bool,
     pub(crate) sidecar: Option<Sidecar>,
 }
 
@@ -109,22 +117,27 @@ impl Candidate {
     }
 }
 
-/// Lists what is served of `root` (canonical). A root that is a file is its only script, named as if its
-/// directory were the root.
-pub(crate) fn walk(root: &Path) -> Walked {
+/// Lists what is served of `root` (canonical), for which an operator may have a `rule`. A root that is a file is its only
+/// script, named as if its directory were the root.
+pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     let mut walked = Walked::default();
     if root.is_file() {
         walked.add_only(root);
         return walked;
     }
     let mut links = Vec::new();
+    let mut left_out = Vec::new();
+    let mut ignored = Ignored::below(root, rule);
     let entries = WalkDir::new(root)
         .min_depth(1)
         .max_depth(MAX_DEPTH)
         .follow_links(true)
         .into_iter()
         .filter_entry(|entry| {
-            if entry.depth() > 0 && is_ignored(entry.path()) {
+            let passed = pass_over(&mut ignored, entry);
+            let is_looked_at = passed.is_none();
+            left_out.extend(passed);
+            if !is_looked_at {
                 return false;
             }
             // Before it is entered: a link to `/` would serve everything.
@@ -143,32 +156,14 @@ pub(crate) fn walk(root: &Path) -> Walked {
                     walked.reject(entry.path(), reason);
                 }
             }
-            // A dangling link is nobody's script.
-            Err(error)
-                if error.depth() > 0
-                    && error
-                        .io_error()
-                        .is_some_and(|e| e.kind() == ErrorKind::NotFound) =>
-            {
-                let links = error.path().into_iter();
-                for link in links.filter(|link| !is_ignored(link)) {
-                    if is_sidecar(root, link) {
-                        walked.reject(link, Reason::NoFile);
-                    } else {
-                        walked.passed_over.insert(link.to_owned());
-                    }
-                }
-            }
-            Err(error) => {
-                let path = error.path().unwrap_or(root);
-                if is_passing(&error) {
-                    walked.unseen.push(path.to_owned());
-                }
-                walked.reject(path, unreadable(&error));
-            }
+            Err(error) => walked.add_error(root, &error),
         }
     }
     walked.rejected.append(&mut links);
+    walked.rejected.append(&mut ignored.unreadable());
+    let left_out = left_out.into_iter();
+    let left_out = left_out.map(|passed| (passed.file.clone(), passed));
+    walked.passed_over.extend(left_out);
     walked.attach_sidecars(root);
     walked.rejected.sort_by(|a, b| a.file.cmp(&b.file));
     walked.files.sort_by(|a, b| a.path().cmp(b.path()));
@@ -244,9 +239,15 @@ impl Walked {
             let script = candidate(root, file, metadata)?;
             self.scripts.insert(script.path.clone(), script);
         } else {
-            self.passed_over.insert(file.to_owned());
+            let reason = "it is not executable, and describes no tool";
+            self.pass_over(file, Because::Unmarked, reason);
         }
         Ok(())
+    }
+
+    fn pass_over(&mut self, file: &Path, because: Because, reason: &str) {
+        let passed = PassedOver::new(file.to_owned(), because, reason);
+        self.passed_over.insert(file.to_owned(), passed);
     }
 
     /// Adds one file and the sidecar that it has or is.
@@ -264,6 +265,9 @@ impl Walked {
             }
         }
         self.attach_sidecars(root);
+        for script in self.scripts.values_mut() {
+            script.is_named = true;
+        }
         if self.scripts.is_empty() && self.rejected.is_empty() {
             self.passed_over.clear();
             self.reject(file, Reason::NotExecutable);
@@ -331,6 +335,28 @@ impl Walked {
         Ok(())
     }
 
+    /// Notes an entry below `root` that could not be looked at.
+    fn add_error(&mut self, root: &Path, error: &walkdir::Error) {
+        let is_missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
+        // A dangling link is no script.
+        if error.depth() > 0 && error.io_error().is_some_and(is_missing) {
+            let links = error.path().into_iter();
+            for link in links.filter(|link| reason_of_name(link).is_none()) {
+                if is_sidecar(root, link) {
+                    self.reject(link, Reason::NoFile);
+                } else {
+                    self.pass_over(link, Because::Unmarked, "it is a link to nothing");
+                }
+            }
+            return;
+        }
+        let path = error.path().unwrap_or(root);
+        if is_passing(error) {
+            self.unseen.push(path.to_owned());
+        }
+        self.reject(path, unreadable(error));
+    }
+
     fn reject(&mut self, file: &Path, reason: Reason) {
         let file = file.to_owned();
         self.rejected.push(Rejected { file, reason });
@@ -371,14 +397,20 @@ fn is_static(root: &Path, file: &Path) -> bool {
         .is_ok_and(|path| path.starts_with(file::DIRECTORY) && path != Path::new(file::DIRECTORY))
 }
 
-/// Hidden files and directories, what editors leave behind, and the packages that scripts depend on.
-fn is_ignored(file: &Path) -> bool {
-    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
-    name.starts_with(b".")
-        || name == b"node_modules"
-        || name.starts_with(b"#")
-        || name.ends_with(b"~")
-        || name.ends_with(b".swp")
+/// Returns what is said of an entry that is not looked at, if it isn't.
+fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> {
+    let path = entry.path();
+    let is_directory = entry.file_type().is_dir();
+    // A sidecar goes where its file goes: without it a file that must not be run to be asked would be.
+    let subject = subject_of_sidecar(path).filter(|_| !is_directory);
+    let reason = reason_of_name(path)
+        .map(str::to_owned)
+        .or_else(|| ignored.reason_against(subject.as_deref().unwrap_or(path), is_directory));
+    if let Some(reason) = reason {
+        return Some(PassedOver::new(path.to_owned(), Because::Ignored, reason));
+    }
+    let reason = is_directory.then(|| belongs_to_others(path)).flatten()?;
+    Some(PassedOver::new(path.to_owned(), Because::NoScript, reason))
 }
 
 /// Why an entry is not followed, if it is a link.
@@ -407,6 +439,7 @@ fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate,
         root: root.to_owned(),
         fingerprint: Fingerprint::of(metadata),
         is_executable: is_executable(file, metadata),
+        is_named: false,
         sidecar: None,
     })
 }
@@ -470,7 +503,11 @@ mod tests {
     }
 
     fn names(root: &Path) -> Vec<String> {
-        walk(root).scripts.keys().map(ToString::to_string).collect()
+        walk(root, None)
+            .scripts
+            .keys()
+            .map(ToString::to_string)
+            .collect()
     }
 
     #[test]
@@ -513,11 +550,13 @@ mod tests {
         for link in ["dangling", "resources/dangling", ".#lock"] {
             symlink("nowhere", at(link)).unwrap();
         }
-        let passed_over = walk(root.path()).passed_over;
+        let passed_over = walk(root.path(), None).passed_over;
+        let unmarked = passed_over.into_values();
+        let unmarked = unmarked.filter(|passed| passed.because == Because::Unmarked);
         let expected = ["a/lib", "dangling", "resources/dangling"];
-        assert!(passed_over.into_iter().eq(expected.map(at)));
+        assert!(unmarked.map(|passed| passed.file).eq(expected.map(at)));
         // It is refused as the root.
-        assert!(walk(&at("a/lib")).passed_over.is_empty());
+        assert!(walk(&at("a/lib"), None).passed_over.is_empty());
     }
 
     #[test]
@@ -533,7 +572,7 @@ mod tests {
         symlink(".", at("loop")).unwrap();
         let root = root.path().canonicalize().unwrap();
         assert_eq!(names(&root), ["alias", "real"]);
-        let rejected: Vec<_> = walk(&root)
+        let rejected: Vec<_> = walk(&root, None)
             .rejected
             .into_iter()
             .map(|r| (r.file, r.reason))
@@ -554,7 +593,7 @@ mod tests {
                 symlink(format!("../{to}"), root.join(format!("{from}/{to}"))).unwrap();
             }
         }
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         assert!(walked.scripts.contains_key(&path("0/1/2/3/x")));
         assert!(!walked.scripts.contains_key(&path("0/1/2/3/4/x")));
         let rejected = Rejected {
@@ -576,7 +615,7 @@ mod tests {
         for name in [&b"a.mcpd.toml"[..], b"b.bas", b"\xff.bas"] {
             fs::write(root.join(OsStr::from_bytes(name)), "").unwrap();
         }
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         assert_eq!(names(&root), ["a", "b.bas"]);
         assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.rejected.len(), 1, "{walked:?}");
@@ -587,7 +626,7 @@ mod tests {
     fn a_root_that_is_gone_is_told() {
         let root = tempfile::tempdir().unwrap();
         let path = root.path().join("gone");
-        let walked = walk(&path);
+        let walked = walk(&path, None);
         let [rejected] = &walked.rejected[..] else {
             panic!("{:?}", walked.rejected);
         };
@@ -601,7 +640,7 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         executable(&root.path().join("a"));
         symlink("loop", root.path().join("loop")).unwrap();
-        let walked = walk(&root.path().canonicalize().unwrap());
+        let walked = walk(&root.path().canonicalize().unwrap(), None);
         assert_eq!((walked.scripts.len(), walked.rejected.len()), (1, 1));
         let Reason::Unreadable(why) = &walked.rejected[0].reason else {
             panic!("{:?}", walked.rejected);
@@ -617,7 +656,7 @@ mod tests {
         let above = root.join(["d"; MAX_DEPTH - 1].join("/"));
         executable(&above.join("last"));
         executable(&above.join("d/beyond"));
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         assert_eq!(walked.scripts.len(), 1);
         let rejected = Rejected {
             file: above.join("d"),
@@ -641,7 +680,7 @@ mod tests {
         fs::write(at("resources/notes.txt"), "").unwrap();
         symlink("/etc/hostname", at("resources/escape")).unwrap();
         let root = root.path().canonicalize().unwrap();
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         let files: Vec<_> = walked
             .files
             .iter()
@@ -668,7 +707,7 @@ mod tests {
 
         let notes = root.path().join("notes");
         fs::write(&notes, "").unwrap();
-        assert_eq!(walk(&notes).rejected[0].reason, Reason::NotExecutable);
+        assert_eq!(walk(&notes, None).rejected[0].reason, Reason::NotExecutable);
     }
 
     #[test]
@@ -676,9 +715,9 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("x");
         executable(&file);
-        let before = walk(root.path()).scripts;
+        let before = walk(root.path(), None).scripts;
         fs::set_permissions(&file, fs::Permissions::from_mode(0o700)).unwrap();
-        assert_ne!(before, walk(root.path()).scripts);
+        assert_ne!(before, walk(root.path(), None).scripts);
     }
 
     #[test]
@@ -710,7 +749,7 @@ mod tests {
             fs::write(at(name), "").unwrap();
         }
         for root in [&root, &at("b.py"), &at("b.py.mcpd.toml")] {
-            let walked = walk(root);
+            let walked = walk(root, None);
             let script = &walked.scripts[&path("b.py")];
             let sidecar = script.sidecar.as_ref().unwrap();
             assert_eq!(script.path.as_str(), "b.py");
@@ -721,7 +760,7 @@ mod tests {
             };
             assert!(walked.rejected.contains(&rejected), "{walked:?}");
         }
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         assert!(walked.scripts[&path("a")].sidecar.is_some());
         assert_eq!(walked.scripts.len(), 2);
         for (sidecar, meant) in [
@@ -737,7 +776,7 @@ mod tests {
 
         let before = walked.scripts;
         fs::write(at("a.mcpd.toml"), "title = 'x'").unwrap();
-        assert_ne!(walk(&root).scripts, before);
+        assert_ne!(walk(&root, None).scripts, before);
     }
 
     #[test]
@@ -757,7 +796,7 @@ mod tests {
         symlink("description", at("fine.mcpd.toml")).unwrap();
         symlink("loop.mcpd.toml", at("loop.mcpd.toml")).unwrap();
         UnixListener::bind(at("socket.mcpd.toml")).unwrap();
-        let walked = walk(&root);
+        let walked = walk(&root, None);
         assert_eq!(names(&root), ["fine"]);
         let rejected: Vec<_> = walked.rejected.iter().map(|r| name(&r.file)).collect();
         let expected = [
@@ -772,7 +811,7 @@ mod tests {
             .into_iter()
             .zip(expected)
         {
-            let walked = walk(&at(file));
+            let walked = walk(&at(file), None);
             assert!(walked.scripts.is_empty(), "{walked:?}");
             let [rejected] = &walked.rejected[..] else {
                 panic!("{walked:?}");

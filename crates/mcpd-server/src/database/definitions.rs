@@ -1,16 +1,18 @@
 //! The table of definitions: what scripts have said of themselves, by their roots and their names.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rusqlite::{Connection, Row, params};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::refusals::{self, Refused};
 use super::{Database, DatabaseError};
 use crate::catalog::scan::{Answer, HelpText};
 
 /// What has read the definitions: another version may read them otherwise.
-const COMPILER: &str = env!("CARGO_PKG_VERSION");
+pub(super) const COMPILER: &str = env!("CARGO_PKG_VERSION");
 
 /// What a script has said of itself, as it is stored.
 #[derive(Debug, Clone, Serialize)]
@@ -35,8 +37,20 @@ pub struct Definition {
 pub(crate) struct Remembered {
     /// Of the file that said it.
     pub(crate) fingerprint: String,
+    /// What beside the file must be the same.
+    pub(crate) conditions: Arc<str>,
     /// Nothing if the script is not one that is asked.
     pub(crate) answer: Option<Answer>,
+}
+
+impl Remembered {
+    /// Whether `now` says nothing new. How often something took too long counts.
+    pub(crate) fn is_same_as(&self, now: &Self) -> bool {
+        let refusal = |one: &Self| one.answer.as_ref().map(|answer| answer.refusal.clone());
+        self.fingerprint == now.fingerprint
+            && self.conditions == now.conditions
+            && refusal(self) == refusal(now)
+    }
 }
 
 /// A definition to be stored.
@@ -51,6 +65,7 @@ pub(crate) struct Compiled {
 pub(crate) struct Change {
     pub(crate) namespace: String,
     pub(crate) new: Vec<Compiled>,
+    pub(crate) refused: Vec<Refused>,
     /// The names of those that are not there any more.
     pub(crate) gone: Vec<String>,
 }
@@ -58,7 +73,7 @@ pub(crate) struct Change {
 impl Change {
     /// Whether nothing is another.
     pub(crate) fn is_none(&self) -> bool {
-        self.new.is_empty() && self.gone.is_empty()
+        self.new.is_empty() && self.refused.is_empty() && self.gone.is_empty()
     }
 }
 
@@ -79,13 +94,15 @@ impl Database {
         })
     }
 
-    /// Forgets all definitions, or those of one name. Says how many those were.
+    /// Forgets all definitions, or those of one name, and what was found to be none. Says how many definitions those were.
     ///
     /// # Errors
     ///
     /// The database can't be written.
     pub fn forget(&self, name: Option<&str>) -> Result<usize, DatabaseError> {
         self.with(|connection| {
+            let statement = "DELETE FROM refusals WHERE ?1 IS NULL OR name = ?1";
+            connection.execute(statement, [name])?;
             let statement = "DELETE FROM definitions WHERE ?1 IS NULL OR name = ?1";
             connection.execute(statement, [name])
         })
@@ -98,13 +115,15 @@ impl Database {
     ) -> Result<BTreeMap<String, Remembered>, DatabaseError> {
         self.with(|connection| {
             let mut statement = connection.prepare(
-                "SELECT name, fingerprint, stdout, stderr, shebang FROM definitions
+                "SELECT name, fingerprint, stdout, stderr, shebang, conditions FROM definitions
                  WHERE namespace = ?1 AND compiler = ?2",
             )?;
             let rows = statement.query_map([namespace, COMPILER], |row| {
                 Ok((row.get(0)?, remembered(row)?))
             })?;
-            rows.collect()
+            let mut known: BTreeMap<_, _> = rows.collect::<rusqlite::Result<_>>()?;
+            known.extend(refusals::read(connection, namespace)?);
+            Ok(known)
         })
     }
 
@@ -115,13 +134,20 @@ impl Database {
                 connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
             for change in changes {
                 for name in &change.gone {
-                    let statement = "DELETE FROM definitions WHERE namespace = ?1 AND name = ?2";
-                    transaction
-                        .prepare_cached(statement)?
-                        .execute([&change.namespace, name])?;
+                    for statement in [
+                        "DELETE FROM definitions WHERE namespace = ?1 AND name = ?2",
+                        "DELETE FROM refusals WHERE namespace = ?1 AND name = ?2",
+                    ] {
+                        transaction
+                            .prepare_cached(statement)?
+                            .execute([&change.namespace, name])?;
+                    }
                 }
                 for compiled in &change.new {
                     insert(&transaction, compiled)?;
+                }
+                for refused in &change.refused {
+                    refusals::insert(&transaction, &change.namespace, refused)?;
                 }
             }
             transaction.commit()
@@ -136,10 +162,14 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
     } = compiled;
     let answer = remembered.answer.as_ref();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    connection
+        .prepare_cached("DELETE FROM refusals WHERE namespace = ?1 AND name = ?2")?
+        .execute([&definition.namespace, &definition.name])?;
     let mut statement = connection.prepare_cached(
         "INSERT OR REPLACE INTO definitions
-         (namespace, name, compiler, fingerprint, dialect, stdout, stderr, shebang, content_hash, compiled_at, metadata)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+         (namespace, name, compiler, fingerprint, dialect, stdout, stderr, shebang, content_hash, compiled_at, metadata,
+          conditions)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
     )?;
     statement.execute(params![
         definition.namespace,
@@ -153,6 +183,7 @@ fn insert(connection: &Connection, compiled: &Compiled) -> rusqlite::Result<()> 
         definition.content_hash,
         definition.compiled_at,
         definition.metadata.get(),
+        &*remembered.conditions,
     ])?;
     Ok(())
 }
@@ -183,10 +214,13 @@ fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
                 ..HelpText::default()
             },
             shebang: row.get(4)?,
+            refusal: None,
         }),
     };
+    let conditions: String = row.get(5)?;
     Ok(Remembered {
         fingerprint: row.get(1)?,
+        conditions: Arc::from(conditions),
         answer,
     })
 }

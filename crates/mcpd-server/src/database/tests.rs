@@ -3,10 +3,11 @@
 use std::fs;
 use std::thread;
 
+use mcpd_scriptspec::Diagnostic;
 use serde_json::value::to_raw_value;
 
 use super::*;
-use crate::catalog::scan::{Answer, HelpText};
+use crate::catalog::scan::{Answer, HelpText, Refusal};
 
 fn compiled(namespace: &str, name: &str) -> Compiled {
     let help = HelpText {
@@ -24,9 +25,11 @@ fn compiled(namespace: &str, name: &str) -> Compiled {
         },
         remembered: Remembered {
             fingerprint: format!("of {name}"),
+            conditions: "same".into(),
             answer: Some(Answer {
                 help,
                 shebang: Some("#!/bin/sh".to_owned()),
+                refusal: None,
             }),
         },
     }
@@ -36,6 +39,7 @@ fn added<const N: usize>(namespace: &str, names: [&str; N]) -> Change {
     Change {
         namespace: namespace.to_owned(),
         new: names.map(|name| compiled(namespace, name)).into(),
+        refused: Vec::new(),
         gone: Vec::new(),
     }
 }
@@ -68,11 +72,42 @@ fn what_is_remembered_is_there_at_the_next_start() {
     assert_eq!(answer.help.stdout, r#"{"description": "x"}"#);
     assert_eq!(answer.shebang.as_deref(), Some("#!/bin/sh"));
 
+    let refused = |name: &str, refusal| {
+        let mut remembered = compiled("/a", name).remembered;
+        remembered.answer.as_mut().unwrap().refusal = Some(refusal);
+        Refused {
+            name: name.to_owned(),
+            remembered,
+        }
+    };
+    let fault = Diagnostic::help_failed(3);
+    let refusals = [
+        ("none", Refusal::NoTool("it is none".to_owned())),
+        ("faulty", Refusal::Fault(fault.clone())),
+        ("late", Refusal::TimeOut(fault, 2)),
+        ("text", Refusal::Text),
+    ];
+    let refused = refusals
+        .clone()
+        .map(|(name, refusal)| refused(name, refusal));
+    let change = Change {
+        refused: refused.into(),
+        ..added("/a", [])
+    };
+    next.remember(&[change]).unwrap();
+    let remembered = next.remembered("/a").unwrap();
+    for (name, refusal) in refusals {
+        let answer = remembered[name].answer.as_ref().unwrap();
+        assert_eq!(answer.refusal, Some(refusal));
+    }
+    assert_eq!(&*remembered["none"].conditions, "same");
+
     let gone = Change {
-        gone: vec!["y".to_owned()],
+        gone: vec!["y".to_owned(), "none".to_owned()],
         ..added("/a", [])
     };
     next.remember(&[gone]).unwrap();
+    assert!(!next.remembered("/a").unwrap().contains_key("none"));
     assert_eq!(names(&database), ["x", "x"]);
     assert_eq!(database.definitions(Some("x")).unwrap()[1].namespace, "/b");
     assert_eq!(database.forget(Some("x")).unwrap(), 2);

@@ -11,6 +11,7 @@ use crate::tool::{Tool, raw};
 /// Where the definition of a tool keeps what an endpoint says of it and MCP has no word for.
 pub(super) const COMMAND: &str = "mcpd/command";
 pub(super) const SAFETY: &str = "mcpd/safety";
+pub(super) const RESULT_SCHEMA: &str = "mcpd/result-schema";
 
 /// A tool in the words of action endpoints.
 #[derive(Debug, Clone, Serialize)]
@@ -61,7 +62,10 @@ impl Descriptor {
             origin,
             safety: safety.unwrap_or_else(|| safety::of(definition.annotations.as_ref())),
             input_schema: definition.input_schema.clone(),
-            result_schema: raw(&result_schema(definition.output_schema.as_deref())),
+            result_schema: match word(tool, RESULT_SCHEMA) {
+                Some(schema) => raw(schema),
+                None => raw(&result_schema(definition.output_schema.as_deref())),
+            },
         }
     }
 }
@@ -70,11 +74,13 @@ impl Descriptor {
 fn own(tool: &Tool, of: impl FnOnce(&ScriptSpec) -> &Option<String>, key: &str) -> Option<String> {
     match tool.spec() {
         Some(spec) => of(spec).clone(),
-        None => {
-            let words = tool.definition().meta.as_ref()?.get(key)?;
-            words.as_str().map(str::to_owned)
-        }
+        None => word(tool, key)?.as_str().map(str::to_owned),
     }
+}
+
+/// Returns what came with a tool from elsewhere under `key`.
+fn word<'a>(tool: &'a Tool, key: &str) -> Option<&'a Value> {
+    tool.definition().meta.as_ref()?.get(key)
 }
 
 /// The tool and its options as `mcpd call` takes them, those that may be left out in brackets.

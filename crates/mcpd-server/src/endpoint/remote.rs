@@ -10,8 +10,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
+use super::OWN_OBJECT;
 use super::client::{Answer, Asked, Client, Unanswered};
-use super::descriptor::{COMMAND, SAFETY};
+use super::descriptor::{COMMAND, RESULT_SCHEMA, SAFETY};
 use super::safety;
 use crate::call::invalid_arguments;
 use crate::interaction::Failure;
@@ -32,6 +33,7 @@ struct Described {
     command: Option<String>,
     safety: Option<String>,
     input_schema: Option<Value>,
+    result_schema: Option<Value>,
 }
 
 /// A tool of an endpoint.
@@ -91,11 +93,15 @@ fn definition(described: Described, schema: &Value) -> protocol::Tool {
     let mut definition = protocol::Tool::new(described.name, raw(schema));
     definition.description = described.description;
     definition.annotations = described.safety.as_deref().and_then(safety::read);
-    let words = [(COMMAND, described.command), (SAFETY, described.safety)];
+    let members = [
+        (COMMAND, described.command.map(Value::from)),
+        (SAFETY, described.safety.map(Value::from)),
+        (RESULT_SCHEMA, described.result_schema),
+    ];
     let meta = definition.meta.get_or_insert_default();
-    for (key, words) in words {
-        if let Some(words) = words {
-            meta.insert(key.to_owned(), json!(words));
+    for (key, value) in members {
+        if let Some(value) = value {
+            meta.insert(key.to_owned(), value);
         }
     }
     definition
@@ -126,7 +132,8 @@ impl EndpointTool {
         };
         let arguments = repaired.as_deref().unwrap_or(arguments);
         let answer = self.ask(arguments, context).await;
-        answer.and_then(result).or_else(|unanswered| {
+        let readable = |text| self.terms.readable(text);
+        answer.and_then(|answer| result(answer, readable)).or_else(|unanswered| {
             let Unanswered { told, reason } = unanswered;
             if let Failure::NoResult(_) = told {
                 tracing::warn!(tool = %self.path, "{} gave no result: {reason}", self.client.name);
@@ -165,15 +172,20 @@ impl EndpointTool {
 }
 
 /// What its caller gets: the output of a command as text, and any other object also as it is.
-fn result(answer: Answer) -> Result<CallToolResult, Unanswered> {
+fn result(
+    answer: Answer,
+    readable: impl FnOnce(String) -> String,
+) -> Result<CallToolResult, Unanswered> {
     let result = answer.result.filter(|result| result.get().starts_with('{'));
     let result =
         result.ok_or_else(|| Unanswered::because("its `result` is no object".to_owned()))?;
     if let Ok(Printed { stdout, exit_code }) = serde_json::from_str(result.get()) {
-        return Ok(exit_result(stdout, process_code(exit_code)));
+        return Ok(exit_result(readable(stdout), process_code(exit_code)));
     }
     let mut shown = CallToolResult::text(result.get());
     shown.structured_content = Some(result);
+    let mark = (OWN_OBJECT.to_owned(), json!(true));
+    shown.meta.other.extend([mark]);
     Ok(shown)
 }
 
@@ -195,7 +207,7 @@ mod tests {
         let answer =
             format!(r#"{{"type":"result","result":{{"stdout":"x","exit_code":{exit_code}}}}}"#);
         let answer = serde_json::from_str(&answer).unwrap();
-        let shown = result(answer).unwrap();
+        let shown = result(answer, |text| text).unwrap();
         assert_eq!(shown.is_error, Some(code.is_some()), "{exit_code}");
         assert!(shown.structured_content.is_none(), "{exit_code}");
         let exit = shown.meta.other.get("mcpd/exit");

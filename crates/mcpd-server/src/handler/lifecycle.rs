@@ -30,7 +30,7 @@ pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
     // "newest first" is what clients that pick the first expect.
     let versions = ProtocolVersion::ALL.into_iter().rev();
     let mut result = DiscoverResult::new(versions, capabilities(server, context.version));
-    result.instructions = server.instructions().map(str::to_owned);
+    result.instructions = server.identity().instructions().map(str::to_owned);
     context.encode(result)
 }
 
@@ -47,10 +47,11 @@ pub(crate) fn initialize(
     let params: InitializeRequestParams = params.parse()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
-    let mut identity = (**server.identity()).clone();
-    identity.downgrade(version);
-    let mut result = InitializeResult::new(version, capabilities(server, version), identity);
-    result.instructions = server.instructions().map(str::to_owned);
+    let identity = server.identity();
+    let mut told = identity.implementation().clone();
+    told.downgrade(version);
+    let mut result = InitializeResult::new(version, capabilities(server, version), told);
+    result.instructions = identity.instructions().map(str::to_owned);
     let result = context::encode(&Stamp::Stateful, result)?;
     let introduction = Introduction {
         version,
@@ -125,7 +126,8 @@ pub(crate) fn capabilities(server: &Server, version: ProtocolVersion) -> ServerC
     capabilities.prompts = Some(list);
     capabilities.resources = Some(resources);
     capabilities.completions = version.has_completions_capability().then(JsonObject::new);
-    capabilities.logging = Some(JsonObject::new());
+    // Deprecated on the stateless wire, where a request asks for messages without it.
+    capabilities.logging = (version.wire() == Wire::Stateful).then(JsonObject::new);
     let has_tasks = server.tasks().is_some() && version.wire() == Wire::Stateless;
     capabilities.extensions = has_tasks.then(tasks_extension);
     capabilities

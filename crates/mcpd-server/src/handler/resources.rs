@@ -4,11 +4,9 @@
 use std::io;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use mcpd_protocol::Wire;
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{Interactive, Params, ReadResourceRequestParams, ReadResourceResult};
-use mcpd_protocol::{ResourceBody, ResourceContents, Wire};
 use mcpd_scriptspec::{ScriptPath, ScriptSpec};
 use serde_json::value::RawValue;
 
@@ -174,7 +172,7 @@ async fn ask_state(
 ) -> Result<String, ErrorObject> {
     let mut limits = script.terms.limits().clone();
     limits.capture_head = limits.capture_head.max(MAX_STATE);
-    let command = script.command().arg("--state").limits(limits);
+    let command = script.state_command().limits(limits);
     let ended = execute((server, context), Job::of(script), command, |_| {}).await;
     context.trail.ran(&ended, Exit::of);
     let outcome = ended.map_err(|error| script.not_run(&error))?;
@@ -182,18 +180,18 @@ async fn ask_state(
         let exit = Exit::of(&outcome);
         let how = exit.with_last_words(&outcome);
         tracing::warn!(script = %script.path, "`--state` failed with {how}");
-        let Exit { code, name } = exit;
-        let reason = format!("`--state` ended with exit code {code} ({name})");
+        let reason = output::describe_failure_alone("`--state`", &outcome, &exit);
         return Err(unreadable(script, &reason));
     }
     let whole = outcome
         .stdout
+        .shown()
         .whole()
         .ok_or_else(|| unreadable(script, "it is too large"))?;
     Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
-/// The script's own words about it are for the operator's log; a client can do nothing about it.
+/// Returns the error for a state that can't be read.
 fn unreadable(script: &Script, reason: &str) -> ErrorObject {
     ErrorObject::internal_error(format!(
         "the state of `{}` can't be read: {reason}",
@@ -215,7 +213,7 @@ fn read_output(server: &Server, output: Output, uri: String, context: Context) -
                 tracing::error!(%uri, "failed to read an output: {error}");
                 ErrorObject::internal_error("the output can't be read")
             })?;
-        let mut result = ReadResourceResult::new(vec![file_contents(uri, None, bytes)]);
+        let mut result = ReadResourceResult::new(vec![output::media_contents(&uri, None, bytes)]);
         output::note_totals(&mut result.meta, size + omitted, omitted);
         let result = context.encode_content(result)?;
         Ok(room::holding(result, taken))
@@ -241,24 +239,10 @@ fn read_file(
                 tracing::warn!(%file, "not read: {error}");
                 not_read(&error, &uri, context.version.wire())
             })?;
-        let contents = file_contents(uri, mime_type, bytes);
+        let contents = output::media_contents(&uri, mime_type.as_deref(), bytes);
         let result = context.encode_content(ReadResourceResult::new(vec![contents]))?;
         Ok(room::holding(result, taken))
     })
-}
-
-/// Text if it is text, byte for byte.
-fn file_contents(uri: String, mime_type: Option<String>, bytes: Vec<u8>) -> ResourceContents {
-    let (body, guess) = match String::from_utf8(bytes) {
-        Ok(text) => (ResourceBody::Text(text), "text/plain"),
-        Err(error) => (
-            ResourceBody::Blob(STANDARD.encode(error.as_bytes())),
-            "application/octet-stream",
-        ),
-    };
-    let mut contents = ResourceContents::new(uri, body);
-    contents.mime_type = Some(mime_type.unwrap_or_else(|| guess.to_owned()));
-    contents
 }
 
 /// Asks the embedding program.

@@ -17,7 +17,7 @@ use mcpd_protocol::{
     SubscriptionFilter, SubscriptionsAcknowledgedNotification,
     SubscriptionsAcknowledgedNotificationParams, SubscriptionsListenRequestParams,
 };
-use mcpd_scriptspec::ScriptPath;
+use mcpd_scriptspec::{ScriptPath, normalize_uri};
 
 use crate::Server;
 use crate::catalog::Catalog;
@@ -30,7 +30,7 @@ use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
 use crate::session::Session;
-use crate::subscribers::{Event, Filter, spelling};
+use crate::subscribers::{Event, Filter};
 use crate::sync::unless_cancelled;
 use crate::tasks;
 
@@ -164,7 +164,7 @@ fn filter(watching: bool, wanted: &SubscriptionFilter) -> Result<Filter, ErrorOb
         resources: watching && wanted.resources_list_changed == Some(true),
         uris: uris
             .into_iter()
-            .map(|uri| (spelling(&uri).into_owned(), uri))
+            .map(|uri| (normalize_uri(&uri).into_owned(), uri))
             .collect(),
         tasks: BTreeSet::new(),
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolRequestParams, CallToolResult, Params, Wire};
-use mcpd_scriptspec::TaskSupport;
+use mcpd_scriptspec::{Severity, TaskSupport};
 use serde_json::value::RawValue;
 
 use crate::Server;
@@ -12,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::Handled;
 use crate::interaction::Brought;
+use crate::principal::Principal;
 use crate::runs::{self, StartsNothing};
 use crate::tasks;
 use crate::tool::Tool;
@@ -24,7 +25,7 @@ pub(crate) fn call(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Handled, ErrorObject> {
-    let params: CallToolRequestParams = context.parse(params)?;
+    let mut params: CallToolRequestParams = context.parse(params)?;
     let catalog = server.catalog_for(&context.principal);
     let tool = catalog.tool(&params.name).ok_or_else(|| {
         let whole = server.catalog();
@@ -32,12 +33,16 @@ pub(crate) fn call(
         if let Some(tool) = there {
             note(tool, params.arguments.as_deref(), &whole, &context);
         }
-        let unknown = ErrorObject::invalid_params(format!(
-            "unknown tool `{}`; tools/list has the names",
-            params.name
-        ));
+        let unknown =
+            ErrorObject::invalid_params(fault_for(&context, &whole, &params.name).unwrap_or_else(
+                || format!("unknown tool `{}`; tools/list has the names", params.name),
+            ));
         context.refuse(there.map(|tool| tool.path()), "unknown-tool", unknown)
     })?;
+    let arguments = params.arguments.as_deref();
+    if let Some(restored) = arguments.and_then(|arguments| tool.restore_names(arguments)) {
+        params.arguments = Some(restored);
+    }
     note(
         tool,
         params.arguments.as_deref(),
@@ -76,6 +81,27 @@ pub(crate) fn call(
         context.trail.answers(&result);
         context.encode_content(result)
     }))
+}
+
+/// Returns what a caller on this machine is told of a tool that is there and can't be served, so that a model doesn't take
+/// it for gone. Others read nothing of the files of this machine.
+fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String> {
+    if context.principal != Principal::local() {
+        return None;
+    }
+    let script = catalog.faulty_script(name)?;
+    let access = context.principal.access();
+    if access.is_some_and(|access| !access.allows(&script.path)) {
+        return None;
+    }
+    let mut faults = script.diagnostics.iter();
+    let fault = faults.find(|fault| fault.severity == Severity::Error)?;
+    Some(format!(
+        "the tool `{}` is there but faulty, and not served: {}; the operator finds out more with `mcpd check {}`",
+        script.path,
+        fault.message,
+        script.file.display()
+    ))
 }
 
 /// Notes which tool is called, and what is known of its arguments.

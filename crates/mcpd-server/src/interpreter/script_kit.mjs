@@ -12,8 +12,17 @@ const output = values => {
 }
 const defineSchema = () => ({ input, output })
 
-// A module may assign to what is there already.
-Object.assign(globalThis, { defineSchema, input, output, schema: undefined, metadata: undefined })
+// A module may assign to what is there already. Scripts ask `metadata.mcp` before they open a window.
+let described
+Object.assign(globalThis, { defineSchema, input, output, schema: undefined })
+Object.defineProperty(globalThis, "metadata", {
+  configurable: true,
+  enumerable: true,
+  get: () => ({ ...described, mcp: true }),
+  set: metadata => {
+    described = metadata
+  },
+})
 
 process.on("exit", () => {
   if (said !== undefined) process.stdout.write(JSON.stringify(said) + "\n")

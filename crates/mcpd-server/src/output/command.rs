@@ -3,38 +3,43 @@
 use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
 
-use super::exit::{Exit, explanation};
-use super::{rest, text};
+use super::exit::{Exit, describe_ending, lack};
+use super::{note, rest, text};
 use crate::archive::Shelf;
 
 /// What the caller gets for a command that has run.
 ///
 /// Must be called on a tokio runtime.
 pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult {
-    let message = message(outcome).map(ContentBlock::text);
+    let exit = Exit::of_any_program(outcome);
+    let message = message(outcome, &exit).map(ContentBlock::text);
     let mut content: Vec<_> = message.into_iter().collect();
     content.extend(printed(Stream::Stdout, &outcome.stdout, shelf));
     content.extend(printed(Stream::Stderr, &outcome.stderr, shelf));
+    content.extend(note::leftovers("The command", outcome));
+    content.extend(lack(outcome).map(ContentBlock::text));
     let mut result = CallToolResult::new(content);
     if !outcome.success() {
-        text::mark_failure(&mut result, &Exit::of_any_program(outcome));
+        text::mark_failure(&mut result, &exit);
     }
     let stdout = &outcome.stdout;
-    text::note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted_bytes);
+    let omitted = stdout.shown().omitted_bytes;
+    text::note_totals(&mut result.meta, stdout.total_bytes, omitted);
     result
 }
 
 /// What there is to say beside the output.
-fn message(outcome: &Outcome) -> Option<String> {
+fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
     let is_silent = outcome.stdout.total_bytes + outcome.stderr.total_bytes == 0;
-    match outcome.ending {
-        Ending::Exited(0) if is_silent => {
-            Some("The command succeeded and printed nothing.".to_owned())
-        }
-        Ending::Exited(0) => None,
-        Ending::Exited(code) => Some(format!("The command failed with exit code {code}.")),
-        _ => explanation("The command", outcome, is_silent),
+    if outcome.success() {
+        return is_silent.then(|| note::describe_silence("The command"));
     }
+    let ending = describe_ending("The command", outcome, exit);
+    Some(match (outcome.ending, is_silent) {
+        (Ending::TimedOut { .. }, true) => format!("{ending} It had printed nothing until then."),
+        (Ending::TimedOut { .. }, false) => format!("{ending} What it printed until then follows."),
+        _ => ending,
+    })
 }
 
 /// One stream, and where its rest can be read. Nothing if nothing was printed there.
@@ -43,7 +48,7 @@ fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock
         return Vec::new();
     }
     let mut content = vec![ContentBlock::text(text::of(output))];
-    if output.omitted_bytes > 0 {
+    if output.shown().omitted_bytes > 0 {
         content.extend(rest::content(stream, output, shelf));
     }
     content

@@ -1,6 +1,8 @@
 //! How a run ended, as a number and a name: the table of the script contract and what lies beyond it.
 
-use mcpd_exec::{Ending, Outcome};
+use std::fmt;
+
+use mcpd_exec::{Ending, Outcome, signal_name};
 
 use super::text::tail;
 
@@ -31,6 +33,24 @@ pub(crate) struct Exit {
     pub(crate) code: i32,
     /// What it means.
     pub(crate) name: &'static str,
+}
+
+/// Names the key that shows a run what it complains of, if that is hidden from it.
+pub(crate) fn lack(outcome: &Outcome) -> Option<String> {
+    let paths = outcome.hidden.iter();
+    let paths: Vec<_> = paths
+        .map(|path| format!("\"{}\"", path.display()))
+        .collect();
+    let is = match paths.len() {
+        0 => return None,
+        1 => "is",
+        _ => "are",
+    };
+    let paths = paths.join(", ");
+    Some(format!(
+        "{paths} {is} hidden from confined scripts. The operator can let this one read: `read = [{paths}]` in its \
+         `[sandbox.NAME]`."
+    ))
 }
 
 impl Exit {
@@ -73,7 +93,7 @@ impl Exit {
 
     /// The same for the operator's log, with the last of what the script said.
     pub(crate) fn with_last_words(&self, outcome: &Outcome) -> String {
-        let mut text = format!("exit code {} ({})", self.code, self.name);
+        let mut text = self.to_string();
         let stderr = tail(&outcome.stderr);
         if !stderr.is_empty() {
             text += &format!(": {stderr}");
@@ -90,31 +110,44 @@ impl Exit {
     }
 }
 
-/// A sentence for endings that were not the program's own choice; `subject` is what its caller calls it, and what it
-/// printed follows unless it `is_silent`.
-pub(super) fn explanation(subject: &str, outcome: &Outcome, is_silent: bool) -> Option<String> {
-    match outcome.ending {
-        Ending::TimedOut { limit, .. } => Some(format!(
-            "{subject} was stopped because it ran longer than its limit of {} s. {}",
-            limit.as_secs_f64(),
-            match is_silent {
-                true => "It had printed nothing until then.",
-                false => "What it printed until then follows.",
-            }
-        )),
-        Ending::OutputLimit { limit, .. } => Some(format!(
-            "{subject} was stopped because it printed more than its limit of {limit} bytes."
-        )),
-        Ending::OutOfMemory => Some(format!(
-            "{subject} was stopped because it used more memory than it may."
-        )),
-        Ending::Signaled { signal, .. } => Some(format!("{subject} was ended by signal {signal}.")),
-        Ending::Cancelled => Some(format!(
-            "{subject} was stopped because the call was cancelled."
-        )),
-        Ending::Lost => Some(format!("{subject} has ended, and nobody knows how.")),
-        _ => None,
+/// Exit code with its meaning where it has one: that of the contract, or the signal that a shell means.
+impl fmt::Display for Exit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "exit code {}", self.code)?;
+        match (self.name, signal_name(self.code - 128)) {
+            (FAILED, Some(signal)) => write!(f, " (128 + {signal})"),
+            (FAILED, None) => Ok(()),
+            (name, _) => write!(f, " ({name})"),
+        }
     }
+}
+
+/// Returns a sentence on how a failed run ended; `subject` is what its reader knows it as.
+pub(super) fn describe_ending(subject: &str, outcome: &Outcome, exit: &Exit) -> String {
+    match outcome.ending {
+        Ending::TimedOut { limit, .. } => format!(
+            "{subject} was stopped because it ran longer than its limit of {} s.",
+            limit.as_secs_f64()
+        ),
+        Ending::OutputLimit { limit, .. } => format!(
+            "{subject} was stopped because it printed more than its limit of {limit} bytes."
+        ),
+        Ending::OutOfMemory => {
+            format!("{subject} was stopped because it used more memory than it may.")
+        }
+        Ending::Signaled { signal, .. } => match signal_name(signal) {
+            Some(name) => format!("{subject} was ended by signal {name} ({signal})."),
+            None => format!("{subject} was ended by signal {signal}."),
+        },
+        Ending::Cancelled => format!("{subject} was stopped because the call was cancelled."),
+        Ending::Lost => format!("{subject} has ended, and its exit code is lost."),
+        _ => describe_exit(subject, exit),
+    }
+}
+
+/// Returns a sentence on a program that failed by itself.
+pub(super) fn describe_exit(subject: &str, exit: &Exit) -> String {
+    format!("{subject} failed with {exit}.")
 }
 
 fn code_name(code: i32) -> &'static str {
@@ -175,8 +208,23 @@ mod tests {
         (outcome.ending, outcome.status) = (Ending::Lost, None);
         let exit = Exit::of(&outcome);
         assert_eq!((exit.code, exit.name), (-1, "unknown"));
-        let explanation = explanation("The script", &outcome, true).unwrap();
-        assert_eq!(explanation, "The script has ended, and nobody knows how.");
+        let ending = describe_ending("The script", &outcome, &exit);
+        assert_eq!(ending, "The script has ended, and its exit code is lost.");
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn exit_code_has_its_meaning_beside_it() {
+        for (code, shown) in [
+            (3, "exit code 3 (forbidden)"),
+            (10, "exit code 10"),
+            (127, "exit code 127 (command-not-found)"),
+            (128, "exit code 128"),
+            (139, "exit code 139 (128 + SIGSEGV)"),
+            (255, "exit code 255"),
+        ] {
+            assert_eq!(Exit::with_code(code).to_string(), shown);
+        }
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Content that names a file in place of its data: `{"type": "image", "path": "chart.png"}`.
+//! Content that names a file in place of its data, `{"type": "image", "path": "chart.png"}`, and the
+//! types of images and audio, whether they come with their data or by name.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -8,6 +9,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
+use super::mcp::check;
+use super::media;
 use crate::catalog::real_path;
 use crate::policy::Terms;
 use crate::regular;
@@ -21,6 +24,9 @@ pub(super) struct Files<'a> {
     /// What the script that names them may do; without it, anything.
     terms: Option<&'a Terms>,
     room: u64,
+    /// Number of images that became resources.
+    resources: usize,
+    remarks: Vec<String>,
 }
 
 impl<'a> Files<'a> {
@@ -30,6 +36,8 @@ impl<'a> Files<'a> {
             directory,
             terms: None,
             room: MAX_BYTES,
+            resources: 0,
+            remarks: Vec::new(),
         }
     }
 
@@ -40,7 +48,7 @@ impl<'a> Files<'a> {
     }
 
     /// Replaces the path in a content block, a message or the contents of a resource, if it has one, by what the
-    /// file holds.
+    /// file holds, and gives images and audio their types.
     ///
     /// # Errors
     ///
@@ -49,57 +57,128 @@ impl<'a> Files<'a> {
         let Some(object) = holder(item).as_object_mut() else {
             return Ok(());
         };
-        let Some(Value::String(path)) = object.get("path") else {
-            return Ok(());
-        };
-        let path = path.clone();
-        match object.get("type").and_then(Value::as_str) {
-            Some("image") => self.media("image/", &path, object),
-            Some("audio") => self.media("audio/", &path, object),
-            Some(_) => Ok(()),
-            None => self.contents(&path, object),
+        let path = object
+            .get("path")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        match (object.get("type").and_then(Value::as_str), path) {
+            (Some("image"), path) => self.image(path.as_deref(), object),
+            (Some("audio"), path) => self.audio(path.as_deref(), object),
+            (None, Some(path)) => self.contents(&path, object),
+            (Some("text"), _) => {
+                self.text(object);
+                Ok(())
+            }
+            _ => Ok(()),
         }
     }
 
-    fn media(
-        &mut self,
-        kind: &str,
-        path: &str,
-        block: &mut Map<String, Value>,
-    ) -> Result<(), String> {
-        if block.contains_key("data") {
-            return Err("both `data` and `path`".to_owned());
+    /// Remarks on what was passed on in another form, for the operator's log.
+    pub(super) fn remarks(&self) -> &[String] {
+        &self.remarks
+    }
+
+    /// Leaves in a text what a terminal would show of it.
+    fn text(&self, block: &mut Map<String, Value>) {
+        if let (Some(terms), Some(Value::String(text))) = (self.terms, block.get_mut("text")) {
+            *text = terms.readable(std::mem::take(text));
         }
-        let guess = mime_guess::from_path(path).first_raw();
-        let mime_type = match block.get("mimeType") {
-            Some(given) => given.clone(),
-            None => guess
-                .filter(|guess| guess.starts_with(kind))
-                .ok_or_else(|| {
-                    format!("the name of `{path}` is of no known type `{kind}*`; add a `mimeType`")
-                })?
-                .into(),
+    }
+
+    /// Completes an image. One that models can't read becomes a resource: as an image it would end the
+    /// conversation it gets into.
+    fn image(&mut self, path: Option<&str>, block: &mut Map<String, Value>) -> Result<(), String> {
+        let bytes = self.media(path, block)?;
+        let found = media::type_of(&bytes, "image/");
+        let named =
+            declared_type(block).or_else(|| path.and_then(|path| named_type(path, "image/")));
+        let Some(image_type) = found.map(str::to_owned).or(named) else {
+            return Err(unknown_type("image", path));
         };
-        let data = STANDARD.encode(self.read(path)?);
-        block.insert("mimeType".to_owned(), mime_type);
-        block.insert("data".to_owned(), data.into());
+        if found.is_some_and(media::is_readable) {
+            block.insert("mimeType".to_owned(), image_type.into());
+            block.insert("data".to_owned(), STANDARD.encode(bytes).into());
+            return Ok(());
+        }
+        let shown = path.map_or_else(
+            || "an image".to_owned(),
+            |path| format!("the image `{path}`"),
+        );
+        let found = found.map_or_else(
+            || "none that is known".to_owned(),
+            |found| format!("`{found}`"),
+        );
+        self.remarks.push(format!(
+            "{shown} is passed on as a resource: models read PNG, JPEG, GIF and WebP alone, and the type that its bytes show is {found}"
+        ));
+        self.resources += 1;
+        let uri = format!("mcpd://content/{}", self.resources);
+        let bytes = match path {
+            Some(_) => self.redacted(bytes),
+            None => bytes,
+        };
+        // A type that models read is not what these bytes are.
+        let listed = Some(&*image_type).filter(|listed| !media::is_readable(listed));
+        let resource = media::contents(&uri, listed, bytes);
+        for member in ["path", "data", "mimeType"] {
+            block.remove(member);
+        }
+        block.insert("type".to_owned(), "resource".into());
+        let resource = serde_json::to_value(resource).map_err(|error| error.to_string())?;
+        block.insert("resource".to_owned(), resource);
         Ok(())
+    }
+
+    fn audio(&mut self, path: Option<&str>, block: &mut Map<String, Value>) -> Result<(), String> {
+        let bytes = self.media(path, block)?;
+        let found = || media::type_of(&bytes, "audio/").map(str::to_owned);
+        let named = || path.and_then(|path| named_type(path, "audio/"));
+        let audio_type = declared_type(block).or_else(found).or_else(named);
+        let audio_type = audio_type.ok_or_else(|| unknown_type("audio", path))?;
+        block.insert("mimeType".to_owned(), audio_type.into());
+        block.insert("data".to_owned(), STANDARD.encode(bytes).into());
+        Ok(())
+    }
+
+    /// Reads the bytes of an image or of audio, of which there must be some.
+    fn media(&mut self, path: Option<&str>, block: &Map<String, Value>) -> Result<Vec<u8>, String> {
+        let data = block.get("data");
+        let (bytes, what) = match (path, data.and_then(Value::as_str)) {
+            (Some(_), Some(_)) => return Err("both `data` and `path`".to_owned()),
+            (Some(path), None) => (self.read(path)?, format!("the file `{path}`")),
+            (None, Some(data)) => (check::decode("data", data)?, "`data`".to_owned()),
+            (None, None) => return Err("missing field `data`".to_owned()),
+        };
+        if bytes.is_empty() {
+            return Err(format!("{what} is empty"));
+        }
+        match block.get("mimeType") {
+            Some(Value::String(given)) if given.is_empty() => Err("`mimeType` is empty".to_owned()),
+            _ => Ok(bytes),
+        }
+    }
+
+    /// Returns the bytes without secrets.
+    fn redacted(&self, bytes: Vec<u8>) -> Vec<u8> {
+        match self.terms.and_then(Terms::redactor) {
+            Some(redactor) => redactor.bytes(bytes, false),
+            None => bytes,
+        }
     }
 
     fn contents(&mut self, path: &str, contents: &mut Map<String, Value>) -> Result<(), String> {
         if contents.contains_key("text") || contents.contains_key("blob") {
             return Err("both `path` and a `text` or `blob`".to_owned());
         }
-        let mut bytes = self.read(path)?;
-        if let Some(redactor) = self.terms.and_then(Terms::redactor) {
-            bytes = redactor.bytes(bytes, false);
-        }
-        let (name, value) = match String::from_utf8(bytes) {
+        let bytes = self.read(path)?;
+        let bytes = self.redacted(bytes);
+        let found = media::type_of(&bytes, "image/");
+        let (name, value) = match media::text_of(bytes) {
             Ok(text) => ("text", text),
-            Err(error) => ("blob", STANDARD.encode(error.as_bytes())),
+            Err(bytes) => ("blob", STANDARD.encode(bytes)),
         };
         contents.insert(name.to_owned(), value.into());
-        if let Some(guess) = mime_guess::from_path(path).first_raw() {
+        if let Some(guess) = found.or_else(|| mime_guess::from_path(path).first_raw()) {
             contents.entry("mimeType").or_insert_with(|| guess.into());
         }
         Ok(())
@@ -119,6 +198,33 @@ impl<'a> Files<'a> {
             )
         })?;
         Ok(bytes)
+    }
+}
+
+/// Returns the type that a script declares, by its registered name.
+fn declared_type(block: &Map<String, Value>) -> Option<String> {
+    let declared = block.get("mimeType")?.as_str()?;
+    let registered = match declared {
+        "image/jpg" => "image/jpeg",
+        declared => declared,
+    };
+    Some(registered.to_owned())
+}
+
+/// Returns the type by the name of a file, if that begins with `kind`.
+fn named_type(path: &str, kind: &str) -> Option<String> {
+    let guess = mime_guess::from_path(path).first_raw();
+    guess
+        .filter(|guess| guess.starts_with(kind))
+        .map(str::to_owned)
+}
+
+fn unknown_type(kind: &str, path: Option<&str>) -> String {
+    match path {
+        Some(path) => format!(
+            "neither its bytes nor its name say of which type `{kind}/*` the file `{path}` is; add a `mimeType`"
+        ),
+        None => "missing field `mimeType`".to_owned(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::files::Files;
 use super::printed::{Fault, Object, plain};
 use crate::interaction::{Produced, Question};
 
-mod check;
+pub(super) mod check;
 
 /// Reads what a script printed; `result` reads the shape that belongs to the method.
 pub(super) fn read<R>(

@@ -11,6 +11,8 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::media::is_text;
+
 /// Characters of a faulty piece that a message repeats.
 const EXCERPT: usize = 120;
 
@@ -53,6 +55,15 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
             "it is {total} bytes long, of which {omitted} had to be left out"
         ))
     })
+}
+
+/// Returns all of an output: of a text what a terminal would show, and any other bytes as they are.
+pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
+    let bytes = whole(output)?;
+    match output.shown().whole() {
+        Some(shown) if is_text(&bytes) => Ok(shown),
+        _ => Ok(bytes),
+    }
 }
 
 /// All of the output of a run that is to print something.

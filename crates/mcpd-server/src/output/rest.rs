@@ -31,7 +31,8 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
         };
         let mut link = Resource::new(uri, stream);
         link.mime_type = Some(mime_type.to_owned());
-        link.size = Some(kept.size());
+        // What is read is shorter if a terminal would not show all of it.
+        link.size = output.shown.is_none().then(|| kept.size());
         content.push(ContentBlock::ResourceLink(link));
     }
     content

@@ -1,56 +1,67 @@
 //! Output as text: what there is to read, and what is said where there is nothing.
 
+use std::borrow::Cow;
+
 use mcpd_exec::{Captured, Outcome, Stream};
 use mcpd_protocol::meta::ResultMeta;
 use mcpd_protocol::{CallToolResult, ContentBlock};
 use serde_json::json;
 
-use super::exit::{Exit, explanation};
-use super::rest;
+use super::exit::{Exit, describe_exit, lack};
+use super::{note, rest};
 use crate::archive::Shelf;
 
 /// How much of the beginning and of the end of an output is given as text when it was meant to be JSON, in
 /// bytes each.
 pub(super) const KEPT: usize = 64 * 1024;
 
-/// How much of stderr a result repeats when the script printed nothing else, in bytes.
+/// Length of the end of stderr that the result of a failed run repeats, in bytes.
 const STDERR_TAIL: usize = 4096;
 
-/// What the caller of a tool gets for a run whose output is text, of which `stdout` is shown.
+/// Returns the result of a run whose output is text, of which `stdout` is shown.
 pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
-    let text = of(stdout);
-    let exit = Exit::of(outcome);
-    let (text, cut) = if text.is_empty() && !outcome.success() {
-        // A script that fails silently on stdout has usually said why on stderr.
-        let stderr = &outcome.stderr;
-        let kept = stderr.head.len() + stderr.tail.len();
-        let is_cut = kept > STDERR_TAIL || stderr.omitted_bytes > 0;
-        (tail(stderr), is_cut.then_some((Stream::Stderr, stderr)))
-    } else {
-        let is_cut = stdout.omitted_bytes > 0;
-        (text, is_cut.then_some((Stream::Stdout, &outcome.stdout)))
-    };
-    let is_silent = text.is_empty() && !outcome.success();
-    let message =
-        explanation("The script", outcome, is_silent).or_else(|| is_silent.then(|| silence(&exit)));
-    let texts = message.into_iter().chain((!is_silent).then_some(text));
-    let mut content: Vec<_> = texts.map(ContentBlock::text).collect();
-    if let Some((stream, output)) = cut {
-        content.extend(rest::content(stream, output, shelf));
+    let mut result = CallToolResult::text(of(stdout));
+    let omitted = stdout.shown().omitted_bytes;
+    if omitted > 0 {
+        let rest = rest::content(Stream::Stdout, &outcome.stdout, shelf);
+        result.content.extend(rest);
     }
-    let mut result = CallToolResult::new(content);
-    if !outcome.success() {
-        mark_failure(&mut result, &exit);
+    if outcome.success() {
+        note::replace_silence(&mut result, "The script");
     }
-    note_totals(&mut result.meta, stdout.total_bytes, stdout.omitted_bytes);
+    note_totals(&mut result.meta, stdout.total_bytes, omitted);
     result
 }
 
-/// The result of a run elsewhere, of which nothing is known but what it printed and its exit code.
+/// Completes the result of a run with what there is to say beside its output: how it failed, with
+/// the end of its stderr, and what it left behind.
+pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &Shelf) {
+    if !outcome.success() {
+        let exit = Exit::of(outcome);
+        mark_failure(result, &exit);
+        note::add_failure(result, note::describe_failure("The script", outcome, &exit));
+        let stderr = outcome.stderr.shown();
+        let captured = stderr.head.len() + stderr.tail.len();
+        if captured > STDERR_TAIL || stderr.omitted_bytes > 0 {
+            let rest = rest::content(Stream::Stderr, &outcome.stderr, shelf);
+            result.content.extend(rest);
+        }
+        result.content.extend(lack(outcome).map(ContentBlock::text));
+    }
+    result
+        .content
+        .extend(note::leftovers("The script", outcome));
+}
+
+/// Returns the result of a run elsewhere, of which nothing is known but what it printed and its exit code.
 pub(crate) fn exit_result(stdout: String, code: i32) -> CallToolResult {
     let mut result = CallToolResult::text(stdout);
-    if code != 0 {
-        mark_failure(&mut result, &Exit::with_code(code));
+    if code == 0 {
+        note::replace_silence(&mut result, "The tool");
+    } else {
+        let exit = Exit::with_code(code);
+        mark_failure(&mut result, &exit);
+        note::add_failure(&mut result, describe_exit("The tool", &exit));
     }
     result
 }
@@ -74,7 +85,7 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
 
 /// The output with no more of it than is given as text.
 pub(super) fn shortened(stdout: &Captured) -> Captured {
-    let mut shortened = stdout.clone();
+    let mut shortened = stdout.shown().clone();
     let (head, tail) = (&mut shortened.head, &mut shortened.tail);
     if head.len() > 2 * KEPT {
         let mut rest = head.split_off(KEPT);
@@ -88,7 +99,7 @@ pub(super) fn shortened(stdout: &Captured) -> Captured {
 
 /// An output as text.
 pub(super) fn of(output: &Captured) -> String {
-    let mut text = output.to_text_lossy();
+    let mut text = output.shown().to_text_lossy();
     text.truncate(without_line_end(&text).len());
     text
 }
@@ -99,17 +110,19 @@ pub(super) fn without_line_end(text: &str) -> &str {
     text_alone.or(text.strip_suffix('\n')).unwrap_or(text)
 }
 
-/// What there is to say of a failure without a word.
-fn silence(exit: &Exit) -> String {
-    format!(
-        "The script ended with exit code {} ({}) and printed nothing.",
-        exit.code, exit.name
-    )
+/// Returns the text with U+FFFD in place of U+0000, which no text that leaves may have. Results and
+/// errors are searched when they are encoded; a notification also has ids, which stay as they came.
+pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
+    match memchr::memchr(0, text.as_bytes()) {
+        Some(_) => text.replace('\0', "\u{fffd}").into(),
+        None => text.into(),
+    }
 }
 
 /// The end of a stream.
 pub(crate) fn tail(stream: &Captured) -> String {
-    last_lines(stream.to_text_lossy().trim_end(), STDERR_TAIL).to_owned()
+    let text = stream.shown().to_text_lossy();
+    last_lines(text.trim_end(), STDERR_TAIL).to_owned()
 }
 
 /// Whole lines from the end of a text that come to no more than so many bytes, or a part of the last one if that has more.

@@ -69,8 +69,19 @@ impl Redactor {
         }
     }
 
-    /// An output that is text.
+    /// An output that is text, and what a terminal would show of it.
     pub(crate) fn text(&self, output: &Captured) -> Captured {
+        let mut redacted = self.text_alone(output);
+        redacted.shown = self.shown(output);
+        redacted
+    }
+
+    fn shown(&self, output: &Captured) -> Option<Box<Captured>> {
+        let shown = output.shown.as_ref();
+        shown.map(|shown| Box::new(self.text_alone(shown)))
+    }
+
+    fn text_alone(&self, output: &Captured) -> Captured {
         match output.whole() {
             Some(whole) => replaced(output, self.piece(&whole, false, false), &[]),
             None => {
@@ -85,10 +96,12 @@ impl Redactor {
         let Some(whole) = output.whole() else {
             return self.text(output);
         };
-        match self.json_text(&whole) {
+        let mut redacted = match self.json_text(&whole) {
             Cow::Borrowed(_) => output.clone(),
             redacted @ Cow::Owned(_) => replaced(output, redacted, &[]),
-        }
+        };
+        redacted.shown = self.shown(output);
+        redacted
     }
 
     /// The same of a text that is JSON.
@@ -313,6 +326,15 @@ mod tests {
         check("a s3cr\"et-key b", "", 0, "a [redacted KEY] b|");
         check("123456123456", "", 0, "[redacted PIN][redacted PIN]|");
         check("12345 s3cret", "", 0, "12345 s3cret|");
+    }
+
+    #[test]
+    fn secret_in_what_a_terminal_shows_is_found() {
+        let mut printed = captured("123\x1b[0m456", "", 0);
+        printed.shown = Some(Box::new(captured("123456", "", 0)));
+        for redacted in [redactor().text(&printed), redactor().json(&printed)] {
+            assert_eq!(redacted.shown().head, "[redacted PIN]");
+        }
     }
 
     #[test]

@@ -1,18 +1,21 @@
 //! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use indexmap::IndexMap;
 use mcpd_exec::{Command, Level, Limits, Network, Sandbox};
 use mcpd_scriptspec::{OutputFormat, Role, SandboxLevel, SandboxWish, ScriptSpec, TaskSupport};
 use serde_json::value::{RawValue, to_raw_value};
 
-use super::{Orders, Policy, Profile, Redactor, Secret, tighten};
+use super::{Orders, Policy, Probing, Profile, Redactor, Secret, tighten};
 use crate::environment::Inherited;
+use crate::own_files::OwnFiles;
 use crate::regular;
 use crate::turns::Width;
 
@@ -30,8 +33,10 @@ pub struct Terms {
     environment: Inherited,
     variables: Vec<(String, Secret)>,
     redactor: Option<Arc<Redactor>>,
+    keeps_escapes: bool,
     width: Width,
     task: TaskSupport,
+    own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
 }
 
@@ -42,6 +47,17 @@ impl Terms {
         directory: &Path,
         spec: Option<&ScriptSpec>,
     ) -> Self {
+        Self::confined(policy, orders, directory, spec, &Sandbox::none())
+    }
+
+    /// Returns the terms of a script that is confined as `least` says in any case, and may write only what that allows.
+    pub(super) fn confined(
+        policy: &Policy,
+        orders: Orders,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+        least: &Sandbox,
+    ) -> Self {
         let Profile {
             mut sandbox,
             limits: kernel,
@@ -50,15 +66,17 @@ impl Terms {
             None => policy.floor.clone(),
         };
         if let Some(wish) = spec.and_then(|spec| spec.sandbox.as_ref()) {
-            // Where links lead now: a wish that leaves by one what is allowed allows nothing.
-            sandbox.write = sandbox.write.iter().map(|path| real(path)).collect();
-            sandbox.resolved = true;
-            let hidden: Vec<_> = sandbox.hidden.iter().map(|path| real(path)).collect();
-            sandbox.hidden.extend(hidden);
-            sandbox.hidden.sort();
-            sandbox.hidden.dedup();
+            resolve_links(&mut sandbox);
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
+        // What a script that has described itself is given depends on how it is called: its state is to be the same.
+        let called_at = sandbox.level;
+        sandbox = sandbox.tightened(least);
+        let level = if spec.is_some() {
+            called_at
+        } else {
+            sandbox.level
+        };
         // Whoever may write there could put another file in its place.
         let is_written =
             |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
@@ -91,15 +109,30 @@ impl Terms {
             _ => Redactor::new(secrets).map(Arc::new),
         };
         Self {
-            environment: policy.environment.at(sandbox.level, sandbox.run_as),
+            own_files: Arc::clone(&policy.own_files),
+            environment: policy.environment.at(level, sandbox.run_as),
             sandbox: Arc::new(sandbox),
             limits,
             redactor,
+            keeps_escapes: orders.keeps_escapes.unwrap_or_default(),
             variables,
             width: Width::new(concurrency),
             task: orders.task.or(declared_task).unwrap_or_default(),
             ignored_arguments: Arc::clone(&policy.ignored_arguments),
         }
+    }
+
+    /// Files of the server that a run under these terms could take from it by changing modes: none,
+    /// if it is a process of another user, sees them read-only, or is not confined at all.
+    pub(crate) fn endangered_files(&self) -> Option<&Arc<OwnFiles>> {
+        let may_change_modes =
+            self.sandbox.level == Level::Guarded && self.sandbox.run_as.is_none();
+        may_change_modes.then_some(&self.own_files)
+    }
+
+    /// How it is confined, to be kept.
+    pub(crate) fn shared_sandbox(&self) -> &Arc<Sandbox> {
+        &self.sandbox
     }
 
     /// How it is confined.
@@ -166,6 +199,28 @@ impl Terms {
         self.redactor.as_ref()
     }
 
+    /// Returns whether escape sequences stay in what it prints.
+    pub(crate) fn keeps_escapes(&self) -> bool {
+        self.keeps_escapes
+    }
+
+    /// Returns a text that it gave, without secrets, as a terminal would show it: a secret that was
+    /// broken up by escape sequences comes together only then.
+    pub(crate) fn readable(&self, text: String) -> String {
+        if self.keeps_escapes {
+            return text;
+        }
+        let shown = match mcpd_exec::shown(text.as_bytes()) {
+            Cow::Borrowed(_) => return text,
+            Cow::Owned(shown) => shown,
+        };
+        let shown = match &self.redactor {
+            Some(redactor) => redactor.bytes(shown, false),
+            None => shown,
+        };
+        String::from_utf8_lossy(&shown).into_owned()
+    }
+
     /// How many runs of it there may be at once.
     pub(crate) fn width(&self) -> Width {
         self.width
@@ -179,6 +234,12 @@ impl Terms {
         self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 
+    /// Whether programs keep it in a home for themselves, unless that is where the script is.
+    fn is_kept(&self, path: &Path, directory: &Path) -> bool {
+        let kept = self.sandbox.hidden_by(path);
+        kept.is_some_and(|kept| !real(directory).starts_with(kept))
+    }
+
     /// The same for all that is said of paths.
     fn may_be_shown(&self, path: &Path, directory: &Path) -> bool {
         if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
@@ -186,8 +247,74 @@ impl Terms {
         }
         let is_below = |directory: &PathBuf| path.starts_with(real(directory));
         let is_its_own = is_below(&directory.to_owned()) || self.sandbox.write.iter().any(is_below);
-        is_its_own && !self.sandbox.hidden.iter().any(is_below)
+        is_its_own && !self.sandbox.hidden.iter().any(is_below) && !self.is_kept(path, directory)
     }
+}
+
+/// What one script may do while it is asked what it is, or for its state.
+#[derive(Debug)]
+pub(crate) struct ProbeTerms {
+    probing: Probing,
+    terms: Terms,
+    /// Those of its calls.
+    unconfined: Terms,
+}
+
+impl ProbeTerms {
+    pub(super) fn new(
+        policy: &Policy,
+        orders: Orders,
+        directory: &Path,
+        spec: Option<&ScriptSpec>,
+        probing: Probing,
+    ) -> Self {
+        let unconfined = Terms::new(policy, orders.clone(), directory, spec);
+        let terms = Terms::confined(policy, orders, directory, spec, &probing.sandbox());
+        Self {
+            probing,
+            terms,
+            unconfined,
+        }
+    }
+
+    /// Returns the terms.
+    pub(crate) fn terms(&self) -> &Terms {
+        &self.terms
+    }
+
+    /// Returns the terms where the system has nothing to confine it with, if it may run there at all.
+    pub(crate) fn fallback(&self) -> Option<&Terms> {
+        self.probing.may_fall_back().then_some(&self.unconfined)
+    }
+
+    /// Returns whether it may do less than when it is called.
+    pub(crate) fn is_confined(&self) -> bool {
+        self.terms.sandbox != self.unconfined.sandbox
+    }
+
+    /// Returns how far it is confined for the sake of the probe, whatever its calls may do.
+    pub(crate) fn level(&self) -> Level {
+        self.probing.confinement()
+    }
+
+    /// Returns how long it may take.
+    pub(crate) fn time_limit(&self) -> Duration {
+        self.probing.time_limit()
+    }
+}
+
+/// Resolves the links in the paths of `sandbox`: a wish that leaves by one what is allowed allows nothing.
+fn resolve_links(sandbox: &mut Sandbox) {
+    let add_resolved = |paths: &mut Vec<PathBuf>| {
+        let resolved: Vec<_> = paths.iter().map(|path| real(path)).collect();
+        paths.extend(resolved);
+        paths.sort();
+        paths.dedup();
+    };
+    sandbox.write = sandbox.write.iter().map(|path| real(path)).collect();
+    sandbox.resolved = true;
+    add_resolved(&mut sandbox.hidden);
+    add_resolved(&mut sandbox.homes);
 }
 
 /// Of a text the beginning and the end are worth something; of JSON, or of a resource, they aren't.
@@ -205,6 +332,9 @@ fn wished(wish: &SandboxWish, directory: &Path) -> Sandbox {
     }
     for path in &wish.write {
         sandbox = sandbox.write(real(&absolute(path, directory)));
+    }
+    for path in &wish.read {
+        sandbox = sandbox.read(real(&absolute(path, directory)));
     }
     for path in &wish.hide {
         sandbox = sandbox.hide(absolute(path, directory));

@@ -6,7 +6,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpd_exec::{Command, StartError, expand_home};
+use mcpd_exec::{Command, Level, StartError, expand_home};
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{self as protocol, CallToolResult};
 use mcpd_scriptspec::{HelpOutput, OutputFormat, ScriptPath, ScriptSpec};
@@ -21,6 +21,7 @@ use crate::audit::trail::Trail;
 use crate::call::{invalid_arguments, not_run, told};
 use crate::context::Context;
 use crate::interaction::Failure;
+use crate::launch::temporary_variables;
 use crate::output::Exit;
 use crate::policy::{Policy, Terms};
 use crate::private::Lasting;
@@ -62,7 +63,11 @@ impl CommandTool {
     /// # Errors
     ///
     /// What is wrong with the directory or the shell.
-    pub(crate) fn new(options: RunCommand, policy: &Policy) -> Result<Self, String> {
+    pub(crate) fn new(
+        options: RunCommand,
+        policy: &Policy,
+        has_runs: bool,
+    ) -> Result<Self, String> {
         let RunCommand {
             mut profile,
             directory,
@@ -84,8 +89,20 @@ impl CommandTool {
         };
         // Who sets a longer time-out for commands allows it; that of all scripts gives way to a maximum that is set.
         let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
-        let spec = spec(longest);
-        let terms = terms_for(Some(limit(None).min(longest)), &spec);
+        let terms = terms_for(Some(limit(None).min(longest)), &ScriptSpec::default());
+        let background = match (terms.sandbox().level, has_runs) {
+            (Level::None, _) => "Processes that it leaves in the background go on after the call.",
+            (_, false) => "Processes that it leaves in the background are ended with the call.",
+            (_, true) => {
+                "Processes that it leaves in the background are ended with the call; start what is to go on with `runs_start`."
+            }
+        };
+        let description = format!(
+            "Run a command on this {} machine. It is run by `{}`. {background}",
+            os_name(),
+            shell.join(" ")
+        );
+        let spec = spec(longest, &description);
         if temporary.is_some() {
             run::give(&directory, terms.sandbox().run_as)
                 .map_err(|error| format!("hand over its directory: {error}"))?;
@@ -213,6 +230,8 @@ impl CommandTool {
             .args(&self.shell[1..])
             .arg(arguments.command)
             .current_dir(directory);
+        let temporary = temporary_variables(command.program()).iter().copied();
+        let command = temporary.fold(command, Command::temporary);
         let command = self
             .terms
             .apply(command)
@@ -276,7 +295,7 @@ fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>),
 }
 
 /// What the tool would say of itself if it were a script.
-fn spec(max_timeout: Duration) -> ScriptSpec {
+fn spec(max_timeout: Duration, description: &str) -> ScriptSpec {
     let option = |value_type: &str, required: bool, description: &str| json!({"value_type": value_type, "required": required, "description": description});
     let stdin = "Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!";
     let mut timeout = option(
@@ -291,7 +310,6 @@ fn spec(max_timeout: Duration) -> ScriptSpec {
         "stdin": option("string", false, stdin),
         "timeout_ms": timeout,
     });
-    let description = format!("Run a command on this {} machine", os_name());
     let help = [json!({"description": description}), options].map(|part| part.to_string());
     let parsed = mcpd_scriptspec::parse(HelpOutput {
         stdout: help[0].as_bytes(),
@@ -330,7 +348,7 @@ mod tests {
     /// The time-out of a call that does not say, and the longest that one may ask for, in seconds.
     #[track_caller]
     fn check(options: RunCommand, policy: &Policy, timeout: u64, longest: u64) {
-        let tool = CommandTool::new(options, policy).unwrap();
+        let tool = CommandTool::new(options, policy, false).unwrap();
         let seconds = [tool.terms.limits().wall, tool.longest].map(|time| time.as_secs());
         assert_eq!(seconds, [timeout, longest]);
     }

@@ -5,16 +5,18 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use arc_swap::ArcSwap;
 use mcpd_exec::{Config, Executor};
 use mcpd_protocol as protocol;
 use mcpd_protocol::Implementation;
-use mcpd_protocol::{CacheHint, Stamp};
-use mcpd_scriptspec::ScriptPath;
+use mcpd_protocol::Stamp;
+use mcpd_scriptspec::{ScriptPath, normalize_uri};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
+use super::identity::BuiltWith;
 use super::settings::{Current, Settings};
 use super::{Inner, Server};
 use crate::admission::Admission;
@@ -61,6 +63,7 @@ pub struct ServerBuilder {
     page_size: NonZeroUsize,
     watch: bool,
     only: Option<String>,
+    is_thorough: bool,
     state_secret: Option<Vec<u8>>,
     audit: Option<Audit>,
     spans: Spans,
@@ -98,6 +101,7 @@ impl ServerBuilder {
             page_size: DEFAULT_PAGE_SIZE,
             watch: true,
             only: None,
+            is_thorough: false,
             state_secret: None,
             audit: None,
             spans: Default::default(),
@@ -231,6 +235,12 @@ impl ServerBuilder {
         self
     }
 
+    /// Tells of every file below the roots what became of it: for a program that shows that.
+    pub fn thorough(mut self) -> Self {
+        self.is_thorough = true;
+        self
+    }
+
     /// Remembers in `database` what scripts say of themselves, so that the next start asks none.
     #[cfg(feature = "database")]
     pub fn database(mut self, database: Database) -> Self {
@@ -297,7 +307,7 @@ impl ServerBuilder {
         let mut built_in = built_in(self.tools, self.resources)?;
         let mut instructions: Vec<_> = self.instructions.into_iter().collect();
         if let Some(options) = settings.run_command {
-            built_in.tools.push(command_tool(options, &current.policy)?);
+            add_command_tool(&mut built_in.tools, options, &current.policy)?;
             instructions.push(CommandTool::instructions());
         }
         let executor = given_or(self.executor, Config::default())?;
@@ -317,17 +327,17 @@ impl ServerBuilder {
         let catalog = LiveCatalog::start(
             built_in,
             self.page_size,
-            narrowed(scanner, self.only),
+            narrowed(scanner, self.only, self.is_thorough),
             sources,
             self.watch.then(|| roots.clone()),
             Arc::clone(&subscribers),
             stop.clone(),
         );
-        let identity = Arc::new(self.identity);
+        let built_with = BuiltWith::new(self.identity, instructions);
+        let identity = built_with.with(settings.identity, settings.instructions);
         let inner = Inner {
-            stateless: Arc::new(stateless(&identity)),
-            identity,
-            instructions: joined(&instructions),
+            identity: ArcSwap::from_pointee(identity),
+            built_with,
             roots,
             watching: self.watch,
             admission: Admission::new(executor.concurrency()),
@@ -348,14 +358,9 @@ impl ServerBuilder {
             _stop_on_drop: stop.clone().drop_guard(),
             stop,
         };
-        Ok(Server {
-            inner: Arc::new(inner),
-        })
+        let inner = Arc::new(inner);
+        Ok(Server { inner })
     }
-}
-
-fn joined(instructions: &[String]) -> Option<String> {
-    (!instructions.is_empty()).then(|| instructions.join("\n\n"))
 }
 
 /// The roots as absolute paths. Links in them stay: they may lead elsewhere tomorrow.
@@ -383,7 +388,11 @@ fn remembering(scanner: Scanner, database: Option<Database>) -> Scanner {
     }
 }
 
-fn narrowed(scanner: Scanner, only: Option<String>) -> Scanner {
+fn narrowed(scanner: Scanner, only: Option<String>, is_thorough: bool) -> Scanner {
+    let scanner = match is_thorough {
+        true => scanner.thorough(),
+        false => scanner,
+    };
     match only {
         Some(path) => scanner.only(path),
         None => scanner,
@@ -394,14 +403,6 @@ fn seal(secret: Option<&[u8]>) -> Result<Seal, Error> {
     match secret {
         Some(secret) => Ok(Seal::new(secret)),
         None => Seal::random().map_err(|error| Error::Randomness(error.to_string())),
-    }
-}
-
-/// Lists are pushed when they change, and state may change at any time: nothing to cache.
-fn stateless(identity: &Arc<Implementation>) -> Stamp {
-    Stamp::Stateless {
-        server_info: Arc::clone(identity),
-        cache: CacheHint::NONE,
     }
 }
 
@@ -437,8 +438,22 @@ fn native_tool(described: ToolDescription) -> Result<Arc<Tool>, Error> {
     Ok(Arc::new(Tool::native(path, definition, Arc::new(body))))
 }
 
-pub(super) fn command_tool(options: RunCommand, policy: &Policy) -> Result<Arc<Tool>, Error> {
-    let tool = CommandTool::new(options, policy).map_err(|reason| Error::Tool {
+fn add_command_tool(
+    tools: &mut Vec<Arc<Tool>>,
+    options: RunCommand,
+    policy: &Policy,
+) -> Result<(), Error> {
+    let has_runs = tools.iter().any(|tool| tool.path().as_str() == runs::START);
+    tools.push(command_tool(options, policy, has_runs)?);
+    Ok(())
+}
+
+pub(super) fn command_tool(
+    options: RunCommand,
+    policy: &Policy,
+    has_runs: bool,
+) -> Result<Arc<Tool>, Error> {
+    let tool = CommandTool::new(options, policy, has_runs).map_err(|reason| Error::Tool {
         name: run_command::NAME.to_owned(),
         reason,
     })?;
@@ -457,7 +472,7 @@ fn native_resource(described: ResourceDescription) -> Result<Arc<Resource>, Erro
         .name
         .parse()
         .map_err(|error: mcpd_scriptspec::PathError| refused(format!("its name: {error}")))?;
-    let mut definition = protocol::Resource::new(described.uri, described.name);
+    let mut definition = protocol::Resource::new(normalize_uri(&described.uri), described.name);
     definition.description = Some(described.description);
     definition.mime_type = Some(described.resource.mime_type().to_owned());
     Ok(Arc::new(Resource::native(

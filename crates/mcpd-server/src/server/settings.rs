@@ -1,11 +1,16 @@
 //! What can be another while a server runs: what scripts may do, what runs them, and what comes from elsewhere.
 
+use std::sync::Arc;
+
+use mcpd_protocol::Implementation;
+
 use super::builder::command_tool;
 use crate::catalog::live::Order;
 use crate::error::Error;
 use crate::interpreter::Interpreters;
 use crate::policy::Policy;
 use crate::run_command::RunCommand;
+use crate::runs;
 use crate::source::{Described, Host, Source};
 use crate::sync::lock;
 use crate::{Server, ServerBuilder};
@@ -18,9 +23,24 @@ pub struct Settings {
     pub(super) interpreters: Interpreters,
     pub(super) run_command: Option<RunCommand>,
     pub(super) sources: Vec<Described>,
+    pub(super) identity: Option<Implementation>,
+    pub(super) instructions: Option<String>,
 }
 
 impl Settings {
+    /// Tells clients this name, version and more in the place of those that the server was
+    /// [built](ServerBuilder::identity) with. A client of a session has heard them when it began.
+    pub fn identity(mut self, identity: Implementation) -> Self {
+        self.identity = Some(identity);
+        self
+    }
+
+    /// Tells models how to use this server, before all that it was [built](ServerBuilder::instructions) with.
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
     /// What scripts may do and what they are given. By default none is confined.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
@@ -81,7 +101,10 @@ impl Server {
         let is_same = is_same_policy && current.interpreters.is_like(&new.interpreters);
         let is_same_command = is_same_policy && current.run_command == new.run_command;
         let tool = match settings.run_command {
-            Some(options) if !is_same_command => Some(command_tool(options, &new.policy)?),
+            Some(options) if !is_same_command => {
+                let has_runs = self.catalog().tool(runs::START).is_some();
+                Some(command_tool(options, &new.policy, has_runs)?)
+            }
             _ => None,
         };
         if !is_same_policy {
@@ -97,6 +120,11 @@ impl Server {
             sources: settings.sources,
             is_same_policy,
         });
+        let identity = self
+            .inner
+            .built_with
+            .with(settings.identity, settings.instructions);
+        self.inner.identity.store(Arc::new(identity));
         *current = new;
         Ok(())
     }

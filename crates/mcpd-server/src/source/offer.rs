@@ -5,7 +5,7 @@ use std::sync::Arc;
 use mcpd_protocol as protocol;
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CallToolResult, GetPromptResult, JsonObject, ReadResourceResult};
-use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault};
+use mcpd_scriptspec::{PathError, ScriptPath, excerpt, header_fault, normalize_uri};
 use serde_json::value::RawValue;
 
 use super::{RemotePrompt, RemoteResource, RemoteTool};
@@ -102,7 +102,7 @@ impl Offer {
 
     /// Adds the resource at the URI of its definition; people know it by `path`, such as `notes/today`. `read` is given the
     /// URI, and is dropped when the request is cancelled.
-    pub fn resource<F, R>(&mut self, path: &str, definition: protocol::Resource, read: F)
+    pub fn resource<F, R>(&mut self, path: &str, mut definition: protocol::Resource, read: F)
     where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
         R: Future<Output = Result<ReadResourceResult, ErrorObject>> + Send + 'static,
@@ -110,6 +110,7 @@ impl Offer {
         if !self.has_room(self.resources.len(), "resources") {
             return;
         }
+        definition.uri = normalize_uri(&definition.uri).into_owned();
         if let Some(path) = self.path("resource", path) {
             let remote = Arc::new(RemoteResource::new(Arc::clone(&self.source), path, read));
             self.resources

@@ -196,7 +196,7 @@ impl Life {
         self.started.call.context.trail.answers(&result);
         let stamp = self.started.server.stamp(Wire::Stateless);
         let encode = |result: Interactive<CallToolResult>| {
-            let encoded = context::encode(stamp, result)?;
+            let encoded = context::encode(&stamp, result)?;
             let text = String::from_utf8(encoded.into()).map_err(|_| not_encoded())?;
             RawValue::from_string(text).map_err(|_| not_encoded())
         };

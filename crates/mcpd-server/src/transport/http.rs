@@ -77,6 +77,7 @@ pub use metrics::serve_metrics;
 #[cfg(feature = "oauth")]
 pub use oauth::{Issuer, OAuth, OAuthError, Scope};
 use peer::Peer;
+use reply::WithoutEnd;
 use router::Router;
 use streams::{Answering, Carrier};
 use tide::Tide;
@@ -273,11 +274,16 @@ async fn requests(
     let stopping = router.server.stopping().child_token();
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let (router, peer, open) = (Arc::clone(&router), peer.clone(), seen.begin(IDLE));
+        let peer = peer.clone().speaking(request.version());
+        let (router, open) = (Arc::clone(&router), seen.begin(IDLE));
+        // Before anything else: the end may have come with the request.
+        let awaited = peer.await_answer();
         // Room for it on its own is there as long as the request only, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
-            let take = |body| Answering::new(body, open, router.write_timeout);
+            let is_endless = response.extensions().get::<WithoutEnd>().is_some();
+            let awaited = awaited.filter(|_| !is_endless);
+            let take = |body| Answering::new(body, open, awaited, router.write_timeout);
             Ok::<_, Infallible>(response.map(take))
         })
     });

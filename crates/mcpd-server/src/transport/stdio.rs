@@ -1,8 +1,14 @@
 //! One client on a pair of pipes, one message a line. Two threads block on the pipes so that nothing
 //! else has to; answers that are ready go out in as few writes as they came in reads.
+//!
+//! ```text
+//! Serving ──end of input──► first scan ──► Lingering ──idle, or linger over──► Flushing ──► over
+//!    │                          │              │ (a request to stop waits)         │
+//!    └──────────────────────────┴──output closed, server stops, stop requested─────┴────────► over
+//! ```
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -11,6 +17,7 @@ use mcpd_protocol::jsonrpc::{self, ErrorObject};
 use memchr::memchr;
 use tokio::runtime::Handle;
 use tokio::sync::{mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 use super::DEFAULT_WRITE_TIMEOUT;
 use crate::catalog::ToolNames;
@@ -33,11 +40,20 @@ pub struct Options {
     /// The longest line that is read, in bytes; a longer one is refused and skipped. 16 MiB.
     pub max_message: usize,
     /// How long requests may go on when the client has nothing more to say, so that
-    /// `echo '…' | mcpd stdio DIR` gets its answer; what takes longer gets an error. 2 s.
+    /// `echo '…' | mcpd stdio DIR` gets its answer. What takes longer gets an error, unless the client has a session:
+    /// closing the input is how such a client leaves, and an answer to a request it has abandoned would be a fault of
+    /// the server to it. 600 ms.
     pub linger: Duration,
     /// How long a client may leave what is written to it unread before it is given up. It is noticed
     /// at the latest after twice that time. 60 s.
     pub write_timeout: Duration,
+    /// Cancelled by [`serve`] when the input has ended, which is before the last answers are written.
+    pub input_ended: CancellationToken,
+    /// Cancelled by the embedding program when nothing can read `output` any more: then nothing lingers.
+    pub output_closed: CancellationToken,
+    /// Cancelled by the embedding program to end the conversation. While requests linger it has to wait: that is short,
+    /// and clients that have closed the input send a signal meanwhile.
+    pub stop: CancellationToken,
 }
 
 impl Default for Options {
@@ -46,13 +62,16 @@ impl Default for Options {
             principal: Principal::local(),
             names: ToolNames::Portable,
             max_message: crate::DEFAULT_MAX_MESSAGE,
-            linger: Duration::from_secs(2),
+            linger: Duration::from_millis(600),
             write_timeout: DEFAULT_WRITE_TIMEOUT,
+            input_ended: CancellationToken::new(),
+            output_closed: CancellationToken::new(),
+            stop: CancellationToken::new(),
         }
     }
 }
 
-/// Serves one client until it closes `input` or `output`, or the server stops.
+/// Serves one client until it closes `input` or `output`, the server stops or [`Options::stop`] is cancelled.
 ///
 /// # Errors
 ///
@@ -72,15 +91,16 @@ pub async fn serve(
     let (connection, messages) =
         Connection::open_over(Transport::Stdio, options.principal, server, options.names);
     let connection = Arc::new(connection);
-    let mut guard = HangUp(Some(Arc::clone(&connection)));
-    let (read_end, read_ended) = oneshot::channel();
+    let guard = HangUp(Arc::clone(&connection));
+    let (read_end, mut read_ended) = oneshot::channel();
     let (write_end, mut write_ended) = oneshot::channel();
+    let progress = Arc::new(Progress::default());
     let reader = Reader {
         connection: Arc::downgrade(&connection),
         runtime: Handle::current(),
         max_message: options.max_message,
+        progress: Arc::clone(&progress),
     };
-    let progress = Arc::new(Progress::default());
     let output = Watched {
         output,
         progress: Arc::clone(&progress),
@@ -90,43 +110,120 @@ pub async fn serve(
         write_end.send(write_all(messages, output))
     })?;
 
-    tokio::select! {
-        ended = read_ended => {
-            connection.close();
-            // The last answers, unless the client doesn't want them. Some have to wait until there is a catalog.
-            let linger = async {
-                server.catalog_ready().await;
-                tokio::time::sleep(options.linger).await;
-            };
-            let mut written = None;
+    let is_stopped = async {
+        tokio::select! {
+            () = server.stopping().cancelled() => {}
+            () = options.stop.cancelled() => {}
+        }
+    };
+    let is_unread = async {
+        progress.stall(options.write_timeout).await;
+        Err(io::Error::new(
+            io::ErrorKind::TimedOut,
+            "the client does not read",
+        ))
+    };
+    let ended = tokio::select! {
+        ended = &mut read_ended => ended.unwrap_or(Ok(())),
+        ended = &mut write_ended => return unless_gone(ended.unwrap_or(Ok(()))),
+        () = options.output_closed.cancelled() => return Ok(()),
+        unread = is_unread => return unless_gone(unread),
+        () = is_stopped => return Ok(()),
+    };
+    options.input_ended.cancel();
+    let farewell = Farewell {
+        server,
+        connection,
+        guard,
+        progress,
+        linger: options.linger,
+        write_timeout: options.write_timeout,
+        output_closed: options.output_closed,
+        stop: options.stop,
+    };
+    farewell.say(ended, write_ended).await
+}
+
+/// Last phase of a conversation, whose input has ended.
+struct Farewell<'a> {
+    server: &'a Server,
+    connection: Arc<Connection>,
+    guard: HangUp,
+    progress: Arc<Progress>,
+    linger: Duration,
+    write_timeout: Duration,
+    output_closed: CancellationToken,
+    stop: CancellationToken,
+}
+
+impl Farewell<'_> {
+    /// Writes the last answers, as long as something reads them.
+    ///
+    /// # Errors
+    ///
+    /// How the input `ended`, or the output does, unless the client is gone.
+    async fn say(
+        self,
+        ended: io::Result<()>,
+        mut write_ended: oneshot::Receiver<io::Result<()>>,
+    ) -> Result<(), Error> {
+        self.connection.close();
+        let mut written = None;
+        // Some answers have to wait until there is a catalog, which may take long.
+        tokio::select! {
+            () = self.connection.idle() => {}
+            () = self.server.catalog_ready() => {}
+            ended = &mut write_ended => written = Some(ended),
+            () = self.output_closed.cancelled() => return unless_gone(ended),
+            () = self.server.stopping().cancelled() => return Ok(()),
+            () = self.stop.cancelled() => return Ok(()),
+        }
+        if written.is_none() {
             tokio::select! {
-                () = connection.idle() => {}
-                () = linger => {}
+                () = self.connection.idle() => {}
+                () = tokio::time::sleep(self.linger) => {}
                 ended = &mut write_ended => written = Some(ended),
-                () = server.stopping().cancelled() => {}
+                () = self.output_closed.cancelled() => return unless_gone(ended),
+                () = self.server.stopping().cancelled() => return Ok(()),
             }
-            let last = async {
-                connection.give_up(&too_late()).await;
-                // With the connection its queue ends, and the writer with it, as soon as all is read.
-                drop((connection, guard.0.take()));
-                match written {
-                    Some(written) => written,
-                    None => write_ended.await,
-                }
-            };
-            let written = tokio::select! {
-                written = last => written.unwrap_or(Ok(())),
-                () = progress.rest(options.linger) => Ok(()),
-                () = progress.stall(options.write_timeout) => Ok(()),
-                () = server.stopping().cancelled() => Ok(()),
-            };
-            unless_gone(written.and(ended.unwrap_or(Ok(()))))
         }
-        ended = &mut write_ended => unless_gone(ended.unwrap_or(Ok(()))),
-        () = progress.stall(options.write_timeout) => {
-            Err(Error::Transport(io::Error::new(io::ErrorKind::TimedOut, "the client does not read")))
+        self.abandon_requests().await;
+        let Self {
+            connection, guard, ..
+        } = self;
+        let last = async {
+            // With the connection its queue ends, and the writer with it, as soon as all is read.
+            drop((connection, guard));
+            match written {
+                Some(written) => written,
+                None => write_ended.await,
+            }
+        };
+        let written = tokio::select! {
+            written = last => written.unwrap_or(Ok(())),
+            () = self.progress.rest(self.linger) => Ok(()),
+            () = self.progress.stall(self.write_timeout) => Ok(()),
+            () = self.output_closed.cancelled() => Ok(()),
+            () = self.server.stopping().cancelled() => Ok(()),
+            () = self.stop.cancelled() => Ok(()),
+        };
+        unless_gone(written.and(ended))
+    }
+
+    /// Ends what is still open. A client with a session that has gone on after its first answer is a program that leaves
+    /// by closing the input; some of them end with an exception when an answer comes after that.
+    async fn abandon_requests(&self) {
+        let is_leaving = self.connection.has_session() && self.progress.has_conversed();
+        let open = match is_leaving {
+            true => self.connection.abandon_requests(),
+            false => self.connection.give_up(&too_late()).await,
+        };
+        if open > 0 {
+            tracing::info!(
+                requests = open,
+                "the input ended before these requests were answered: they are stopped"
+            );
         }
-        () = server.stopping().cancelled() => Ok(()),
     }
 }
 
@@ -137,13 +234,11 @@ fn too_late() -> ErrorObject {
 }
 
 /// Hangs up when it is dropped: answers that wait for room hold the outbox, too.
-struct HangUp(Option<Arc<Connection>>);
+struct HangUp(Arc<Connection>);
 
 impl Drop for HangUp {
     fn drop(&mut self) {
-        if let Some(connection) = &self.0 {
-            connection.hang_up();
-        }
+        self.0.hang_up();
     }
 }
 
@@ -163,6 +258,7 @@ struct Reader {
     connection: Weak<Connection>,
     runtime: Handle,
     max_message: usize,
+    progress: Arc<Progress>,
 }
 
 impl Reader {
@@ -179,6 +275,7 @@ impl Reader {
                 let more = !buffer.is_empty() && !skipping;
                 return if more { self.line(&buffer) } else { Ok(()) };
             }
+            self.progress.note_read();
             let mut start = 0;
             while let Some(end) = memchr(b'\n', &buffer[start.max(searched)..]) {
                 let end = start.max(searched) + end;
@@ -207,7 +304,8 @@ impl Reader {
             return self.answer(self.too_long());
         }
         let line = line.trim_ascii();
-        if line.is_empty() {
+        // Some shells begin what they pipe with a byte order mark, also when nothing follows on that line.
+        if line.is_empty() || line == "\u{feff}".as_bytes() {
             return Ok(());
         }
         let Some(connection) = self.connection.upgrade() else {
@@ -266,11 +364,28 @@ fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Res
     Ok(())
 }
 
-/// Whether what is written gets read: odd while a write is under way, another number after each.
+/// Progress of the output, and of the input as far as it depends on that.
 #[derive(Debug, Default)]
-struct Progress(AtomicU64);
+struct Progress {
+    /// Number of beginnings and ends of writes: odd while a write is under way.
+    writes: AtomicU64,
+    has_conversed: AtomicBool,
+}
 
 impl Progress {
+    /// Notes that something was read.
+    fn note_read(&self) {
+        if self.writes.load(Ordering::Relaxed) > 0 {
+            self.has_conversed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns whether the client has sent something after something was written to it. What a shell pipes in has come
+    /// before.
+    fn has_conversed(&self) -> bool {
+        self.has_conversed.load(Ordering::Relaxed)
+    }
+
     /// Ends when nothing was to be written for all of `time`.
     async fn rest(&self, time: Duration) {
         self.stay(time, 0).await;
@@ -285,7 +400,7 @@ impl Progress {
     async fn stay(&self, time: Duration, parity: u64) {
         let mut before = None;
         loop {
-            let now = self.0.load(Ordering::Relaxed);
+            let now = self.writes.load(Ordering::Relaxed);
             if before == Some(now) && now % 2 == parity {
                 return;
             }
@@ -303,10 +418,10 @@ struct Watched<W> {
 
 impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        self.progress.writes.fetch_add(1, Ordering::Relaxed);
         // A part at a time: a pipe may take all before it says that anything was read.
         let written = self.output.write(&bytes[..bytes.len().min(CHUNK)]);
-        self.progress.0.fetch_add(1, Ordering::Relaxed);
+        self.progress.writes.fetch_add(1, Ordering::Relaxed);
         written
     }
 

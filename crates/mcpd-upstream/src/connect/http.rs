@@ -1,4 +1,5 @@
-//! Servers over Streamable HTTP. Credentials go where they were meant to go, and to no place that one redirects to.
+//! Servers over Streamable HTTP. Credentials go where they were meant to go, and to no other
+//! origin.
 
 use std::time::Duration;
 
@@ -7,13 +8,16 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 
 use self::client::Client;
-use super::MAX_MESSAGE;
+use super::reader::Reader;
 use crate::address::Address;
 use crate::link;
 use crate::listener::Listener;
 use crate::words;
 
 mod client;
+mod events;
+mod redirect;
+mod response;
 
 /// How long a connection may take to be made.
 const CONNECT: Duration = Duration::from_secs(10);
@@ -23,6 +27,7 @@ const OWN_REQUESTS: usize = 8;
 
 pub(super) fn transport(
     address: &Address,
+    reader: Reader,
     listener: &Listener,
 ) -> Result<StreamableHttpClientTransport<Client>, String> {
     // Whoever embeds this may have chosen another already, and that is as good.
@@ -32,6 +37,7 @@ pub(super) fn transport(
     let client = reqwest::Client::builder()
         .default_headers(address.headers.clone())
         .connect_timeout(CONNECT)
+        // They are followed here: as the library does it, a message may get lost on the way.
         .redirect(Policy::none())
         // A server that is started anew has closed what it had, and a request that finds out can't be made again.
         .pool_max_idle_per_host(0);
@@ -44,11 +50,10 @@ pub(super) fn transport(
         .build()
         .map_err(|error| format!("can't be connected with: {}", words::chain(&error)))?;
     let mut config = StreamableHttpClientTransportConfig::with_uri(address.url.as_str())
-        .max_concurrent_requests(link::MOST_AT_A_TIME + OWN_REQUESTS)
-        .max_sse_event_size(MAX_MESSAGE);
+        .max_concurrent_requests(link::MOST_AT_A_TIME + OWN_REQUESTS);
     if let Some(token) = &address.token {
         config = config.auth_header(token);
     }
-    let client = Client::new(client, listener);
+    let client = Client::new(client, reader, listener);
     Ok(StreamableHttpClientTransport::with_client(client, config))
 }

@@ -1,6 +1,7 @@
 //! Servers that are started here. Each leads a process group, which ends with its connection: first its input is closed,
 //! as the protocol has it, then the group is killed.
 
+use std::collections::VecDeque;
 use std::io;
 use std::process::Stdio;
 use std::time::Duration;
@@ -10,18 +11,17 @@ use futures_util::StreamExt as _;
 use mcpd_server::source::{NO_SOURCES, Secrets};
 use process_wrap::tokio::{ChildWrapper, CommandWrap, KillOnDrop};
 use rmcp::RoleClient;
-use rmcp::model::{ServerJsonRpcMessage, ServerResult};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use rmcp::transport::async_rw::{AsyncRwTransport, JsonRpcMessageCodec, JsonRpcMessageCodecError};
-use serde_json::value::RawValue;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader, Empty};
 use tokio::process::{ChildStderr, ChildStdin, ChildStdout};
 use tokio::time::{Interval, MissedTickBehavior};
-use tokio_util::codec::{Decoder, FramedRead};
+use tokio_util::codec::{AnyDelimiterCodec, AnyDelimiterCodecError, Decoder, FramedRead};
 
+use super::MAX_MESSAGE;
 use super::last_words::{LastWords, Speaking};
-use super::{MAX_MESSAGE, in_place_of, in_place_of_rounded};
+use super::reader::Reader;
 use crate::program::Program;
 use crate::upstream::Upstream;
 
@@ -42,11 +42,12 @@ pub(super) struct Server {
     reaping: Interval,
 }
 
-/// From lines to messages. rmcp reads over an answer that it can't read, and whoever waits for that would wait in vain.
+/// Decoder from lines to messages.
 struct Lines {
-    /// What people know the server as.
-    name: String,
-    codec: JsonRpcMessageCodec<Box<RawValue>>,
+    lines: AnyDelimiterCodec,
+    reader: Reader,
+    /// The rest of a line that had several messages.
+    waiting: VecDeque<RxJsonRpcMessage<RoleClient>>,
 }
 
 /// A process and those it has started, until they have been ended.
@@ -60,6 +61,7 @@ struct Group(Option<Box<dyn ChildWrapper>>);
 pub(super) fn start(
     upstream: &Upstream,
     program: &Program,
+    reader: Reader,
     last_words: &LastWords,
 ) -> Result<Server, String> {
     let failed = |error: io::Error| {
@@ -74,8 +76,9 @@ pub(super) fn start(
         .ok_or_else(|| failed(io::Error::other("it has no pipes")))?;
     let (name, secrets) = (upstream.name.clone(), upstream.secrets.clone());
     let lines = Lines {
-        name: name.clone(),
-        codec: JsonRpcMessageCodec::new_with_max_length(MAX_MESSAGE),
+        lines: AnyDelimiterCodec::new_with_max_length(b"\n".into(), Vec::new(), MAX_MESSAGE),
+        reader,
+        waiting: VecDeque::new(),
     };
     tokio::spawn(relay(name, secrets, stderr, last_words.speaking()));
     let mut reaping = tokio::time::interval(REAPING);
@@ -178,50 +181,42 @@ impl Decoder for Lines {
 
     fn decode(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
         loop {
-            let message = match self.codec.decode(output) {
-                Ok(Some(line)) => read(line.get()),
+            if let Some(message) = self.waiting.pop_front() {
+                return Ok(Some(message));
+            }
+            match self.lines.decode(output) {
+                Ok(Some(line)) => self.read(&line),
                 Ok(None) => return Ok(None),
-                Err(JsonRpcMessageCodecError::MaxLineLengthExceeded) => self.too_long(output),
-                // Something else was printed.
-                Err(_) => None,
-            };
-            if message.is_some() {
-                return Ok(message);
+                Err(AnyDelimiterCodecError::MaxChunkLengthExceeded) => self.skip_long(output),
+                Err(AnyDelimiterCodecError::Io(error)) => return Err(error),
             }
         }
     }
-}
 
-/// What a line says.
-fn read(line: &str) -> Option<RxJsonRpcMessage<RoleClient>> {
-    let message = match serde_json::from_str(line) {
-        Ok(message) => message,
-        Err(error) => return in_place_of(line, error),
-    };
-    let is_of_caller = matches!(
-        &message,
-        ServerJsonRpcMessage::Response(answer) if matches!(
-            answer.result,
-            ServerResult::CallToolResult(_)
-                | ServerResult::GetPromptResult(_)
-                | ServerResult::ReadResourceResult(_)
-        )
-    );
-    let rounded = is_of_caller.then(|| in_place_of_rounded(line)).flatten();
-    Some(rounded.unwrap_or(message))
+    /// Reads a last line that ends with the output.
+    fn decode_eof(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
+        let message = self.decode(output)?;
+        if message.is_none() && !output.is_empty() {
+            self.read(&output.split());
+            return Ok(self.waiting.pop_front());
+        }
+        Ok(message)
+    }
 }
 
 impl Lines {
-    /// The error that stands for an answer of which this is the beginning, if that says which one it is: the codec reads over
-    /// the rest.
-    fn too_long(&self, line: &[u8]) -> Option<RxJsonRpcMessage<RoleClient>> {
+    fn read(&mut self, line: &[u8]) {
+        let readings = self.reader.read(line, None).into_iter();
+        self.waiting.extend(readings.map(|reading| reading.message));
+    }
+
+    /// Puts an error in the place of an answer that is too long, if its beginning says which one it
+    /// is. The rest of the line is discarded.
+    fn skip_long(&mut self, line: &[u8]) {
         let fault = format!("it has more than {} MiB", MAX_MESSAGE >> 20);
-        tracing::warn!(upstream = self.name, "a message is not read: {fault}");
-        let line = String::from_utf8_lossy(&line[..BEGINNING.min(line.len())]);
-        let ends = ["\"result\"", "\"error\""].map(|member| line.find(member));
-        let before = &line[..ends.into_iter().flatten().min()?];
-        let before = before.trim_end().trim_end_matches(',');
-        in_place_of(&format!("{before}}}"), fault)
+        let beginning = &line[..BEGINNING.min(line.len())];
+        let error = self.reader.salvage_beginning(beginning, fault);
+        self.waiting.extend(error);
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Fixture, PATIENCE, text};
 use crate::{Program, Upstream};
 
 /// A server in the language of shells: `serve` answers requests, up to the first of a method.
-const SERVER: &str = r#"
+pub(super) const SERVER: &str = r#"
 serve() {
   while read -r line; do
     id=${line#*'"id":'} id=${id%%,*} method=${line#*'"method":"'} method=${method%%'"'*}
@@ -26,7 +26,7 @@ serve() {
 }
 true"#;
 
-async fn shell(script: &str) -> Fixture {
+pub(super) async fn shell(script: &str) -> Fixture {
     let program = Program::new("sh").args(["-c", script]);
     Fixture::new(Upstream::stdio("shell", program)).await
 }
@@ -100,7 +100,9 @@ async fn no_secret_is_in_what_a_program_says() {
 #[tokio::test]
 async fn a_program_that_prints_something_else_is_told() {
     let fixture = shell("echo Hello; head -c 20000000 /dev/zero; echo; echo '[]'").await;
-    check(&fixture, "ended before it had introduced itself");
+    fixture
+        .expect_faults(&["ended before it had introduced itself"])
+        .await;
 }
 
 #[tokio::test]
@@ -155,8 +157,7 @@ async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     for content in [
         r#""structuredContent": {"n": 1e400}"#,
         r#""structuredContent": {"n": 18446744073709551616}"#,
-        r#""structuredContent": {"s": "\ud800"}"#,
-        r#""content": 7"#,
+        r#""structuredContent": {"n": NaN}"#,
     ] {
         let server = SERVER.replace(r#"{"content": []}"#, &format!("{{{content}}}"));
         let fixture = shell(&format!("{server} && serve")).await;

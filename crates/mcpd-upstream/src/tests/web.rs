@@ -9,9 +9,9 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{Fixture, PATIENCE, text};
-use crate::connect::{LastWords, connect};
+use crate::connect::{Greeting, LastWords, connect};
 use crate::link::MOST_AT_A_TIME;
-use crate::listener::Listener;
+use crate::remarks::Remarks;
 use crate::{Address, Upstream};
 
 /// What a server says of a call.
@@ -136,8 +136,10 @@ async fn exchange(stream: TcpStream, answer: Answer, asked: Arc<Mutex<Vec<String
 async fn a_server_that_is_busy_with_calls_is_asked_what_it_has() {
     let web = Web::new(Answer::Never).await;
     let upstream = web.upstream();
-    let (listener, last_words) = (Listener::default(), LastWords::new());
-    let connection = connect(&upstream, &listener, &last_words).await.unwrap();
+    let (remarks, last_words) = (Remarks::default(), LastWords::new());
+    let mut greeting = Greeting::default();
+    let connection = connect(&upstream, &remarks, &last_words, &mut greeting).await;
+    let connection = connection.unwrap();
     for _ in 0..MOST_AT_A_TIME {
         let peer = connection.peer().clone();
         tokio::spawn(async move { peer.call_tool(CallToolRequestParams::new("any")).await });
@@ -174,16 +176,18 @@ async fn what_is_shown_to_a_server_is_in_nothing_it_says() {
 async fn an_answer_that_can_not_be_read_ends_its_call_and_nothing_else() {
     let endless = r#"{"content": [], "structuredContent": {"n": 1e400}}"#;
     let long = r#"{"content": [], "structuredContent": {"n": 18446744073709551616}}"#;
-    for (answer, what) in [
-        (Answer::Event(long), "gave no valid answer"),
-        (Answer::Json(endless), "gave no valid answer"),
-        (Answer::Event(endless), "ended before it had answered"),
+    for answer in [
+        Answer::Event(long),
+        Answer::Json(long),
+        Answer::Event(endless),
+        Answer::Json(endless),
     ] {
         let web = Web::new(answer).await;
         let fixture = Fixture::new(web.upstream()).await;
         let client = fixture.client("2026-07-28").await;
         let result = client.call("web/any", json!({})).await;
-        assert_eq!(text(&result), format!("The upstream server `web` {what}."));
+        let told = "The upstream server `web` gave no valid answer.";
+        assert_eq!(text(&result), told);
         fixture.expect_faults(&[]).await;
     }
 }

@@ -45,7 +45,7 @@ impl Place {
         let mut sandbox = Sandbox::none();
         sandbox.write = write.iter().map(|path| self.at(path)).collect();
         sandbox.hidden = hidden.iter().map(|path| self.at(path)).collect();
-        Rules::new(&sandbox, None).unwrap()
+        Rules::new(&sandbox, &[], None).unwrap()
     }
 
     fn ruleset(&self, write: &[&str], hidden: &[&str]) -> Ruleset {
@@ -373,7 +373,7 @@ fn no_port_is_used_without_network() {
     let address = listener.local_addr().unwrap();
     let without = || {
         [
-            Rules::new(&Sandbox::none().network(Network::Off), None).unwrap(),
+            Rules::new(&Sandbox::none().network(Network::Off), &[], None).unwrap(),
             Rules::scopes(Network::Off).unwrap(),
         ]
     };

@@ -104,16 +104,26 @@ impl Confinement {
         }
     }
 
-    /// What the program is to find in its environment besides.
-    pub(crate) fn environment(&self) -> impl Iterator<Item = (&'static str, &Path)> {
+    /// Returns where the program starts, unless that is where this process is.
+    pub(crate) fn directory<'a>(&'a self, command: &'a Command) -> Option<&'a Path> {
+        let temporary = self.temporary.as_ref().map(TempDir::path);
+        let temporary = temporary.filter(|_| command.starts_in_temporary);
+        temporary.or(command.current_dir.as_deref())
+    }
+
+    /// What the program of `command` is to find in its environment besides.
+    pub(crate) fn environment(
+        &self,
+        command: &Command,
+    ) -> impl Iterator<Item = (&'static str, &Path)> {
         const NAMES: &[&str] = if cfg!(windows) {
             &["TMP", "TEMP"]
         } else {
             &["TMPDIR"]
         };
-        self.temporary
-            .iter()
-            .flat_map(|temporary| NAMES.iter().map(|name| (*name, temporary.path())))
+        let names = command.temporary_variables().chain(NAMES.iter().copied());
+        let directory = self.temporary.as_ref().map(|temporary| temporary.path());
+        names.filter_map(move |name| Some((name, directory?)))
     }
 
     pub(crate) fn enforced(&self) -> &Enforced {

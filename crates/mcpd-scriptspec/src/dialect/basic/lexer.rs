@@ -1,6 +1,6 @@
 //! One line of BASIC → tokens with their places in the whole source.
 
-use crate::json::Span;
+use crate::{dialect::draft::Node, json::Span};
 
 /// A word, a value or a sign.
 #[derive(Debug, Clone)]
@@ -67,16 +67,32 @@ impl<'a> Tokens<'a> {
         self.clone().next()
     }
 
+    pub(super) fn source(&self) -> &'a str {
+        self.source
+    }
+
+    /// Takes what is left of the line for one text.
+    pub(super) fn rest_as_text(&mut self) -> Node {
+        let span = self.peek().span.start..self.end;
+        self.at = self.end;
+        let text = self.source[span.clone()].trim_end();
+        Node::string(span.start..span.start + text.len(), text)
+    }
+
     pub(super) fn next(&mut self) -> Token<'a> {
         let rest = &self.source[self.at..self.end];
         let text = rest.trim_start_matches(is_blank);
         let start = self.end - text.len();
         let (kind, length) = kind(text);
         self.at = start + length;
-        Token {
-            kind,
-            span: start..self.at,
+        let mut span = start..self.at;
+        if span.is_empty() {
+            // Faults have a place that can be marked: at the end of a line its last character.
+            let before = self.source[..start].trim_end_matches(is_blank);
+            let last = before.chars().next_back().map_or(0, char::len_utf8);
+            span = before.len() - last..before.len();
         }
+        Token { kind, span }
     }
 }
 

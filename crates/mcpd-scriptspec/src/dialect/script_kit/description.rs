@@ -92,6 +92,11 @@ impl Description {
         &mut self.draft.options
     }
 
+    /// One of the inputs so far.
+    pub(in crate::dialect) fn option(&self, name: &str) -> Option<&Node> {
+        self.draft.options.member(name)
+    }
+
     /// `{ name: …, description: … }`
     pub(in crate::dialect) fn metadata(&mut self, object: Node) {
         for Entry {

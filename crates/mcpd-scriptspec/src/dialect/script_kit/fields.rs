@@ -25,7 +25,12 @@ const FIELDS: &[&str] = &[
     "default",
 ];
 
-const TYPES: &[&str] = &["string", "number", "integer", "boolean", "array", "object"];
+const TYPES: &[&str] = &[
+    "string", "number", "integer", "boolean", "array", "object", ANY,
+];
+
+/// The type that all values have.
+const ANY: &str = "any";
 
 /// Where a field stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -181,6 +186,7 @@ fn value_type(entry: &Entry, draft: &mut Draft) -> Option<&'static str> {
     };
     match TYPES.iter().find(|known| *known == name) {
         Some(&"number") => Some("float"),
+        Some(&ANY) => None,
         Some(known) => Some(known),
         None => {
             let message = format!("unknown type {}", text::name(name));

@@ -17,10 +17,14 @@ pub(super) fn first(text: &str) -> Option<(&str, usize)> {
     let inside = text.strip_prefix("{{")?;
     let end = inside.find(|char: char| !is_part(char) && char != ' ')?;
     let name = inside[..end].trim_matches(' ');
-    let is_name = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-        && name.chars().all(is_part);
-    let is_whole = is_name && inside[end..].starts_with("}}");
+    let is_whole = is_name(name) && inside[end..].starts_with("}}");
     is_whole.then_some((name, end + 4))
+}
+
+/// Whether an input can have this name.
+pub(super) fn is_name(name: &str) -> bool {
+    name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+        && name.chars().all(is_part)
 }
 
 fn is_part(char: char) -> bool {

@@ -60,6 +60,26 @@ impl Block {
         self.code.push_str(&other.code);
     }
 
+    /// The same block with parts of its code, which still stand where they did.
+    pub(super) fn with_parts(&self, parts: &[Span]) -> Self {
+        let mut block = Self {
+            code: String::new(),
+            places: Vec::new(),
+            ..self.clone()
+        };
+        for part in parts {
+            let length = block.code.len();
+            let inside = |(place, _): &&(usize, usize)| (part.start + 1..part.end).contains(place);
+            let pieces = self.places.iter().filter(inside);
+            block.places.push((length, self.source_of(part).start));
+            block
+                .places
+                .extend(pieces.map(|(place, source)| (length + place - part.start, *source)));
+            block.code.push_str(&self.code[part.clone()]);
+        }
+        block
+    }
+
     /// Where a part of the code stands in the source.
     pub(super) fn source_of(&self, part: &Span) -> Span {
         let before = self

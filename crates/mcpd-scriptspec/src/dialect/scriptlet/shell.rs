@@ -11,8 +11,12 @@ use super::{
 };
 
 mod calculation;
+mod document;
+mod position;
 
 use calculation::{calculates, declares_integers, declares_list};
+use document::{Document, has_commands};
+use position::Position;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shell {
@@ -33,6 +37,8 @@ pub(super) const LIST: &str =
     "Bash runs what a text says of a list that is declared with `-a` or `-A`";
 const EXPANSION: &str = "a value can't stand inside of `${ }`";
 const ESCAPED: &str = "nothing is expanded behind a backslash";
+pub(super) const COMMAND: &str =
+    "a value can't be the name of a command, or a part of it: the caller would choose what runs";
 const UNCLEAR: &str = "it can't be told how the value would be quoted here";
 
 /// The code with variables in place of placeholders.
@@ -49,6 +55,7 @@ pub(super) fn fill(
         output: String::with_capacity(code.len()),
         placeholders: Vec::new(),
         around: Vec::new(),
+        positions: vec![Position::Start],
         documents: VecDeque::new(),
         quotes: 0,
         expansions: 0,
@@ -85,15 +92,6 @@ enum Around {
     Test,
 }
 
-/// A here-document that begins on the next line.
-#[derive(Debug)]
-struct Document {
-    delimiter: String,
-    is_quoted: bool,
-    /// Whether tabs may stand before its lines.
-    is_indented: bool,
-}
-
 struct Filler<'a> {
     code: &'a str,
     shell: Shell,
@@ -102,6 +100,8 @@ struct Filler<'a> {
     output: String,
     placeholders: Vec<Placeholder>,
     around: Vec<Around>,
+    /// Position in the command at hand, and in those around each of the brackets that are open.
+    positions: Vec<Position>,
     /// How many of these are quotes, expansions, and arithmetic or subscripts.
     quotes: usize,
     expansions: usize,
@@ -125,6 +125,17 @@ impl Filler<'_> {
     }
 
     fn enter(&mut self, around: Around, length: usize) {
+        if around.has_commands() {
+            let position = self.position();
+            self.positions.push(match around {
+                Around::Test => Position::Elements,
+                // Without a `$` they may be those of a list, but in fish.
+                _ if self.rest().starts_with('(') && self.shell != Shell::Fish => {
+                    position.in_brackets(self.code, self.at)
+                }
+                _ => Position::Start,
+            });
+        }
         self.around.push(around);
         self.quotes += usize::from(around == Around::Quotes);
         self.expansions += usize::from(around == Around::Expansion);
@@ -134,10 +145,38 @@ impl Filler<'_> {
 
     fn leave(&mut self, length: usize) {
         let left = self.around.pop();
+        if left.is_some_and(Around::has_commands) {
+            self.positions.pop();
+        }
         self.quotes -= usize::from(left == Some(Around::Quotes));
         self.expansions -= usize::from(left == Some(Around::Expansion));
         self.calculations -= usize::from(left.is_some_and(Around::calculates));
         self.copy(length);
+    }
+
+    fn position(&self) -> Position {
+        self.positions.last().copied().unwrap_or(Position::Start)
+    }
+
+    /// Follows what the character at hand means to the command it stands in.
+    fn track_command(&mut self) {
+        let (code, at) = (self.code, self.at);
+        let is_plain = self
+            .around
+            .last()
+            .is_none_or(|around| around.has_commands());
+        let is_end = match self.around.last() {
+            Some(Around::Brackets) => code[at..].starts_with(')'),
+            Some(Around::Backticks) => code[at..].starts_with('`'),
+            _ => false,
+        };
+        if let Some(position) = self.positions.last_mut().filter(|_| !is_end) {
+            *position = if is_plain {
+                position.after(code, at)
+            } else {
+                position.in_word(at)
+            };
+        }
     }
 
     fn step(&mut self) {
@@ -145,6 +184,7 @@ impl Filler<'_> {
             let name = name.to_owned();
             return self.placeholder(name, length);
         }
+        self.track_command();
         match self.around.last() {
             Some(Around::Quotes) => self.quoted(),
             Some(Around::Expansion) => self.expansion(),
@@ -298,6 +338,8 @@ impl Filler<'_> {
             Some(UNCLEAR)
         } else if self.expansions > 0 {
             Some(EXPANSION)
+        } else if self.calculations == 0 && self.position().names_command(self.code, self.at) {
+            Some(COMMAND)
         } else if !is_number && (self.calculations > 0 || self.is_index()) {
             Some(ARITHMETIC)
         } else {
@@ -311,6 +353,9 @@ impl Filler<'_> {
         };
         self.output.push_str(&text);
         self.found(name, self.at, length, fault);
+        if let Some(position) = self.positions.last_mut() {
+            *position = position.in_word(self.at);
+        }
         self.at += length;
     }
 
@@ -400,41 +445,6 @@ impl Filler<'_> {
         self.copy(length);
     }
 
-    /// `<<` and the delimiter of a document.
-    fn document(&mut self) {
-        let rest = self.rest();
-        let is_indented = rest[2..].starts_with('-');
-        let prefix = if is_indented { 3 } else { 2 };
-        let blank = rest[prefix..].len() - rest[prefix..].trim_start_matches([' ', '\t']).len();
-        let word = &rest[prefix + blank..];
-        let mut delimiter = String::new();
-        let mut length = word.len();
-        let mut quote = None;
-        for (place, char) in word.char_indices() {
-            match char {
-                '\'' | '"' if quote.is_none() => quote = Some(char),
-                _ if quote == Some(char) => quote = None,
-                '\\' if quote.is_none() => {}
-                _ if quote.is_none() && (char.is_whitespace() || ";|&<>()".contains(char)) => {
-                    length = place;
-                    break;
-                }
-                _ => delimiter.push(char),
-            }
-        }
-        let is_quoted = word[..length].contains(['\'', '"', '\\']);
-        let total = prefix + blank + length;
-        // `<<` alone is a shift of bits, or a mistake.
-        if !delimiter.is_empty() {
-            self.documents.push_back(Document {
-                delimiter,
-                is_quoted,
-                is_indented,
-            });
-        }
-        self.copy(total);
-    }
-
     /// The end of a line, and the documents that begin after it.
     fn line_end(&mut self) {
         let is_end = self.around.is_empty();
@@ -463,22 +473,6 @@ impl Filler<'_> {
         }
     }
 
-    /// Text in which variables are expanded and nothing else.
-    fn expanded(&mut self, length: usize) {
-        let code = self.code;
-        let (start, end) = (self.at, self.at + length);
-        for (name, span) in placeholders(&code[start..end]) {
-            self.copy(start + span.start - self.at);
-            self.output.push_str(&format!("${{{}}}", variable(name)));
-            let before = &code[start..self.at];
-            let backslashes = before.len() - before.trim_end_matches('\\').len();
-            let fault = (backslashes % 2 == 1).then_some(ESCAPED);
-            self.found(name.to_owned(), self.at, span.len(), fault);
-            self.at += span.len();
-        }
-        self.copy(end - self.at);
-    }
-
     fn starts_word(&self) -> bool {
         let before = self.code[..self.at].chars().next_back();
         before.is_none_or(|char| char.is_whitespace() || ";&|()`".contains(char))
@@ -486,37 +480,14 @@ impl Filler<'_> {
 }
 
 impl Around {
+    /// Whether what stands inside has positions of its own.
+    fn has_commands(self) -> bool {
+        matches!(self, Self::Brackets | Self::Backticks | Self::Test)
+    }
+
     fn calculates(self) -> bool {
         matches!(self, Self::Arithmetic(_) | Self::Subscript)
     }
-}
-
-impl Document {
-    /// How long it is, its last line included.
-    fn length(&self, text: &str) -> usize {
-        let mut length = 0;
-        for line in text.split_inclusive('\n') {
-            length += line.len();
-            let line = line.trim_end_matches(['\r', '\n']);
-            let line = if self.is_indented {
-                line.trim_start_matches('\t')
-            } else {
-                line
-            };
-            if line == self.delimiter {
-                break;
-            }
-        }
-        length
-    }
-}
-
-/// Whether more than variables is expanded in a document.
-fn has_commands(document: &str) -> bool {
-    let document = document.replace("\\\n", "");
-    ["$(", "${", "$[", "`"]
-        .iter()
-        .any(|sign| document.contains(sign))
 }
 
 fn line_length(text: &str) -> usize {

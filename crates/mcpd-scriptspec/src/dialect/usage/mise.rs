@@ -1,4 +1,6 @@
-//! `#MISE` comments: one TOML key with its value on each line.
+//! `#MISE` comments: TOML keys with their values, each on one line or on several.
+
+use toml::de::DeTable;
 
 use super::{Draft, Part, Text, marked, unknown};
 use crate::{
@@ -36,19 +38,64 @@ const SKIPPED: &[&str] = &[
     "file",
 ];
 
+/// Lines of one value, at most.
+const MAX_VALUE_LINES: usize = 100;
+
 /// The description of the task, with the place of its key. Everything else is left to mise.
 pub(super) fn read(source: &str, draft: &mut Draft) -> Option<(Span, Part)> {
     let mut description = None;
+    let lines = comments(source);
+    let mut rest = lines.as_slice();
+    while let Some((first, _)) = rest.split_first() {
+        let count = value_lines(source, rest);
+        let text = match count {
+            1 => source[first.clone()].to_owned(),
+            _ => without_leaders(source, &rest[..count]),
+        };
+        let found = field(&text, first.start, draft);
+        description = found.or(description);
+        rest = &rest[count..];
+    }
+    description
+}
+
+/// The places of what the comments say, without their leaders.
+fn comments(source: &str) -> Vec<Span> {
+    let mut comments = Vec::new();
     let mut start = 0;
     for line in source.split_inclusive('\n') {
         let end = start + line.trim_end().len();
         if let Some(text) = marked(line.trim_end(), "MISE") {
-            let found = field(text, end - text.len(), draft);
-            description = found.or(description);
+            comments.push(end - text.len()..end);
         }
         start += line.len();
     }
-    description
+    comments
+}
+
+/// How many lines the first value takes: one unless more of them make TOML that one alone is not.
+fn value_lines(source: &str, lines: &[Span]) -> usize {
+    let most = lines.len().min(MAX_VALUE_LINES);
+    let is_toml = |count: &usize| {
+        let text = without_leaders(source, &lines[..*count]);
+        DeTable::parse(&text).is_ok()
+    };
+    (1..=most).find(is_toml).unwrap_or(1)
+}
+
+/// The lines as one text with blanks in place of the leaders, so that every place stays as far from the first.
+fn without_leaders(source: &str, lines: &[Span]) -> String {
+    let Some(first) = lines.first() else {
+        return String::new();
+    };
+    let mut text = source[first.clone()].to_owned();
+    for line in &lines[1..] {
+        let end = first.start + text.len();
+        text.push('\n');
+        text.extend(std::iter::repeat_n(' ', line.start - end - 1));
+        text.push_str(&source[line.clone()]);
+    }
+    text
 }
 
 fn field(text: &str, start: usize, draft: &mut Draft) -> Option<(Span, Part)> {

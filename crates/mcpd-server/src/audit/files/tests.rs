@@ -224,3 +224,39 @@ fn a_full_disk_is_an_error() {
     let error = files.append(&[record(1)], None).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::StorageFull);
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn pipe_is_refused_and_blocks_nothing() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    let (_directory, files) = log(u64::MAX, 1);
+    fs::create_dir(files.path.parent().unwrap()).unwrap();
+    mknodat(CWD, &files.path, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let refused = files.append(&[record(1)], None).unwrap_err();
+    assert_eq!(refused.to_string(), not_a_file().to_string());
+    assert!(verify(&files.path).is_err());
+}
+
+/// As a script may do that runs as the same user.
+#[test]
+fn mode_that_a_script_has_changed_is_restored_and_recorded() {
+    let (_directory, files) = log(u64::MAX, 1);
+    let written = files.append(&[record(1)], None).unwrap();
+    let directory = files.path.parent().unwrap();
+    let set =
+        |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    set(&files.path, 0);
+    set(directory, 0o500);
+    files.append(&[record(2)], Some(written)).unwrap();
+    assert_eq!((mode(directory), mode(&files.path)), (0o700, 0o600));
+    check(&files, 1, 4);
+    let text = text(&files);
+    for restored in [r#""mode":"0500""#, r#""mode":"0000""#] {
+        let mut notes = text
+            .lines()
+            .filter(|line| line.contains("audit/access-restored"));
+        assert!(notes.any(|note| note.contains(restored)), "{text}");
+    }
+}

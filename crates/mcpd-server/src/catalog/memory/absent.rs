@@ -13,12 +13,19 @@ use super::walk::Candidate;
 #[derive(Debug)]
 pub(super) struct Memory(Infallible);
 
+/// Nothing.
+#[derive(Debug, Default)]
+pub(super) struct Recalled {
+    pub(super) answer: Option<(Answer, Arc<str>)>,
+    pub(super) was_ours: bool,
+}
+
 impl Memory {
     pub(super) fn recall(&mut self) {
         match self.0 {}
     }
 
-    pub(super) fn answer(&self, _: usize, _: &Candidate) -> Option<Answer> {
+    pub(super) fn recalled(&self, _: usize, _: &Candidate) -> Recalled {
         match self.0 {}
     }
 

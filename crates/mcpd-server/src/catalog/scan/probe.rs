@@ -1,18 +1,16 @@
-//! Asking a script with `--help`, within limits, and why that may fail.
-
-use std::time::Duration;
+//! Probes: asking a script with `--help`, confined and within limits, and why that may fail.
 
 use bytes::Bytes;
-use mcpd_exec::{Ending, Executor, Outcome, StartError};
-use mcpd_scriptspec::{Diagnostic, Stream};
+use mcpd_exec::{
+    Command, Ending, Enforced, Executor, Level, MissingMechanism, Outcome, StartError,
+};
+use mcpd_scriptspec::{Diagnostic, HelpOutput, ScriptPath, Stream};
 
 use crate::catalog::walk::Candidate;
 use crate::error::chain;
 use crate::launch::Launch;
-use crate::policy::Terms;
+use crate::policy::{ProbeTerms, Terms};
 
-/// How long a script may take to describe itself.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// How much it may print for that, per stream, in bytes.
 const OUTPUT_LIMIT: usize = 1 << 20;
 
@@ -34,36 +32,88 @@ pub(super) enum ProbeFault {
     Ended(Box<Outcome>),
 }
 
+/// Result of a probe, and what of its confinement the system lacks.
+pub(super) struct Probed {
+    pub(super) answer: Result<HelpText, ProbeFault>,
+    /// The key that helps the script if it lacked something for its confinement.
+    pub(super) remedy: Option<&'static str>,
+    pub(super) missing: Vec<MissingMechanism>,
+}
+
 /// Asks a script what it says of itself.
 pub(super) async fn probe(
     executor: &Executor,
     candidate: &Candidate,
     launch: &Launch,
-    terms: &Terms,
-) -> Result<HelpText, ProbeFault> {
-    let command = launch.command().arg("--help").current_dir(&candidate.root);
+    terms: &ProbeTerms,
+) -> Probed {
+    let mut command = launch.command().arg("--help").current_dir(&candidate.root);
+    if terms.level() > Level::None {
+        command = command.start_in_temporary_directory();
+    }
+    let confined = limited(terms, terms.terms(), command.clone());
+    let mut ended = executor.run(confined.clone()).await;
+    let mut missing = Vec::new();
+    if let (Err(StartError::Unenforceable { missing: lacks, .. }), Some(fallback)) =
+        (&ended, terms.fallback())
+    {
+        missing.clone_from(lacks);
+        ended = executor.run(limited(terms, fallback, command)).await;
+    }
+    let outcome = match ended {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            return Probed {
+                answer: Err(ProbeFault::NotStarted(error)),
+                remedy: None,
+                missing,
+            };
+        }
+    };
+    missing.extend(lacking(&outcome.enforced, terms));
+    let remedy = terms.is_confined().then(|| remedy(&outcome)).flatten();
+    let answer = match outcome.ending {
+        Ending::Exited(0) => Ok(HelpText::of(outcome)),
+        // So ends `env` in a first line when it can't start the interpreter.
+        Ending::Exited(126 | 127) => Err(match look(executor, confined).await {
+            Err(error) => ProbeFault::NotStarted(error),
+            Ok(()) => ProbeFault::Ended(Box::new(outcome)),
+        }),
+        _ => Err(ProbeFault::Ended(Box::new(outcome))),
+    };
+    Probed {
+        answer,
+        remedy,
+        missing,
+    }
+}
+
+fn limited(probe: &ProbeTerms, terms: &Terms, command: Command) -> Command {
     let mut limits = terms.limits().clone();
-    limits.wall = TIME_LIMIT;
+    limits.wall = probe.time_limit();
     limits.capture_head = OUTPUT_LIMIT;
     limits.capture_tail = 0;
     limits.output_hard = OUTPUT_LIMIT as u64;
-    let command = terms.apply(command).limits(limits);
-    let outcome = match executor.run(command.clone()).await {
-        Ok(outcome) if matches!(outcome.ending, Ending::Exited(0)) => {
-            return Ok(HelpText::of(outcome));
-        }
-        Ok(outcome) => outcome,
-        Err(error) => return Err(ProbeFault::NotStarted(error)),
+    terms.apply(command).limits(limits)
+}
+
+/// Returns what is missing of the confinement that only probes have; that of calls is reported when they are run, and so
+/// is what their limits would take.
+fn lacking(enforced: &Enforced, terms: &ProbeTerms) -> Vec<MissingMechanism> {
+    const LIMITS: [&str; 2] = ["cgroup", "process limit"];
+    let mut missing = match terms.is_confined() {
+        true => enforced.missing.clone(),
+        false => Vec::new(),
     };
-    if matches!(outcome.ending, Ending::Exited(126 | 127)) {
-        // So ends `env` in a first line when it can't start the interpreter.
-        let executor = executor.clone();
-        let looked = tokio::task::spawn_blocking(move || executor.look(&command));
-        if let Ok(Err(error)) = looked.await {
-            return Err(ProbeFault::NotStarted(error));
-        }
-    }
-    Err(ProbeFault::Ended(Box::new(outcome)))
+    missing.retain(|missing| !LIMITS.contains(&missing.mechanism));
+    missing
+}
+
+/// Looks for what keeps `command` from being started.
+async fn look(executor: &Executor, command: Command) -> Result<(), StartError> {
+    let executor = executor.clone();
+    let looked = tokio::task::spawn_blocking(move || executor.look(&command));
+    looked.await.unwrap_or(Ok(()))
 }
 
 /// What is said of a script that can't be started.
@@ -72,6 +122,14 @@ pub(super) fn not_started(error: &StartError) -> Diagnostic {
 }
 
 impl HelpText {
+    /// What was printed, to be parsed.
+    pub(super) fn output(&self) -> HelpOutput<'_> {
+        HelpOutput {
+            stdout: &self.stdout,
+            stderr: &self.stderr,
+        }
+    }
+
     fn of(outcome: Outcome) -> Self {
         Self {
             stdout: outcome.stdout.head,
@@ -129,5 +187,56 @@ impl ProbeFault {
             Self::NotStarted(_) => HelpText::default(),
             Self::Ended(outcome) => HelpText::of(*outcome),
         }
+    }
+}
+
+/// Returns what to do about a script at `path` that lacked something for its confinement, where `key` helps.
+pub(super) fn help_with(key: &str, path: &ScriptPath) -> String {
+    format!(
+        "`--help` runs confined, without a network and in an empty directory, and what the script says looks as if it \
+         failed for that; if you trust it, let it have what it needs in mcpd.toml: `[[tool]]`, `match = \"{path}\"`, \
+         `probe = {{ {key} }}`; or describe it in `NAME.mcpd.toml` beside it, then it is not run for that"
+    )
+}
+
+/// Words by which programs of all kinds say that a file or a system call was refused, or that a file is not there.
+const REFUSED: [&str; 6] = [
+    "permission denied",
+    "operation not permitted",
+    "read-only file system",
+    "eacces",
+    "eperm",
+    "no such file or directory",
+];
+/// Words by which they say that there is no network.
+const UNCONNECTED: [&str; 12] = [
+    "could not resolve",
+    "name resolution",
+    "name or service not known",
+    "dns error",
+    "failed to lookup address",
+    "getaddrinfo",
+    "network is unreachable",
+    "connection refused",
+    "connection error",
+    "couldn't connect",
+    "failed to fetch",
+    "socket",
+];
+
+/// Returns the key that helps a script that failed, if it says that it did for its confinement.
+///
+/// What has no network often asks for a socket, which is not permitted: so words for a network go first. But a program
+/// that keeps what it fetches, such as `uv`, must also write.
+fn remedy(outcome: &Outcome) -> Option<&'static str> {
+    let says = String::from_utf8_lossy(&outcome.stderr.head).to_lowercase()
+        + &String::from_utf8_lossy(&outcome.stdout.head).to_lowercase();
+    let says_any = |words: &[&str]| words.iter().any(|word| says.contains(word));
+    if says_any(&UNCONNECTED) {
+        Some("network = \"host\"")
+    } else if says_any(&REFUSED) {
+        Some("sandbox = \"none\"")
+    } else {
+        None
     }
 }

@@ -21,26 +21,42 @@ pub(super) fn faults(
     let Ok(described) = str::from_utf8(&description.text) else {
         return Vec::new();
     };
-    let (program, start) = match body {
-        Body::Code { text, .. } => (Cow::Borrowed(text.as_str()), described.find(text)),
-        _ if description.file == candidate.file => (Cow::Borrowed(described), Some(0)),
+    let programs = match body {
+        Body::Code { variants, .. } => {
+            let texts = variants.iter().map(|variant| variant.text.as_str());
+            texts
+                .map(|text| (Cow::Borrowed(text), described.find(text)))
+                .collect()
+        }
+        _ if description.file == candidate.file => vec![(Cow::Borrowed(described), Some(0))],
         _ => match reading::whole(&candidate.file).map(String::from_utf8) {
-            Ok(Ok(program)) => (Cow::Owned(program), None),
-            _ => return Vec::new(),
+            Ok(Ok(program)) => vec![(Cow::Owned(program), None)],
+            _ => Vec::new(),
         },
     };
-    let mut faults = check(&program, description.dialect);
-    for fault in &mut faults {
-        let span = &mut fault.location.span;
-        if let Some(start) = start {
-            *span = span.start + start..span.end + start;
-        } else {
-            let line = line(program.as_bytes(), span) + 1;
-            fault.message = format!("line {line} of the program: {}", fault.message);
-            *span = 0..0;
+    let mut found: Vec<Diagnostic> = Vec::new();
+    for (program, start) in programs {
+        for mut fault in check(&program, description.dialect) {
+            place(&mut fault, &program, start);
+            // Variants of a program share most of their faults.
+            if !found.contains(&fault) {
+                found.push(fault);
+            }
         }
     }
-    faults
+    found
+}
+
+/// Moves a fault to where the program begins in the description, or says its line where that is not known.
+fn place(fault: &mut Diagnostic, program: &str, start: Option<usize>) {
+    let span = &mut fault.location.span;
+    if let Some(start) = start {
+        *span = span.start + start..span.end + start;
+    } else {
+        let line = line(program.as_bytes(), span) + 1;
+        fault.message = format!("line {line} of the program: {}", fault.message);
+        *span = 0..0;
+    }
 }
 
 /// Whether something is known to be wrong on the same line: one fault is told once.

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use mcpd_scriptspec::{Described, Dialect};
+use memchr::memmem;
 
+use super::image;
 use crate::catalog::walk::Candidate;
 use crate::regular;
 
@@ -25,6 +27,10 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub(super) struct Reading {
     /// The first line of the file if it names an interpreter, perhaps behind a byte order mark.
     pub(super) shebang: Option<String>,
+    /// Whether it begins as a program of some system does, or with such a line.
+    pub(super) is_program: bool,
+    /// Whether its text, not being a compiled program's, has words of the contract with scripts.
+    pub(super) speaks_of_mcpd: bool,
     /// Nothing if only asking it can tell.
     pub(super) description: Option<Description>,
 }
@@ -68,6 +74,8 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let line = text.split(|byte| *byte == b'\n').next();
     let line = line.filter(|line| line.starts_with(SHEBANG));
     let shebang = line.map(|line| String::from_utf8_lossy(line).into_owned());
+    let is_program = shebang.is_some() || image::is_program(&head, &candidate.file);
+    let speaks_of_mcpd = speaks_of_mcpd(&head);
     let (name, file) = match &candidate.sidecar {
         Some(sidecar) => {
             head = whole(&sidecar.file)?;
@@ -93,8 +101,22 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     };
     Ok(Reading {
         shebang,
+        is_program,
+        speaks_of_mcpd,
         description,
     })
+}
+
+/// Whether a text has words of the contract with scripts. Compiled programs don't count: mcpd itself is one.
+fn speaks_of_mcpd(text: &[u8]) -> bool {
+    let has = |words: &[u8]| memmem::find(text, words).is_some();
+    let is_text = !text.contains(&0);
+    // Metadata that is printed for `--help`; most programs have one word or the other, few have both.
+    let describes_itself = || {
+        let quoted = [&b"\"description"[..], b"'description"];
+        has(b"--help") && quoted.into_iter().any(has)
+    };
+    is_text && (has(b"MCPD_") || has(b"value_type") || describes_itself())
 }
 
 /// The path `name` below `root` with the name of the root itself, which says what is in it as those of directories do.

@@ -11,7 +11,9 @@ use crate::catalog::served::Served;
 use crate::catalog::walk::Candidate;
 use crate::launch::Launch;
 use crate::policy::Policy;
+use crate::schema::formats::remove_forbidden_defaults;
 use crate::schema::{Schemas, Unusable};
+use crate::tool::listed::of_default;
 use crate::tool::{Script, required_capabilities};
 
 /// One script as it was found: described, or faulty, or both.
@@ -63,6 +65,14 @@ impl ScannedScript {
             let fault = parsed.invalid_schema(field, &reason);
             parsed.diagnostics.push(fault);
         });
+        if let Some(spec) = &parsed.spec
+            && !spec.has_portable_schema()
+        {
+            let forbidden = remove_forbidden_defaults(&mut spec.input_schema()).into_iter();
+            let forbidden = forbidden.map(|place| of_default(&place));
+            let faults = forbidden.map(Diagnostic::forbidden_default);
+            parsed.diagnostics.extend(faults);
+        }
         let Parsed {
             spec, diagnostics, ..
         } = parsed;

@@ -14,14 +14,9 @@ use mcpd_protocol::{Annotations, ContentBlock, Icon, ResourceBody, ResourceConte
 pub(super) fn block(block: &ContentBlock) -> Result<(), String> {
     let hints = match block {
         ContentBlock::Text(text) => &text.annotations,
-        ContentBlock::Image(image) => {
-            base64("data", &image.data)?;
-            &image.annotations
-        }
-        ContentBlock::Audio(audio) => {
-            base64("data", &audio.data)?;
-            &audio.annotations
-        }
+        // Their data was decoded when they were given their types.
+        ContentBlock::Image(image) => &image.annotations,
+        ContentBlock::Audio(audio) => &audio.annotations,
         ContentBlock::ResourceLink(link) => {
             link.icons.iter().try_for_each(icon)?;
             &link.annotations
@@ -43,16 +38,14 @@ pub(super) fn block(block: &ContentBlock) -> Result<(), String> {
 pub(super) fn contents(contents: &ResourceContents) -> Result<(), String> {
     match &contents.body {
         ResourceBody::Text(_) => Ok(()),
-        ResourceBody::Blob(blob) => base64("blob", blob),
+        ResourceBody::Blob(blob) => decode("blob", blob).map(drop),
     }
 }
 
 /// "The base64-encoded image data" is `"format": "byte"` in the schema: RFC 4648, which has no line ends.
-fn base64(member: &str, text: &str) -> Result<(), String> {
-    match STANDARD.decode(text) {
-        Ok(_) => Ok(()),
-        Err(_) => Err(format!("`{member}` must be Base64, in one line and padded")),
-    }
+pub(in crate::output) fn decode(member: &str, text: &str) -> Result<Vec<u8>, String> {
+    let decoded = STANDARD.decode(text);
+    decoded.map_err(|_| format!("`{member}` must be Base64, in one line and padded"))
 }
 
 fn annotations(annotations: &Annotations) -> Result<(), String> {

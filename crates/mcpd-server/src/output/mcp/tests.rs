@@ -28,6 +28,10 @@ fn directory() -> TempDir {
     fs::write(directory.path().join("chart.png"), b"\x89PNG").unwrap();
     fs::write(directory.path().join("notes.md"), "Grüße").unwrap();
     fs::write(directory.path().join("data"), b"\xff").unwrap();
+    fs::write(directory.path().join("photo.png"), b"\xff\xd8\xff\xe0").unwrap();
+    fs::write(directory.path().join("logo.svg"), "<svg/>").unwrap();
+    fs::write(directory.path().join("icon.bmp"), b"BM\0\0").unwrap();
+    fs::write(directory.path().join("none.gif"), "").unwrap();
     directory
 }
 
@@ -68,8 +72,8 @@ fn check_resource(output: &str, expected: &str) {
 #[test]
 fn a_tool_gives_content() {
     check_tool(
-        r#"{"content": [{"type": "text", "text": "a", "annotations": {"priority": 1}}, {"type": "image", "data": "AA==", "mimeType": "image/png"}], "isError": true, "_meta": {"a/b": 1}}"#,
-        r#"{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"image","data":"AA==","mimeType":"image/png"}],"isError":true,"_meta":{"a/b":1}}"#,
+        r#"{"content": [{"type": "text", "text": "a", "annotations": {"priority": 1}}, {"type": "image", "data": "iVBORw==", "mimeType": "image/png"}], "isError": true, "_meta": {"a/b": 1}}"#,
+        r#"{"content":[{"type":"text","text":"a","annotations":{"priority":1}},{"type":"image","data":"iVBORw==","mimeType":"image/png"}],"isError":true,"_meta":{"a/b":1}}"#,
     );
     check_tool(r#"{"content": []}"#, r#"{"content":[],"isError":false}"#);
 }
@@ -164,6 +168,49 @@ fn a_file_takes_the_place_of_data() {
 }
 
 #[test]
+fn image_has_the_type_that_its_bytes_show() {
+    let jpeg = r#"{"content":[{"type":"image","data":"/9j/4A==","mimeType":"image/jpeg"}],"isError":false}"#;
+    for image in [
+        r#""path": "photo.png""#,
+        r#""path": "photo.png", "mimeType": "image/webp""#,
+        r#""data": "/9j/4A==", "mimeType": "image/jpg""#,
+        r#""data": "/9j/4A==""#,
+    ] {
+        let output = format!(r#"{{"content": [{{"type": "image", {image}}}]}}"#);
+        check_tool(&output, jpeg);
+    }
+}
+
+#[test]
+fn image_that_no_model_reads_becomes_a_resource() {
+    check_tool(
+        r#"{"content": [{"type": "image", "path": "logo.svg", "annotations": {"priority": 1}}, {"type": "image", "path": "icon.bmp"}, {"type": "image", "data": "/w==", "mimeType": "image/png"}]}"#,
+        r#"{"content":[{"type":"resource","resource":{"uri":"mcpd://content/1","mimeType":"image/svg+xml","text":"<svg/>"},"annotations":{"priority":1}},{"type":"resource","resource":{"uri":"mcpd://content/2","mimeType":"image/bmp","blob":"Qk0AAA=="}},{"type":"resource","resource":{"uri":"mcpd://content/3","mimeType":"application/octet-stream","blob":"/w=="}}],"isError":false}"#,
+    );
+    check_prompt(
+        r#"{"messages": [{"role": "user", "content": {"type": "image", "path": "logo.svg"}}]}"#,
+        r#"{"messages":[{"role":"user","content":{"type":"resource","resource":{"uri":"mcpd://content/1","mimeType":"image/svg+xml","text":"<svg/>"}}}]}"#,
+    );
+}
+
+#[test]
+fn image_without_bytes_or_type_is_a_fault() {
+    for (image, fault) in [
+        (r#""path":"none.gif""#, "the file `none.gif` is empty"),
+        (r#""data":"","mimeType":"image/png""#, "`data` is empty"),
+        (r#""data":"/9j/4A==","mimeType":"""#, "`mimeType` is empty"),
+        (r#""data":"/w==""#, "missing field `mimeType`"),
+        (r#""mimeType":"image/png""#, "missing field `data`"),
+    ] {
+        let block = format!(r#"{{"type":"image",{image}}}"#);
+        check_tool(
+            &format!(r#"{{"content": [{block}]}}"#),
+            &format!("fault: `content[0]`: {fault}, in `{block}`"),
+        );
+    }
+}
+
+#[test]
 fn a_file_that_can_not_be_taken_is_named() {
     check_tool(
         r#"{"content": [{"type": "image", "path": "none.png"}]}"#,
@@ -171,7 +218,7 @@ fn a_file_that_can_not_be_taken_is_named() {
     );
     check_tool(
         r#"{"content": [{"type": "image", "path": "notes.md"}]}"#,
-        r#"fault: `content[0]`: the name of `notes.md` is of no known type `image/*`; add a `mimeType`, in `{"type":"image","path":"notes.md"}`"#,
+        r#"fault: `content[0]`: neither its bytes nor its name say of which type `image/*` the file `notes.md` is; add a `mimeType`, in `{"type":"image","path":"notes.md"}`"#,
     );
     check_tool(
         r#"{"content": [{"type": "image", "path": "chart.png", "data": ""}]}"#,

@@ -63,9 +63,7 @@ fn the_word_of_the_operator_goes_before_that_of_the_script() {
     let said = r#"{"description": "x", "timeout": 5, "concurrency": 1}"#;
     let own = terms(&Policy::default(), &path, said);
     assert_eq!(own.limits.wall.as_secs(), 5);
-    let rule = Rule::new("x")
-        .unwrap()
-        .timeout(std::time::Duration::from_secs(7));
+    let rule = Rule::new("x").unwrap().timeout(Duration::from_secs(7));
     let ruled = terms(&Policy::default().rule(rule), &path, said);
     assert_eq!(ruled.limits.wall.as_secs(), 7);
 }

@@ -88,10 +88,11 @@ impl Router {
                     let _connection = connection;
                     Some(encode(&id, result.await?))
                 };
-                post::attached(answer, client.peer)
+                post::attached(answer, client.peer, true)
             }
         };
-        reply::events(Events::written_by(write, messages, answer))
+        let events = Events::written_by(write, messages, answer);
+        reply::events(events.probing(client.peer))
     }
 
     /// The refusal of a call that comes too soon, or of what the client can't use.

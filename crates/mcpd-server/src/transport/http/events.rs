@@ -12,6 +12,8 @@ use hyper::body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
+use super::peer::Peer;
+
 /// Interval of the comments on a quiet stream, and the time after which a silent call becomes one. Proxies give up a
 /// response after 15 s of silence or more, depending on their settings, and clients after some minutes.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
@@ -29,6 +31,8 @@ pub(super) struct Events {
     notifications: mpsc::Receiver<Bytes>,
     answer: State,
     keep_alive: Interval,
+    /// The next moment at which a comment shows whether a client that sends no more is still there.
+    probe: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 /// How a message is written, if it is.
@@ -84,7 +88,15 @@ impl Events {
             notifications,
             answer: State::Pending(answer),
             keep_alive,
+            probe: None,
         }
+    }
+
+    /// This stream with a comment as soon as `peer` has closed its sending side.
+    pub(super) fn probing(mut self, peer: &Peer) -> Self {
+        let peer = peer.clone();
+        self.probe = Some(Box::pin(async move { peer.half_closed().await }));
+        self
     }
 }
 
@@ -128,6 +140,12 @@ impl Body for Events {
         if let State::Known(answer) = &mut this.answer {
             let written = answer.take().and_then(|answer| (this.write)(&answer));
             return Poll::Ready(written.map(|written| Ok(Frame::data(written))));
+        }
+        if let Some(probe) = &mut this.probe
+            && probe.as_mut().poll(cx).is_ready()
+        {
+            this.probe = None;
+            return Poll::Ready(Some(Ok(Frame::data(COMMENT))));
         }
         ready!(this.keep_alive.poll_tick(cx));
         Poll::Ready(Some(Ok(Frame::data(COMMENT))))

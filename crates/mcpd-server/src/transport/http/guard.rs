@@ -148,10 +148,10 @@ impl Guard {
         };
         let reason = match problem {
             Problem::InvalidToken(_) => {
-                "this token is not accepted; the server printed where the token is"
+                "unauthorized: this token is not accepted; the server printed where the token is"
             }
             _ => {
-                "send the header `Authorization: Bearer TOKEN`; the server printed where the token is"
+                "unauthorized: send the header `Authorization: Bearer TOKEN`; the server printed where the token is"
             }
         };
         Err(Refusal {

@@ -1,16 +1,29 @@
 //! The socket of one client, shared between whoever moves its bytes and whoever must know that it is
 //! gone. Hyper reads no further than the request it answers, so it does not see an end behind more.
+//!
+//! A client that has closed its sending side may still read (half-close), or be gone; over TCP both look alike until
+//! something is written, which a socket that is closed answers with a reset:
+//!
+//! ```text
+//! Sending ──FIN──► HalfClosed ──comment of an event stream──► still reads: it gets its answer
+//!    │                 │                                 └──► reset: Gone
+//!    └──reset──► Gone ◄┴── over TCP, if it takes no events; and a stream without end
+//! ```
 
+use std::future::pending;
 use std::io::{self, IoSlice};
 #[cfg(unix)]
 use std::net::Ipv4Addr;
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::task::AtomicWaker;
+use hyper::Version;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf, Ready};
 use tokio::net::TcpStream;
 #[cfg(unix)]
@@ -30,6 +43,8 @@ pub(super) struct Peer {
     socket: Arc<Socket>,
     certificate: Option<Arc<Hash>>,
     is_encrypted: bool,
+    /// Several requests share the connection, which is over when the client closes its side.
+    is_multiplexed: bool,
 }
 
 #[derive(Debug)]
@@ -37,6 +52,22 @@ struct Socket {
     stream: Stream,
     address: IpAddr,
     local_address: Option<IpAddr>,
+    /// Answers for which the end of what the client sends is hidden from hyper.
+    awaited: AtomicUsize,
+    /// Reader from which it is hidden now.
+    reader: AtomicWaker,
+}
+
+/// Answer that a client may read after it has closed its sending side. Until it is dropped, hyper does not learn of that,
+/// at which it would close the connection.
+#[derive(Debug)]
+pub(super) struct Awaited(Arc<Socket>);
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        self.0.awaited.fetch_sub(1, Ordering::AcqRel);
+        self.0.reader.wake();
+    }
 }
 
 /// This server's side of a connection: what a request that came on it may name as its host and origin.
@@ -129,12 +160,30 @@ impl Peer {
             stream,
             address,
             local_address,
+            awaited: AtomicUsize::new(0),
+            reader: AtomicWaker::new(),
         };
         Self {
             socket: Arc::new(socket),
             certificate: None,
             is_encrypted: false,
+            is_multiplexed: false,
         }
+    }
+
+    /// This peer as the sender of a request in `version` of HTTP.
+    pub(super) fn speaking(mut self, version: Version) -> Self {
+        self.is_multiplexed = version == Version::HTTP_2;
+        self
+    }
+
+    /// Keeps the connection open for an answer, also of a client that sends no more. None where requests share it.
+    pub(super) fn await_answer(&self) -> Option<Awaited> {
+        if self.is_multiplexed {
+            return None;
+        }
+        self.socket.awaited.fetch_add(1, Ordering::AcqRel);
+        Some(Awaited(Arc::clone(&self.socket)))
     }
 
     /// This peer after its TLS handshake, with the hash of the certificate that it has shown, if any.
@@ -177,20 +226,55 @@ impl Peer {
         found.is_ok_and(|count| !HTTP2.starts_with(&first[..count]))
     }
 
-    /// Waits until the client has closed its side, whatever it sent before and nobody has read.
+    /// Waits until the client is gone, whatever it sent before and nobody has read. One that `takes_events` gets a comment
+    /// when it has closed its sending side, so that a reset tells.
     ///
     /// # Cancel safety
     ///
     /// May be dropped and called again at any time.
-    pub(super) async fn hung_up(&self) {
+    pub(super) async fn hung_up(&self, takes_events: bool) {
+        let tells_half_close = match &self.socket.stream {
+            Stream::Tcp(_) => takes_events,
+            #[cfg(unix)]
+            Stream::Unix(_) => true,
+        };
+        let may_be_half_closed = tells_half_close && !self.is_multiplexed;
+        self.wait_for(|ready| {
+            ready.is_write_closed()
+                || ready.is_error()
+                || ready.is_read_closed() && !may_be_half_closed
+        })
+        .await;
+    }
+
+    /// Waits until the client has closed its sending side, and may still read; for ever where requests share it.
+    ///
+    /// # Cancel safety
+    ///
+    /// May be dropped and called again at any time.
+    pub(super) async fn half_closed(&self) {
+        if self.is_multiplexed {
+            return pending().await;
+        }
+        self.wait_for(Ready::is_read_closed).await;
+    }
+
+    async fn wait_for(&self, is_so: impl Fn(Ready) -> bool) {
+        let every = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         loop {
             tokio::time::sleep(LOOK).await;
             // Unread bytes would end a wait for this at once, again and again.
-            let ready = self.socket.stream.ready(Interest::READABLE).now_or_never();
-            if ready.is_some_and(|ready| ready.map_or(true, |ready| ready.is_read_closed())) {
+            let ready = self.socket.stream.ready(every).now_or_never();
+            if ready.is_some_and(|ready| ready.map_or(true, &is_so)) {
                 return;
             }
         }
+    }
+
+    /// Returns whether the end of what the client sends is to be hidden, and has the reader woken when it no longer is.
+    fn hides_end(&self, cx: &Context<'_>) -> bool {
+        self.socket.reader.register(cx.waker());
+        self.socket.awaited.load(Ordering::Acquire) > 0
     }
 
     fn poll_write_with(
@@ -218,6 +302,7 @@ impl AsyncRead for Peer {
             ready!(self.socket.stream.poll_read_ready(cx))?;
             match self.socket.stream.try_read_buf(buffer) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Ok(0) if self.hides_end(cx) => return Poll::Pending,
                 read => return Poll::Ready(read.map(drop)),
             }
         }

@@ -62,6 +62,17 @@ struct Head<'a> {
     needed_scope: NeededScope,
 }
 
+impl Head<'_> {
+    async fn respond(
+        &self,
+        notifications: Option<mpsc::Receiver<Bytes>>,
+        answer: WholeAnswer,
+    ) -> Response<Body> {
+        let peer = Some(self.client.peer);
+        respond(notifications, self.wants_events, answer, peer).await
+    }
+}
+
 impl Router {
     /// Answers a POST.
     pub(super) async fn post(
@@ -134,7 +145,8 @@ impl Router {
             drop(visit);
             None
         };
-        reply::events(Events::new(None, notifications, Box::pin(forward)))
+        let events = Events::new(None, notifications, Box::pin(forward));
+        reply::without_end(reply::events(events))
     }
 
     /// Ends a session at its client's wish.
@@ -209,9 +221,15 @@ impl Router {
             None => attached(
                 async move { Some(whole(&id, result.await, status)) },
                 head.client.peer,
+                head.wants_events,
             ),
         };
-        respond(notifications, head.wants_events, answer).await
+        let is_endless = request.method == "subscriptions/listen";
+        let response = head.respond(notifications, answer).await;
+        if is_endless {
+            return reply::without_end(response);
+        }
+        response
     }
 
     fn initialize(&self, head: &Head<'_>, id: &RequestId, params: &Params<'_>) -> Response<Body> {
@@ -258,7 +276,7 @@ impl Router {
                 visit,
             ),
         };
-        respond(notifications, head.wants_events, answer).await
+        head.respond(notifications, answer).await
     }
 
     /// A batch of 2025-03-26.
@@ -271,12 +289,8 @@ impl Router {
         match visit.batch(&self.server, elements, &face) {
             Ok(Reply::Pending(answers)) => {
                 let answer = async move { Some(Whole::ok(answers.await?)) };
-                respond(
-                    notifications,
-                    head.wants_events,
-                    detached(None, answer, visit),
-                )
-                .await
+                head.respond(notifications, detached(None, answer, visit))
+                    .await
             }
             Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
@@ -451,7 +465,14 @@ async fn respond(
     mut notifications: Option<mpsc::Receiver<Bytes>>,
     takes_events: bool,
     mut answer: WholeAnswer,
+    peer: Option<&Peer>,
 ) -> Response<Body> {
+    let half_closed = async {
+        match peer {
+            Some(peer) => peer.half_closed().await,
+            None => pending().await,
+        }
+    };
     let first = tokio::select! {
         biased;
         first = next(&mut notifications) => Some(first),
@@ -461,13 +482,19 @@ async fn respond(
             None => return answer.map_or_else(reply::accepted, Response::from),
         },
         () = tokio::time::sleep(events::KEEP_ALIVE), if takes_events => None,
+        // Its first comment shows whether the client still reads.
+        () = half_closed, if takes_events => None,
     };
     // A stream has its status before its answer.
     let answer = Box::pin(async { Some(answer.await?.message.joined()) });
     let notifications = notifications.unwrap_or_else(|| mpsc::channel(1).1);
-    reply::events(match first {
+    let events = match first {
         Some(first) => Events::new(Some(first), notifications, answer),
         None => Events::starting_with(events::COMMENT, notifications, answer),
+    };
+    reply::events(match peer {
+        Some(peer) => events.probing(peer),
+        None => events,
     })
 }
 
@@ -500,13 +527,14 @@ fn respond_with(answer: Option<Whole>, mut notifications: mpsc::Receiver<Bytes>)
 pub(super) fn attached<T: Send + 'static>(
     answer: impl Future<Output = Option<T>> + Send + 'static,
     peer: &Peer,
+    takes_events: bool,
 ) -> Pin<Box<dyn Future<Output = Option<T>> + Send>> {
     let running = AbortOnDropHandle::new(tokio::spawn(answer));
     let peer = peer.clone();
     Box::pin(async move {
         tokio::select! {
             answer = outcome(running) => answer,
-            () = peer.hung_up() => None,
+            () = peer.hung_up(takes_events) => None,
         }
     })
 }
@@ -614,7 +642,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_call_becomes_an_event_stream() {
         let begun = Instant::now();
-        let response = respond(None, true, answer_after(25)).await;
+        let response = respond(None, true, answer_after(25), None).await;
         assert_eq!(begun.elapsed(), events::KEEP_ALIVE);
         check_response(&response, "text/event-stream");
         let body = response.into_body().collect().await.expect("infallible");
@@ -626,7 +654,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_call_is_one_body_if_quick_or_without_events() {
         for (takes_events, seconds) in [(true, 9), (false, 25)] {
-            let response = respond(None, takes_events, answer_after(seconds)).await;
+            let response = respond(None, takes_events, answer_after(seconds), None).await;
             check_response(&response, "application/json");
         }
     }

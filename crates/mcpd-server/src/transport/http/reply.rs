@@ -98,6 +98,16 @@ pub(super) fn events(events: Events) -> Response<Body> {
     response
 }
 
+/// Mark of a response that has no end of its own: its client is gone when it has closed its sending side.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct WithoutEnd;
+
+/// Marks a response as one [without an end](WithoutEnd).
+pub(super) fn without_end(mut response: Response<Body>) -> Response<Body> {
+    response.extensions_mut().insert(WithoutEnd);
+    response
+}
+
 /// A request that is refused before it is dispatched, whole.
 pub(super) type Refused = Box<Response<Body>>;
 

@@ -59,11 +59,11 @@ impl Streams {
             drop(connection);
             None
         };
-        reply::events(Events::starting_with(
+        reply::without_end(reply::events(Events::starting_with(
             endpoint.into(),
             messages,
             Box::pin(open),
-        ))
+        )))
     }
 
     /// Takes a message for the stream that the address names; its answer goes there.

@@ -13,6 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep_until};
 
 use super::activity::Open;
+use super::peer::Awaited;
 use crate::sync::lock;
 
 tokio::task_local! {
@@ -93,6 +94,7 @@ impl Taking {
 pub(super) struct Answering<B> {
     body: B,
     _request: Open,
+    _awaited: Option<Awaited>,
     /// What of a frame comes after what was handed over.
     rest: Bytes,
     taking: Option<Taking>,
@@ -100,7 +102,12 @@ pub(super) struct Answering<B> {
 
 impl<B> Answering<B> {
     /// Each part of it is to be taken within `patience`.
-    pub(super) fn new(body: B, request: Open, patience: Duration) -> Self {
+    pub(super) fn new(
+        body: B,
+        request: Open,
+        awaited: Option<Awaited>,
+        patience: Duration,
+    ) -> Self {
         let taking = TAKING.try_with(Taking::clone).ok();
         if let Some(taking) = &taking {
             taking.begin(patience);
@@ -108,6 +115,7 @@ impl<B> Answering<B> {
         Self {
             body,
             _request: request,
+            _awaited: awaited,
             rest: Bytes::new(),
             taking,
         }
@@ -187,7 +195,7 @@ mod tests {
             part.map(|part| Some(Ok::<_, Infallible>(Frame::data(part?))))
         });
         let request = Activity::new(Instant::now(), SECOND).begin(SECOND);
-        let body = async { Answering::new(StreamBody::new(frames), request, 60 * SECOND) };
+        let body = async { Answering::new(StreamBody::new(frames), request, None, 60 * SECOND) };
         let mut answer = TAKING.scope(taking.clone(), body).await;
         let ceases_in = async |seconds| {
             let before = Instant::now();

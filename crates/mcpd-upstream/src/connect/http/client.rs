@@ -1,54 +1,244 @@
-//! The HTTP client of rmcp with four things more: the trace of a request is in its headers as well, for whoever on the way
-//! reads no messages; a server that has too much to do, or answers a call with what is no answer, is not gone; what goes wrong
-//! is told without the URL; and a server that has forgotten the session, so that rmcp greets it again, may have other things
-//! than before.
+//! HTTP client of rmcp's transport: reads responses as they come from servers, gateways and
+//! proxies, which say the same in many ways, and makes of each an answer, a lost session, or a
+//! fault.
+//!
+//! The trace of a request is in its headers as well, for proxies that read no messages. Faults are
+//! told without the URL, whose query may be a secret.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use futures_util::stream::{BoxStream, StreamExt as _, TryStreamExt as _};
-use reqwest::StatusCode;
-use reqwest::header::{HeaderName, HeaderValue};
+use futures_util::stream::{BoxStream, StreamExt as _};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, WWW_AUTHENTICATE};
+use reqwest::{Method, Response, StatusCode};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, GetMeta as _, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorData, GetMeta as _, RequestId, ServerJsonRpcMessage,
 };
 use rmcp::transport::streamable_http_client::{
-    HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpError,
     StreamableHttpPostResponse,
 };
-use serde_json::json;
 use sse_stream::Sse;
+use tokio::sync::watch;
 
-use super::super::{MAX_MESSAGE, in_place_of_rounded, unreadable};
-use crate::link::TOO_MANY_REQUESTS;
+use super::response::{self, Answered, Refusal};
+use super::{events, redirect};
+use crate::connect::MAX_MESSAGE;
+use crate::connect::reader::{Asked, Reader};
 use crate::listener::Listener;
+use crate::pending::Kind;
 use crate::words;
 
-/// How rmcp begins to tell of an answer that it can't read.
-const NO_MESSAGE: &str = "could not parse JSON response";
+/// How long a server may take to answer `server/discover`. Less than rmcp waits, which then sends
+/// the handshake anyway.
+const DISCOVER_TIMEOUT: Duration = Duration::from_secs(8);
+/// How long to wait for the stream on which a request will be answered that was only accepted.
+const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
+/// How many requests are known for which a session was opened again.
+const MAX_RENEWALS: usize = 64;
+const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
 
 type Headers = HashMap<HeaderName, HeaderValue>;
-type Fault = StreamableHttpError<reqwest::Error>;
+pub(super) type Fault = StreamableHttpError<reqwest::Error>;
+type Posted = Result<StreamableHttpPostResponse, Fault>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 /// The client.
 #[derive(Debug, Clone)]
 pub(in crate::connect) struct Client {
     http: reqwest::Client,
+    reader: Reader,
     listener: Listener,
     has_greeted: Arc<AtomicBool>,
+    /// Whether there is a stream for what belongs to no response, as soon as that is known.
+    has_stream: watch::Sender<Option<bool>>,
+    /// Requests for which a session was opened again. If that is not what they lack, the server's
+    /// words are their answer.
+    renewals: Arc<Mutex<Vec<RequestId>>>,
+}
+
+/// Credentials and session of a request.
+struct Sender {
+    session: Option<Arc<str>>,
+    token: Option<String>,
+    headers: Headers,
 }
 
 impl Client {
-    pub(super) fn new(http: reqwest::Client, listener: &Listener) -> Self {
+    pub(super) fn new(http: reqwest::Client, reader: Reader, listener: &Listener) -> Self {
         Self {
             http,
+            reader,
             listener: listener.clone(),
             has_greeted: Arc::default(),
+            has_stream: watch::Sender::default(),
+            renewals: Arc::default(),
         }
+    }
+
+    /// Sends a request to `uri`, and to where that redirects on the same origin.
+    async fn send(
+        &self,
+        method: Method,
+        uri: &str,
+        sender: Sender,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response, Fault> {
+        let mut request = self
+            .http
+            .request(method, uri)
+            .header(ACCEPT, "text/event-stream, application/json");
+        if let Some(token) = sender.token {
+            request = request.bearer_auth(token);
+        }
+        if let Some(session) = sender.session {
+            request = request.header(SESSION, &*session);
+        }
+        request = request.headers(sender.headers.into_iter().collect());
+        if let Some(body) = body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
+        let request = request.build().map_err(without_url)?;
+        redirect::follow(&self.http, request, &self.reader.remarks).await
+    }
+
+    /// Posts a request, and reads the response.
+    async fn ask(
+        &self,
+        asked: &Asked,
+        session: bool,
+        request: impl Future<Output = Result<Response, Fault>>,
+    ) -> Posted {
+        let mut response = request.await?;
+        let status = response.status();
+        let named = response.headers().get(SESSION);
+        let named = named.and_then(|id| id.to_str().ok()).map(str::to_owned);
+        let answered = match status.is_success() {
+            true => response::read_success(response, asked, &self.reader).await,
+            false => {
+                let refusal = Refusal::read(&mut response, asked, &self.reader).await;
+                return self.judge(asked, session, refusal);
+            }
+        };
+        match answered {
+            Ok(Answered::Message(message)) => Ok(StreamableHttpPostResponse::Json(*message, named)),
+            Ok(Answered::Stream(events)) => Ok(StreamableHttpPostResponse::Sse(events, named)),
+            Ok(Answered::Accepted) => self.await_stream(asked, session, status).await,
+            Err(fault) => match response::stand_in(&fault, asked) {
+                Some(error) => Ok(StreamableHttpPostResponse::Json(error, named)),
+                None => Err(fault),
+            },
+        }
+    }
+
+    /// What a response means that is no success.
+    fn judge(&self, asked: &Asked, has_session: bool, refusal: Refusal) -> Posted {
+        if has_session && refusal.is_of_session() && self.may_renew(&asked.id) {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        match refusal.into_answer(asked) {
+            Ok(answer) => Ok(StreamableHttpPostResponse::Json(answer, None)),
+            Err(fault) => match response::stand_in(&fault, asked) {
+                Some(error) => Ok(StreamableHttpPostResponse::Json(error, None)),
+                None => Err(fault),
+            },
+        }
+    }
+
+    /// Whether this is the first time that the session is said to be lost for this request.
+    fn may_renew(&self, id: &RequestId) -> bool {
+        let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = renewals.iter().position(|renewed| renewed == id) {
+            renewals.remove(place);
+            return false;
+        }
+        if renewals.len() == MAX_RENEWALS {
+            renewals.remove(0);
+        }
+        renewals.push(id.clone());
+        true
+    }
+
+    /// What an accepted request means: that it will be answered on the stream for that, if there is
+    /// one.
+    async fn await_stream(&self, asked: &Asked, has_session: bool, status: StatusCode) -> Posted {
+        let mut stream = self.has_stream.subscribe();
+        let known = tokio::time::timeout(STREAM_TIMEOUT, stream.wait_for(Option::is_some));
+        let is_greeting = matches!(asked.kind, Kind::Initialize | Kind::Discover);
+        if has_session
+            && !is_greeting
+            && known
+                .await
+                .is_ok_and(|has| has.is_ok_and(|has| *has == Some(true)))
+        {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let fault = format!("HTTP {status} without an answer, and no stream for it");
+        let fault = StreamableHttpError::UnexpectedServerResponse(fault.into());
+        match response::stand_in(&fault, asked) {
+            Some(error) => Ok(StreamableHttpPostResponse::Json(error, None)),
+            None => Err(fault),
+        }
+    }
+
+    /// Asks a server whether it knows the newest revision. Any answer but one to that means that it
+    /// does not.
+    async fn discover(
+        &self,
+        asked: &Asked,
+        request: impl Future<Output = Result<Response, Fault>>,
+    ) -> Posted {
+        let answered = async {
+            match self.ask(asked, false, request).await? {
+                StreamableHttpPostResponse::Sse(mut events, _) => {
+                    while let Some(Ok(event)) = events.next().await {
+                        let read = serde_json::from_str(&event.data.unwrap_or_default());
+                        if let Ok(
+                            answer @ (ServerJsonRpcMessage::Response(_)
+                            | ServerJsonRpcMessage::Error(_)),
+                        ) = read
+                        {
+                            return Ok(Some(answer));
+                        }
+                    }
+                    Ok(None)
+                }
+                StreamableHttpPostResponse::Json(answer, _) => Ok(Some(answer)),
+                _ => Ok(None),
+            }
+        };
+        let refusal = match tokio::time::timeout(DISCOVER_TIMEOUT, answered).await {
+            Ok(Ok(Some(answer))) => return Ok(StreamableHttpPostResponse::Json(answer, None)),
+            Ok(Ok(None)) => "it is not answered".to_owned(),
+            Ok(Err(fault)) if response::is_unreachable(&fault) => return Err(fault),
+            Ok(Err(fault)) => words::chain(&fault),
+            Err(_) => format!("it is not answered within {DISCOVER_TIMEOUT:?}"),
+        };
+        let error = ErrorData::invalid_request(format!("`server/discover`: {refusal}"), None);
+        let answer = ServerJsonRpcMessage::error(error, Some(asked.id.clone()));
+        Ok(StreamableHttpPostResponse::Json(answer, None))
+    }
+
+    /// Sends what is not answered: a notification, or an answer.
+    async fn tell(
+        &self,
+        has_session: bool,
+        request: impl Future<Output = Result<Response, Fault>>,
+    ) -> Posted {
+        let mut response = request.await?;
+        if response.status().is_success() {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let refusal = Refusal::read_words(&mut response, &self.reader).await;
+        if has_session && refusal.is_of_session() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        Err(refusal.into_fault())
     }
 }
 
@@ -61,59 +251,34 @@ impl StreamableHttpClient for Client {
         message: ClientJsonRpcMessage,
         session: Option<Arc<str>>,
         token: Option<String>,
-        headers: Headers,
-    ) -> Result<StreamableHttpPostResponse, Fault> {
-        self.post_message_with_max_sse_event_size(
-            uri,
-            message,
+        mut headers: Headers,
+    ) -> Posted {
+        let has_session = session.is_some();
+        let asked = Asked::of(&message);
+        let mut is_first_greeting = false;
+        if let ClientJsonRpcMessage::Request(request) = &message {
+            headers.extend(trace(&request.request));
+            is_first_greeting = matches!(request.request, ClientRequest::DiscoverRequest(_));
+        }
+        let body = serde_json::to_vec(&message)?;
+        let sender = Sender {
             session,
             token,
             headers,
-            MAX_MESSAGE,
-        )
-        .await
-    }
-
-    async fn post_message_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        message: ClientJsonRpcMessage,
-        session: Option<Arc<str>>,
-        token: Option<String>,
-        mut headers: Headers,
-        most: usize,
-    ) -> Result<StreamableHttpPostResponse, Fault> {
-        let mut id = None;
-        let (mut is_greeting, mut is_call) = (false, false);
-        if let ClientJsonRpcMessage::Request(request) = &message {
-            is_greeting = matches!(request.request, ClientRequest::InitializeRequest(_));
-            is_call = belongs_to_caller(&request.request);
-            headers.extend(trace(&request.request));
-            id = Some(request.id.clone());
+        };
+        let request = self.send(Method::POST, &uri, sender, Some(body));
+        let Some(asked) = asked else {
+            return self.tell(has_session, request).await;
+        };
+        if is_first_greeting {
+            return self.discover(&asked, request).await;
         }
-        let post = self
-            .http
-            .post_message_with_max_sse_event_size(uri, message, session, token, headers, most);
-        match post.await.map_err(without_url) {
-            Ok(answer) => {
-                if is_greeting && self.has_greeted.swap(true, Relaxed) {
-                    self.listener.changed.notify_one();
-                }
-                Ok(match answer {
-                    StreamableHttpPostResponse::Sse(events, session) if is_call => {
-                        StreamableHttpPostResponse::Sse(events.map_ok(unrounded).boxed(), session)
-                    }
-                    answer => answer,
-                })
-            }
-            Err(fault) => match in_place_of(&fault, is_call) {
-                Some(error) if id.is_some() => {
-                    let answer = ServerJsonRpcMessage::error(error, id);
-                    Ok(StreamableHttpPostResponse::Json(answer, None))
-                }
-                _ => Err(fault),
-            },
+        let posted = self.ask(&asked, has_session, request).await;
+        let is_greeting = asked.kind == Kind::Initialize && posted.is_ok();
+        if is_greeting && self.has_greeted.swap(true, Relaxed) {
+            self.listener.changed.notify_one();
         }
+        posted
     }
 
     async fn delete_session(
@@ -123,8 +288,14 @@ impl StreamableHttpClient for Client {
         token: Option<String>,
         headers: Headers,
     ) -> Result<(), Fault> {
-        let deleted = self.http.delete_session(uri, session, token, headers).await;
-        deleted.map_err(without_url)
+        let sender = Sender {
+            session: Some(session),
+            token,
+            headers,
+        };
+        // Many servers know no such method, and it is as good as over.
+        self.send(Method::DELETE, &uri, sender, None).await?;
+        Ok(())
     }
 
     async fn get_stream(
@@ -133,41 +304,60 @@ impl StreamableHttpClient for Client {
         session: Option<Arc<str>>,
         last_event: Option<String>,
         token: Option<String>,
-        headers: Headers,
+        mut headers: Headers,
     ) -> Result<Events, Fault> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
+        if let Some(Ok(event)) = last_event.map(|event| HeaderValue::from_str(&event)) {
+            headers.insert(LAST_EVENT, event);
+        }
+        let sender = Sender {
             session,
-            last_event,
             token,
             headers,
-            MAX_MESSAGE,
-        )
-        .await
+        };
+        let opened = match self.send(Method::GET, &uri, sender, None).await {
+            Ok(response) => open_stream(response),
+            Err(fault) => Err(fault),
+        };
+        self.has_stream.send_replace(Some(opened.is_ok()));
+        let events = events::decode(opened?, MAX_MESSAGE);
+        Ok(response::translate(events, None, &self.reader))
     }
+}
 
-    async fn get_stream_with_max_sse_event_size(
-        &self,
-        uri: Arc<str>,
-        session: Option<Arc<str>>,
-        last_event: Option<String>,
-        token: Option<String>,
-        headers: Headers,
-        most: usize,
-    ) -> Result<Events, Fault> {
-        let stream = self
-            .http
-            .get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, most);
-        stream.await.map_err(without_url)
+/// Checks that a response is a stream. That there is none is no reason to ask again and again.
+fn open_stream(response: Response) -> Result<Response, Fault> {
+    let status = response.status();
+    if status == StatusCode::UNAUTHORIZED {
+        return Err(auth_required(&response));
+    }
+    let is_passing = status.is_server_error()
+        || matches!(
+            status,
+            StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+        );
+    match response.error_for_status_ref() {
+        Err(error) if is_passing => Err(without_url(error)),
+        Ok(_) if response::is_event_stream(&response) => Ok(response),
+        _ => Err(StreamableHttpError::ServerDoesNotSupportSse),
+    }
+}
+
+/// The fault of a response with the status 401.
+pub(super) fn auth_required(response: &Response) -> Fault {
+    match response.headers().get(WWW_AUTHENTICATE) {
+        Some(challenge) => {
+            let challenge = String::from_utf8_lossy(challenge.as_bytes()).into_owned();
+            StreamableHttpError::AuthRequired(AuthRequiredError::new(challenge))
+        }
+        None => StreamableHttpError::UnexpectedServerResponse(
+            format!("HTTP {}", response.status()).into(),
+        ),
     }
 }
 
 /// The same for a log: the query of a URL may be a secret.
-fn without_url(fault: Fault) -> Fault {
-    match fault {
-        StreamableHttpError::Client(error) => StreamableHttpError::Client(error.without_url()),
-        fault => fault,
-    }
+pub(super) fn without_url(error: reqwest::Error) -> Fault {
+    StreamableHttpError::Client(error.without_url())
 }
 
 /// The trace that a request says it is part of.
@@ -183,173 +373,5 @@ fn trace(request: &ClientRequest) -> impl Iterator<Item = (HeaderName, HeaderVal
     })
 }
 
-/// Whether somebody asks for this who is told if it fails. With any other request it is the server that fails.
-fn belongs_to_caller(request: &ClientRequest) -> bool {
-    matches!(
-        request,
-        ClientRequest::CallToolRequest(_)
-            | ClientRequest::GetPromptRequest(_)
-            | ClientRequest::ReadResourceRequest(_)
-    )
-}
-
-/// The same, unless it is an answer with an integer that would be rounded: an error stands for that.
-fn unrounded(mut event: Sse) -> Sse {
-    let error = event.data.as_deref().and_then(in_place_of_rounded);
-    if let Some(error) = error.and_then(|error| serde_json::to_string(&error).ok()) {
-        event.data = Some(error);
-    }
-    event
-}
-
-/// The error that stands for an answer that is none, if other requests have nothing to do with that.
-fn in_place_of(fault: &Fault, is_call: bool) -> Option<ErrorData> {
-    match fault {
-        StreamableHttpError::HttpStatus(status)
-            if status.status == StatusCode::TOO_MANY_REQUESTS.as_u16() =>
-        {
-            Some(too_many(status))
-        }
-        StreamableHttpError::UnexpectedServerResponse(what) => {
-            let is_status = what.starts_with("HTTP ");
-            let is_locked = what.starts_with("HTTP 401");
-            let is_alone = what.starts_with(NO_MESSAGE) || is_call && is_status && !is_locked;
-            is_alone.then(|| unreadable(what))
-        }
-        // Whoever is let in may still not be allowed everything.
-        StreamableHttpError::InsufficientScope(_)
-        | StreamableHttpError::HttpStatus(_)
-        | StreamableHttpError::UnexpectedContentType(_)
-        | StreamableHttpError::ResponseBodyTooLarge { .. } => is_call.then(|| unreadable(fault)),
-        // It breaks off.
-        StreamableHttpError::Client(error) if error.is_body() || error.is_decode() => {
-            is_call.then(|| unreadable(words::chain(error)))
-        }
-        _ => None,
-    }
-}
-
-/// What a server says by the status alone, as the error of its protocol: rmcp reads no further.
-fn too_many(status: &HttpStatusError) -> ErrorData {
-    let seconds: Option<u64> = status
-        .retry_after
-        .as_ref()
-        .and_then(|wait| wait.parse().ok());
-    let wait = seconds.map(|seconds| json!({ "retryAfterMs": seconds.saturating_mul(1000) }));
-    ErrorData::new(ErrorCode(TOO_MANY_REQUESTS), "too many requests", wait)
-}
-
 #[cfg(test)]
-mod tests {
-    use futures_util::FutureExt as _;
-    use rmcp::model::{
-        CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, Implementation,
-        InitializeRequest, NumberOrString,
-    };
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
-
-    /// Posts a request that is part of a trace to somebody who answers with `answer`; gives what arrives there, and what
-    /// becomes of the answer.
-    async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
-        let mut request = ClientRequest::CallToolRequest(CallToolRequest::new(
-            CallToolRequestParams::new("greet"),
-        ));
-        request.get_meta_mut().set_traceparent(PARENT);
-        request.get_meta_mut().set_tracestate("a=b");
-        post(&client(&Listener::default()), request, answer).await
-    }
-
-    fn client(listener: &Listener) -> Client {
-        rustls::crypto::ring::default_provider()
-            .install_default()
-            .ok();
-        Client::new(reqwest::Client::new(), listener)
-    }
-
-    async fn post(
-        client: &Client,
-        request: ClientRequest,
-        answer: &'static str,
-    ) -> (String, Result<StreamableHttpPostResponse, Fault>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
-        let message = ClientJsonRpcMessage::request(request, NumberOrString::Number(7));
-        let serve = async {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            let mut arrived = String::new();
-            while !arrived.contains("\r\n\r\n") {
-                let byte = stream.read_u8().await.unwrap();
-                arrived.push(byte.into());
-            }
-            stream.write_all(answer.as_bytes()).await.unwrap();
-            arrived
-        };
-        let post = client.post_message(url.into(), message, None, None, Headers::default());
-        tokio::join!(serve, post)
-    }
-
-    #[tokio::test]
-    async fn a_trace_is_in_the_headers_as_well() {
-        let (arrived, _) = exchange("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n").await;
-        for expected in [&format!("traceparent: {PARENT}\r\n"), "tracestate: a=b\r\n"] {
-            assert!(arrived.contains(expected), "{arrived}");
-        }
-    }
-
-    #[tokio::test]
-    async fn the_query_of_a_url_is_in_no_fault() {
-        let client = client(&Listener::default());
-        let url: Arc<str> = "http://127.0.0.1:1/mcp?key=s3cret".into();
-        let session: Arc<str> = "1".into();
-        let headers = Headers::default;
-        let (url, session) = (|| Arc::clone(&url), || Arc::clone(&session));
-        let stream = client.get_stream(url(), None, None, None, headers());
-        let deleted = client.delete_session(url(), session(), None, headers());
-        for fault in [stream.await.err(), deleted.await.err()] {
-            let fault = fault.expect("nobody is there");
-            let told = format!("{fault} {fault:?} {}", words::chain(&fault));
-            assert!(!told.contains("s3cret"), "{told}");
-        }
-    }
-
-    #[tokio::test]
-    async fn a_server_that_is_greeted_again_may_have_changed() {
-        let listener = Listener::default();
-        let client = client(&listener);
-        let identity = Implementation::new("test", "0");
-        let config = ClientConfig::new(ClientCapabilities::default(), identity);
-        for is_news in [false, true] {
-            let greeting = InitializeRequest::new(config.clone());
-            let greeting = ClientRequest::InitializeRequest(greeting);
-            let head = "HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n";
-            post(&client, greeting, head).await.1.unwrap();
-            let changed = listener.changed.notified().now_or_never();
-            assert_eq!(changed.is_some(), is_news);
-        }
-    }
-
-    #[track_caller]
-    fn check(answered: Result<StreamableHttpPostResponse, Fault>, data: Option<serde_json::Value>) {
-        let Ok(StreamableHttpPostResponse::Json(ServerJsonRpcMessage::Error(answer), None)) =
-            answered
-        else {
-            panic!("{answered:?}");
-        };
-        assert_eq!(answer.id, Some(NumberOrString::Number(7)));
-        assert_eq!((answer.error.code.0, answer.error.data), (429, data));
-    }
-
-    #[tokio::test]
-    async fn a_server_with_too_much_to_do_has_answered() {
-        let head = "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: 2\r\n\r\n";
-        check(exchange(head).await.1, Some(json!({"retryAfterMs": 2000})));
-        let head =
-            "HTTP/1.1 429 Too Many Requests\r\nContent-Length: 0\r\nRetry-After: soon\r\n\r\n";
-        check(exchange(head).await.1, None);
-    }
-}
+mod tests;

@@ -1,0 +1,114 @@
+//! What confined scripts see of the homes on this machine.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mcpd_exec::Sandbox;
+use serde::Serialize;
+
+/// Home directory, and what programs keep in it for themselves.
+#[derive(Debug, Serialize)]
+pub(super) struct Home {
+    path: PathBuf,
+    /// Readable at `guarded`, as paths below the home.
+    visible: BTreeSet<PathBuf>,
+    /// Hidden at `guarded`, likewise.
+    hidden: BTreeSet<PathBuf>,
+}
+
+/// Looks into every home whose secrets are hidden.
+pub(super) fn homes() -> Vec<Home> {
+    let sandbox = Sandbox::guarded();
+    let shown = sandbox.shown();
+    let homes = sandbox.homes.iter();
+    homes
+        .filter_map(|home| Home::new(home, &sandbox, &shown))
+        .collect()
+}
+
+impl Home {
+    fn new(home: &Path, sandbox: &Sandbox, shown: &[PathBuf]) -> Option<Self> {
+        let entries = fs::read_dir(home).ok()?.flatten().map(|entry| entry.path());
+        let is_hidden = |path: &PathBuf| sandbox.hidden_by(path).is_some();
+        let below = |path: PathBuf| path.strip_prefix(home).map(Path::to_owned).ok();
+        let visible = shown
+            .iter()
+            .filter(|path| path.exists() && !is_hidden(path));
+        Some(Self {
+            path: home.to_owned(),
+            visible: visible.cloned().filter_map(below).collect(),
+            hidden: entries.filter(is_hidden).filter_map(below).collect(),
+        })
+    }
+
+    pub(super) fn write(&self, text: &mut String) -> std::fmt::Result {
+        let Self {
+            path,
+            visible,
+            hidden,
+        } = self;
+        writeln!(
+            text,
+            "\nof the home {} confined scripts see",
+            path.display()
+        )?;
+        let plain = "what has no dot before its name";
+        match visible.is_empty() {
+            true => writeln!(text, "  guarded  {plain}")?,
+            false => writeln!(text, "  guarded  {plain}, {}", list(visible))?,
+        }
+        writeln!(
+            text,
+            "  strict   the root of the script and where it starts"
+        )?;
+        if hidden.is_empty() {
+            return Ok(());
+        }
+        writeln!(text, "  hidden   {}", list(hidden))?;
+        writeln!(
+            text,
+            "  `read` in `[sandbox.NAME]`, or `--allow-read`, shows what they lack"
+        )
+    }
+}
+
+/// Paths in a line, as far as a line is to be read.
+fn list(paths: &BTreeSet<PathBuf>) -> String {
+    const MAX_PATHS: usize = 40;
+    let shown = paths.iter().take(MAX_PATHS);
+    let mut names: Vec<_> = shown.map(|path| path.display().to_string()).collect();
+    if paths.len() > MAX_PATHS {
+        names.push(format!("and {} more", paths.len() - MAX_PATHS));
+    }
+    names.join(", ")
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn home_lists_tool_chains_as_visible_and_the_rest_as_hidden() {
+        let place = tempfile::tempdir().unwrap();
+        let home = place.path();
+        for directory in [".cargo", ".config/git", ".foo", "notes"] {
+            fs::create_dir_all(home.join(directory)).unwrap();
+        }
+        let mut sandbox = Sandbox::guarded();
+        sandbox.homes = vec![home.to_owned()];
+        let home = Home::new(home, &sandbox, &sandbox.shown()).unwrap();
+        let set = |paths: [&str; 2]| paths.map(PathBuf::from).into();
+        assert_eq!(home.visible, set([".cargo", ".config/git"]));
+        assert_eq!(home.hidden, set([".config", ".foo"]));
+        let mut text = String::new();
+        home.write(&mut text).unwrap();
+        assert!(
+            text.contains("before its name, .cargo, .config/git\n"),
+            "{text}"
+        );
+        assert!(text.contains("hidden   .config, .foo\n"), "{text}");
+    }
+}

@@ -1,0 +1,156 @@
+//! `mcpd list --all`: every file below the roots, with what became of it and why.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use mcpd_scriptspec::Severity;
+use mcpd_server::Catalog;
+use mcpd_server::catalog::scan::{Because, ScannedScript};
+use serde::Serialize;
+
+use crate::exit_code::ExitCode;
+use crate::{output, render};
+
+/// A file or directory, and what became of it.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+struct Listed {
+    file: PathBuf,
+    status: Status,
+    /// The name it is served under, if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    /// Why it is not served, if it isn't.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Status {
+    /// It is served, or describes or belongs to what is.
+    Served,
+    /// It should be, and can't be.
+    Faulty,
+    /// It should not be.
+    PassedOver,
+    /// The operator has said so, or its name does.
+    Ignored,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Self::Served => "served",
+            Self::Faulty => "faulty",
+            Self::PassedOver => "passed over",
+            Self::Ignored => "ignored",
+        }
+    }
+}
+
+/// Prints them, in the order of their paths.
+pub(super) fn list(catalog: &Catalog, is_json: bool) -> anyhow::Result<ExitCode> {
+    let files = files(catalog);
+    if is_json {
+        output::write_json(&files)?;
+        return Ok(ExitCode::Success);
+    }
+    let here = render::here();
+    let rows: Vec<_> = files.iter().map(|listed| row(listed, &here)).collect();
+    let rows = rows.iter().map(|(file, what)| (&**file, &**what));
+    output::write(output::table(rows, output::columns()).as_bytes())?;
+    Ok(ExitCode::Success)
+}
+
+fn row(listed: &Listed, here: &Path) -> (String, String) {
+    let mut file = render::shown(&listed.file, here);
+    if listed.file.is_dir() {
+        file.push('/');
+    }
+    let mut what = listed.status.word().to_owned();
+    match (&listed.reason, &listed.name) {
+        (Some(reason), _) => what += &format!(": {reason}"),
+        (None, Some(name)) => what += &format!(" as `{name}`"),
+        (None, None) => {}
+    }
+    (file, what)
+}
+
+fn files(catalog: &Catalog) -> Vec<Listed> {
+    let scan = catalog.scan();
+    let mut files = Vec::new();
+    let mut taken = BTreeSet::new();
+    for script in &scan.scripts {
+        let is_first = taken.insert(&script.path);
+        files.push(of_script(script, is_first));
+        if script.described_in != script.file {
+            files.push(of_sidecar(script));
+        }
+    }
+    files.extend(scan.static_files().map(|(path, file)| Listed {
+        file: file.to_owned(),
+        status: Status::Served,
+        name: Some(path.uri()),
+        reason: None,
+    }));
+    files.extend(scan.unusable.iter().map(|unusable| Listed {
+        file: unusable.file.clone(),
+        status: Status::Faulty,
+        name: None,
+        reason: Some(unusable.reason.clone()),
+    }));
+    let overlooked = |file: &Path| scan.overlooked.iter().find(|other| other.file == file);
+    files.extend(scan.passed_over.iter().map(|passed| {
+        let overlooked = overlooked(&passed.file).map(|file| &file.reason);
+        Listed {
+            file: passed.file.clone(),
+            status: match passed.because {
+                Because::Ignored => Status::Ignored,
+                _ => Status::PassedOver,
+            },
+            name: None,
+            reason: Some(overlooked.unwrap_or(&passed.reason).clone()),
+        }
+    }));
+    files.sort();
+    // A file may hold several tools, and be described by a file of its own.
+    files.dedup();
+    files
+}
+
+fn of_script(script: &ScannedScript, is_first: bool) -> Listed {
+    let errors = script.diagnostics.iter();
+    let fault = errors
+        .filter(|fault| fault.severity == Severity::Error)
+        .map(|fault| fault.message.clone())
+        .next();
+    let (status, name, reason) = match (&script.spec, is_first) {
+        (None, _) => (Status::Faulty, None, fault),
+        (Some(_), true) => (Status::Served, Some(script.path.to_string()), None),
+        (Some(_), false) => {
+            let reason = format!("another script is served as `{}`", script.path);
+            (Status::PassedOver, None, Some(reason))
+        }
+    };
+    Listed {
+        file: script.file.clone(),
+        status,
+        name,
+        reason,
+    }
+}
+
+fn of_sidecar(script: &ScannedScript) -> Listed {
+    Listed {
+        file: script.described_in.clone(),
+        status: match script.spec {
+            Some(_) => Status::Served,
+            None => Status::Faulty,
+        },
+        name: script.spec.as_ref().map(|_| script.path.to_string()),
+        reason: script
+            .spec
+            .is_none()
+            .then(|| format!("it describes `{}`", script.path)),
+    }
+}

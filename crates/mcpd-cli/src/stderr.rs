@@ -1,0 +1,301 @@
+//! Standard error as a bounded queue with one writer thread, so that a reader who stops reading blocks nothing else.
+//!
+//! ```text
+//! log record, remark, panic ──► queue ──► writer thread ──► standard error
+//!                                └── full: dropped and counted (servers), or backpressure (commands)
+//! ```
+//!
+//! A server drops what does not fit and logs how much that was as soon as standard error takes text again. A command has
+//! a person or a pager behind it, so it waits for room, until it is asked to end. Nothing else in the program writes to
+//! standard error.
+
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::io::{self, ErrorKind, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{mem, panic, thread};
+
+/// Bytes that may wait for the writer thread; a longer text is taken when nothing else waits.
+const MAX_QUEUED: usize = 1 << 20;
+
+/// How long the end of a server waits for what is still queued.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(250);
+
+/// How often a command that waits for room looks whether it was asked to end.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Pause before writing again to a descriptor that is non-blocking and full.
+const RETRY_PAUSE: Duration = Duration::from_millis(10);
+
+/// The queue of this process.
+static QUEUE: LazyLock<Arc<Queue>> = LazyLock::new(Arc::default);
+
+/// Queues `text`, which comes out in one piece, in the order of the calls.
+pub(crate) fn write(text: &[u8]) {
+    if !QUEUE.push(text, write_all) {
+        // The system refuses a thread: there is nothing left but to write here.
+        write_all(text);
+    }
+}
+
+/// Drops what does not fit from now on, as a server must.
+pub(crate) fn drop_when_full() {
+    QUEUE.is_lossy.store(true, Ordering::Relaxed);
+}
+
+/// Flag that makes everything that waits for room or for the end of the queue give up: set by a request to end.
+#[cfg(unix)]
+pub(crate) fn give_up_flag() -> Arc<AtomicBool> {
+    Arc::clone(&QUEUE.is_given_up)
+}
+
+/// Waits until everything is written; in a server not longer than [`FLUSH_TIMEOUT`].
+pub(crate) fn flush() {
+    QUEUE.flush();
+}
+
+/// Waits before text goes to standard output, so that a terminal shows both in the order of the calls.
+pub(crate) fn flush_before_answer() {
+    if !QUEUE.is_lossy.load(Ordering::Relaxed) {
+        QUEUE.flush();
+    }
+}
+
+/// Guard that flushes the queue at the end of `main`, also of one that panics.
+#[derive(Debug)]
+pub(crate) struct FlushOnDrop;
+
+impl Drop for FlushOnDrop {
+    fn drop(&mut self) {
+        flush();
+    }
+}
+
+/// Has panics reported through the queue: the standard hook blocks with an unread standard error.
+pub(crate) fn report_panics() {
+    panic::set_hook(Box::new(|panic| {
+        let thread = thread::current();
+        let name = thread.name().unwrap_or("<unnamed>");
+        let backtrace = Backtrace::capture();
+        let mut text = format!("thread '{name}' {panic}\n");
+        if backtrace.status() == BacktraceStatus::Captured {
+            text += &format!("stack backtrace:\n{backtrace}\n");
+        }
+        write(text.as_bytes());
+    }));
+}
+
+/// Text that waits for the writer thread, and what became of it.
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<State>,
+    /// Signalled after every change of the state.
+    changed: Condvar,
+    is_lossy: AtomicBool,
+    is_given_up: Arc<AtomicBool>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    queued: Vec<u8>,
+    is_started: bool,
+    is_writing: bool,
+    /// Texts dropped since the last report of that.
+    dropped: u64,
+}
+
+impl Queue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn must_not_wait(&self) -> bool {
+        self.is_lossy.load(Ordering::Relaxed) || self.is_given_up.load(Ordering::Relaxed)
+    }
+
+    /// Queues or drops `text`; the first call starts the thread, which hands everything to `write`. False if there is no
+    /// thread.
+    fn push(self: &Arc<Self>, text: &[u8], write: fn(&[u8])) -> bool {
+        let mut state = self.lock();
+        if !state.is_started {
+            let queue = Arc::clone(self);
+            let writer = thread::Builder::new().name("mcpd-stderr".to_owned());
+            if writer.spawn(move || queue.run(write)).is_err() {
+                return false;
+            }
+            state.is_started = true;
+        }
+        while !state.has_room_for(text) {
+            if self.must_not_wait() {
+                state.dropped += 1;
+                return true;
+            }
+            state = self.wait(state, POLL_INTERVAL);
+        }
+        state.queued.extend_from_slice(text);
+        drop(state);
+        self.changed.notify_all();
+        true
+    }
+
+    fn wait<'a>(&self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        let waited = self.changed.wait_timeout(state, limit);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Writes what comes, for ever.
+    fn run(&self, write: fn(&[u8])) {
+        loop {
+            let mut state = self.lock();
+            while state.queued.is_empty() {
+                state = self
+                    .changed
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            let batch = mem::take(&mut state.queued);
+            state.is_writing = true;
+            drop(state);
+            self.changed.notify_all();
+            write(&batch);
+            let dropped = {
+                let mut state = self.lock();
+                state.is_writing = false;
+                mem::take(&mut state.dropped)
+            };
+            if dropped > 0 {
+                // A record like every other, so that it has the format and obeys the filter of the log.
+                tracing::warn!(
+                    dropped,
+                    "log records were dropped: standard error was not read in time"
+                );
+            }
+            self.changed.notify_all();
+        }
+    }
+
+    fn flush(&self) {
+        let deadline = Instant::now() + FLUSH_TIMEOUT;
+        let mut state = self.lock();
+        while state.is_started && state.is_busy() {
+            if self.must_not_wait() && Instant::now() >= deadline {
+                return;
+            }
+            state = self.wait(state, POLL_INTERVAL);
+        }
+    }
+}
+
+impl State {
+    fn has_room_for(&self, text: &[u8]) -> bool {
+        self.queued.is_empty() || self.queued.len() + text.len() <= MAX_QUEUED
+    }
+
+    fn is_busy(&self) -> bool {
+        self.is_writing || !self.queued.is_empty()
+    }
+}
+
+/// Writes to standard error itself. What it does not take is lost: nothing is left to report that to.
+fn write_all(mut text: &[u8]) {
+    let mut stderr = io::stderr().lock();
+    while !text.is_empty() {
+        match stderr.write(text) {
+            Ok(0) => return,
+            Ok(written) => text = &text[written..],
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == ErrorKind::WouldBlock => thread::sleep(RETRY_PAUSE),
+            Err(_) => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{self, Receiver, Sender};
+
+    use super::*;
+
+    /// Output that takes nothing before a permit for it is there.
+    struct Gate {
+        permits: Mutex<Receiver<()>>,
+        written: Mutex<Vec<u8>>,
+    }
+
+    /// Declares a gate of a test of its own: the writer is a plain function.
+    macro_rules! gate {
+        ($write:ident, $open:ident, $gate:ident) => {
+            static CHANNEL: LazyLock<(Mutex<Sender<()>>, Gate)> = LazyLock::new(|| {
+                let (open, permits) = mpsc::channel();
+                let written = Mutex::default();
+                let permits = Mutex::new(permits);
+                (Mutex::new(open), Gate { permits, written })
+            });
+            fn $write(text: &[u8]) {
+                CHANNEL.1.permits.lock().unwrap().recv().unwrap();
+                CHANNEL.1.written.lock().unwrap().extend_from_slice(text);
+            }
+            let $open = || CHANNEL.0.lock().unwrap().send(()).unwrap();
+            let $gate = &CHANNEL.1;
+        };
+    }
+
+    static RECORD: [u8; 64 * 1024] = [b'x'; 64 * 1024];
+
+    #[test]
+    fn server_drops_and_counts_what_an_unread_stderr_does_not_take() {
+        gate!(write, open, gate);
+        let queue = Arc::new(Queue::default());
+        queue.is_lossy.store(true, Ordering::Relaxed);
+        for _ in 0..100 {
+            assert!(queue.push(&RECORD, write));
+        }
+        let begun = Instant::now();
+        queue.flush();
+        assert!(begun.elapsed() < Duration::from_secs(5));
+        let state = queue.lock();
+        let held = state.queued.len() / RECORD.len();
+        assert!(state.queued.len() <= MAX_QUEUED);
+        // What the thread has taken out of the queue is one batch, of any size up to a queue's.
+        assert!(state.dropped > 0 && state.dropped + held as u64 <= 100);
+        drop(state);
+        // The writer takes the one batch it holds, and then the rest.
+        open();
+        open();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while queue.lock().dropped > 0 || queue.lock().is_busy() {
+            assert!(Instant::now() < deadline, "{:?}", queue.lock().dropped);
+            thread::yield_now();
+        }
+        assert!(gate.written.lock().unwrap().len() >= MAX_QUEUED);
+    }
+
+    #[test]
+    fn command_waits_for_room_until_it_is_asked_to_end() {
+        gate!(write, open, gate);
+        let queue = Arc::new(Queue::default());
+        let pushing = thread::spawn({
+            let queue = Arc::clone(&queue);
+            move || {
+                for _ in 0..100 {
+                    queue.push(&RECORD, write);
+                }
+                queue.flush();
+            }
+        });
+        open();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        // The one write that is let through is over, and the next stands still.
+        let is_through = || !gate.written.lock().unwrap().is_empty();
+        while !is_through() || queue.lock().has_room_for(&RECORD) {
+            assert!(Instant::now() < deadline);
+            thread::yield_now();
+        }
+        assert_eq!(queue.lock().dropped, 0);
+        assert!(!pushing.is_finished());
+        queue.is_given_up.store(true, Ordering::Relaxed);
+        pushing.join().unwrap();
+        assert!(queue.lock().dropped > 0);
+    }
+}

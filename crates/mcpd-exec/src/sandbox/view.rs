@@ -1,0 +1,185 @@
+//! Whether a path can be read: of all entries of a sandbox that speak of it the most specific one
+//! decides.
+
+use std::path::{Path, PathBuf};
+
+use super::{Level, Sandbox, homes};
+
+/// What an entry says of its path and all below, ordered by what counts if two speak of the same
+/// path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Word {
+    /// Hidden because programs keep such things for themselves.
+    Kept,
+    /// Readable although programs keep it for themselves.
+    Shown,
+    /// Hidden by name.
+    Hidden,
+    /// Readable or writable by name.
+    Declared,
+}
+
+/// An entry that speaks of some path.
+type Entry = (usize, Word, PathBuf);
+
+impl Sandbox {
+    /// Returns what keeps a process from reading `path`, as far as names tell: the hidden path it
+    /// lies in, or the entry of a home.
+    #[must_use]
+    pub fn hidden_by(&self, path: &Path) -> Option<PathBuf> {
+        let (_, word, entry) = self.deciding_entry(path)?;
+        matches!(word, Word::Kept | Word::Hidden).then_some(entry)
+    }
+
+    /// Whether `path` is hidden only because programs keep such things for themselves: what a run
+    /// needs is readable then.
+    pub(crate) fn keeps(&self, path: &Path) -> bool {
+        // Every run asks for its own paths, and most of these are in nothing that is kept.
+        if self.kept(path).is_none() {
+            return false;
+        }
+        let entry = self.deciding_entry(path);
+        entry.is_some_and(|(_, word, _)| word == Word::Kept)
+    }
+
+    /// What can be read by default of what is kept in homes: nothing at `strict`.
+    #[must_use]
+    pub fn shown(&self) -> Vec<PathBuf> {
+        match self.level {
+            Level::Guarded => homes::shown(&self.homes),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Number of names in the innermost entry on the way to `path` that programs keep for
+    /// themselves.
+    pub(super) fn kept_depth(&self, path: &Path) -> Option<usize> {
+        self.kept(path).map(|(depth, ..)| depth)
+    }
+
+    fn deciding_entry(&self, path: &Path) -> Option<Entry> {
+        if self.level == Level::None {
+            return None;
+        }
+        let named = |entries: &[PathBuf], word| deepest(entries, path, word);
+        let kept = self.kept(path);
+        // To go through all that is shown is worth it only within what is kept.
+        let shown = kept
+            .as_ref()
+            .and_then(|_| named(&self.shown(), Word::Shown));
+        let entries = [
+            kept,
+            shown,
+            named(&self.hidden, Word::Hidden),
+            named(&self.read, Word::Declared),
+            named(&self.write, Word::Declared),
+        ];
+        entries.into_iter().flatten().max()
+    }
+
+    /// The innermost entry on the way to `path` that programs keep for themselves.
+    fn kept(&self, path: &Path) -> Option<Entry> {
+        let within = self.homes.iter().filter_map(|home| {
+            let entry = path.strip_prefix(home).ok()?.components().next();
+            match entry {
+                Some(entry) if homes::is_kept_by_program(entry.as_os_str()) => {
+                    Some(home.join(entry))
+                }
+                _ => (self.level == Level::Strict).then(|| home.clone()),
+            }
+        });
+        let moved = homes::moved_directories();
+        let moved = moved.filter(|moved| path.starts_with(moved)).cloned();
+        let entries = within.chain(moved);
+        entries
+            .map(|entry| (depth(&entry), Word::Kept, entry))
+            .max()
+    }
+}
+
+fn deepest(entries: &[PathBuf], path: &Path, word: Word) -> Option<Entry> {
+    let above = entries.iter().filter(|entry| path.starts_with(entry));
+    let deepest = above.max_by_key(|entry| depth(entry))?;
+    Some((depth(deepest), word, deepest.clone()))
+}
+
+fn depth(path: &Path) -> usize {
+    path.components().count()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use super::*;
+
+    fn sandbox(level: Level) -> Sandbox {
+        let mut sandbox = Sandbox::none();
+        sandbox.level = level;
+        sandbox.homes = vec!["/home/ann".into()];
+        sandbox.hide("/home/ann/.cargo/credentials").hide("/vault")
+    }
+
+    #[track_caller]
+    fn check(sandbox: &Sandbox, path: &str, hidden_by: Option<&str>) {
+        let found = sandbox.hidden_by(Path::new(path));
+        assert_eq!(found.as_deref(), hidden_by.map(Path::new), "{path}");
+    }
+
+    #[test]
+    fn home_at_guarded_shows_all_but_what_programs_keep() {
+        let sandbox = sandbox(Level::Guarded);
+        for path in [
+            "/home/ann",
+            "/home/ann/notes/.git/config",
+            "/home/ann/.cargo/bin/x",
+            "/home/ann/.gitconfig",
+            "/home/ann/.config/git/ignore",
+            "/home/bob/.foo",
+        ] {
+            check(&sandbox, path, None);
+        }
+        for (path, by) in [
+            ("/home/ann/.foo/x", "/home/ann/.foo"),
+            ("/home/ann/snap/x", "/home/ann/snap"),
+            ("/home/ann/.config/x", "/home/ann/.config"),
+            (
+                "/home/ann/.cargo/credentials",
+                "/home/ann/.cargo/credentials",
+            ),
+            ("/vault/x", "/vault"),
+        ] {
+            check(&sandbox, path, Some(by));
+        }
+    }
+
+    #[test]
+    fn home_at_strict_shows_what_is_declared() {
+        let sandbox = sandbox(Level::Strict).read("/home/ann/notes");
+        check(&sandbox, "/home/ann/.cargo/bin", Some("/home/ann/.cargo"));
+        check(&sandbox, "/home/ann/other", Some("/home/ann"));
+        check(&sandbox, "/home/ann/notes/x", None);
+    }
+
+    #[test]
+    fn declared_entries_count_before_hidden_ones_of_the_same_path() {
+        let sandbox = sandbox(Level::Guarded)
+            .read("/vault")
+            .read("/home/ann/.foo");
+        check(&sandbox, "/vault/x", None);
+        check(&sandbox, "/home/ann/.foo/x", None);
+        let deeper = sandbox.hide("/vault/x");
+        check(&deeper, "/vault/x/y", Some("/vault/x"));
+    }
+
+    #[test]
+    fn home_that_is_declared_shows_no_dot_entry() {
+        let sandbox = sandbox(Level::Strict).read("/home/ann");
+        check(&sandbox, "/home/ann/x", None);
+        check(&sandbox, "/home/ann/.x", Some("/home/ann/.x"));
+    }
+
+    #[test]
+    fn nothing_is_hidden_without_confinement() {
+        check(&sandbox(Level::None), "/vault", None);
+    }
+}

@@ -1,0 +1,93 @@
+//! Here-documents of shells: where they begin and end, and what is expanded in them.
+
+use super::{ESCAPED, Filler, placeholders, variable};
+
+/// A here-document that begins on the next line.
+#[derive(Debug)]
+pub(super) struct Document {
+    pub(super) delimiter: String,
+    pub(super) is_quoted: bool,
+    /// Whether tabs may stand before its lines.
+    pub(super) is_indented: bool,
+}
+
+impl Filler<'_> {
+    /// `<<` and the delimiter of a document.
+    pub(super) fn document(&mut self) {
+        let rest = self.rest();
+        let is_indented = rest[2..].starts_with('-');
+        let prefix = if is_indented { 3 } else { 2 };
+        let blank = rest[prefix..].len() - rest[prefix..].trim_start_matches([' ', '\t']).len();
+        let word = &rest[prefix + blank..];
+        let mut delimiter = String::new();
+        let mut length = word.len();
+        let mut quote = None;
+        for (place, char) in word.char_indices() {
+            match char {
+                '\'' | '"' if quote.is_none() => quote = Some(char),
+                _ if quote == Some(char) => quote = None,
+                '\\' if quote.is_none() => {}
+                _ if quote.is_none() && (char.is_whitespace() || ";|&<>()".contains(char)) => {
+                    length = place;
+                    break;
+                }
+                _ => delimiter.push(char),
+            }
+        }
+        let is_quoted = word[..length].contains(['\'', '"', '\\']);
+        let total = prefix + blank + length;
+        // `<<` alone is a shift of bits, or a mistake.
+        if !delimiter.is_empty() {
+            self.documents.push_back(Document {
+                delimiter,
+                is_quoted,
+                is_indented,
+            });
+        }
+        self.copy(total);
+    }
+
+    /// Text in which variables are expanded and nothing else.
+    pub(super) fn expanded(&mut self, length: usize) {
+        let code = self.code;
+        let (start, end) = (self.at, self.at + length);
+        for (name, span) in placeholders(&code[start..end]) {
+            self.copy(start + span.start - self.at);
+            self.output.push_str(&format!("${{{}}}", variable(name)));
+            let before = &code[start..self.at];
+            let backslashes = before.len() - before.trim_end_matches('\\').len();
+            let fault = (backslashes % 2 == 1).then_some(ESCAPED);
+            self.found(name.to_owned(), self.at, span.len(), fault);
+            self.at += span.len();
+        }
+        self.copy(end - self.at);
+    }
+}
+
+impl Document {
+    /// How long it is, its last line included.
+    pub(super) fn length(&self, text: &str) -> usize {
+        let mut length = 0;
+        for line in text.split_inclusive('\n') {
+            length += line.len();
+            let line = line.trim_end_matches(['\r', '\n']);
+            let line = if self.is_indented {
+                line.trim_start_matches('\t')
+            } else {
+                line
+            };
+            if line == self.delimiter {
+                break;
+            }
+        }
+        length
+    }
+}
+
+/// Whether more than variables is expanded in a document.
+pub(super) fn has_commands(document: &str) -> bool {
+    let document = document.replace("\\\n", "");
+    ["$(", "${", "$[", "`"]
+        .iter()
+        .any(|sign| document.contains(sign))
+}

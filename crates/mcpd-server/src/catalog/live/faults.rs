@@ -1,0 +1,92 @@
+//! Faults of a new catalog in the log: those that are new, at most ten lines at a time, and the number of the others.
+//! A directory of a thousand files that are no scripts must not bury what else the log says.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mcpd_scriptspec::Severity;
+
+use super::super::scan::ScannedScript;
+use crate::catalog::Catalog;
+use crate::source::Offer;
+
+/// Faults of one catalog that have a line of their own.
+const MAX_LOGGED: usize = 10;
+
+/// Logs the faults that `after` has and `before` had not, and sources that have none any more.
+pub(super) fn log_changes(before: &Catalog, after: &Catalog) {
+    let mut budget = Budget::default();
+    log_scripts(before, after, &mut budget);
+    log_conflicts(before, after, &mut budget);
+    log_files(before, after, &mut budget);
+    for (place, offer) in after.offers().iter().enumerate() {
+        let known = before.offers().get(place).map(|offer| offer.faults());
+        log_source(offer, known.unwrap_or_default(), &mut budget);
+    }
+    let others = budget.total.saturating_sub(MAX_LOGGED);
+    if others > 0 {
+        tracing::warn!("{others} more faults are not listed here; `mcpd check` lists all of them");
+    }
+}
+
+/// Lines that may still be logged.
+#[derive(Debug, Default)]
+struct Budget {
+    /// Faults so far, logged or not.
+    total: usize,
+}
+
+impl Budget {
+    /// Counts a fault; true while it may have a line.
+    fn take_line(&mut self) -> bool {
+        self.total += 1;
+        self.total <= MAX_LOGGED
+    }
+}
+
+fn log_scripts(before: &Catalog, after: &Catalog, budget: &mut Budget) {
+    let known: BTreeSet<*const ScannedScript> = {
+        let scripts = before.scan().scripts.iter();
+        scripts.map(Arc::as_ptr).collect()
+    };
+    for script in &after.scan().scripts {
+        if known.contains(&Arc::as_ptr(script)) {
+            continue;
+        }
+        // The first fault is enough for a log; `mcpd check` shows all of them, and where they are.
+        let mut faults = script.diagnostics.iter();
+        let fault = faults.find(|fault| fault.severity == Severity::Error);
+        if let Some(fault) = fault
+            && budget.take_line()
+        {
+            tracing::warn!(script = %script.path, code = %fault.code, "not served: {}", fault.message);
+        }
+    }
+}
+
+fn log_conflicts(before: &Catalog, after: &Catalog, budget: &mut Budget) {
+    for conflict in after.conflicts() {
+        if !before.conflicts().contains(conflict) && budget.take_line() {
+            tracing::warn!(script = %conflict.path, "{}", conflict.message);
+        }
+    }
+}
+
+fn log_files(before: &Catalog, after: &Catalog, budget: &mut Budget) {
+    for file in &after.scan().unusable {
+        if !before.scan().unusable.contains(file) && budget.take_line() {
+            tracing::warn!(file = %file.file.display(), "not served: {}", file.reason);
+        }
+    }
+}
+
+fn log_source(offer: &Offer, known: &[String], budget: &mut Budget) {
+    for fault in offer.faults() {
+        if !known.contains(fault) && budget.take_line() {
+            tracing::warn!("{} {fault}", offer.source());
+        }
+    }
+    if !offer.is_faulty() && !known.is_empty() {
+        tracing::info!("{} is all right now", offer.source());
+    }
+}

@@ -1,0 +1,135 @@
+//! What of a root is not looked at: by its name, by `.mcpdignore`, by the operator's rule for the root, and directories
+//! of what others have installed or built.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use ignore::Match;
+use ignore::gitignore::Gitignore;
+
+use super::{Reason, Rejected};
+use crate::policy::Root;
+
+/// The ignore file of a directory, in the syntax of `.gitignore`.
+const IGNORE_FILE: &str = ".mcpdignore";
+
+/// Ignore files below a root, read when they are needed, and the operator's rule.
+#[derive(Debug)]
+pub(super) struct Ignored<'a> {
+    root: &'a Path,
+    rule: Option<&'a Root>,
+    /// By their directories; nothing where there is none.
+    files: BTreeMap<PathBuf, Option<Gitignore>>,
+    unreadable: Vec<Rejected>,
+}
+
+impl<'a> Ignored<'a> {
+    pub(super) fn below(root: &'a Path, rule: Option<&'a Root>) -> Self {
+        Self {
+            root,
+            rule,
+            files: BTreeMap::new(),
+            unreadable: Vec::new(),
+        }
+    }
+
+    /// Returns why the file or directory at `path` is ignored, if it is; the directories above it aren't.
+    ///
+    /// As with `.gitignore`, the nearest file that has a pattern for it counts, and in that the last such pattern.
+    pub(super) fn reason_against(&mut self, path: &Path, is_directory: bool) -> Option<String> {
+        let by_rule = self
+            .rule
+            .and_then(|rule| rule.reason_against(path, is_directory));
+        if by_rule.is_some() {
+            return by_rule;
+        }
+        let root = self.root;
+        let directories = path.ancestors().skip(1);
+        for directory in directories.take_while(|directory| directory.starts_with(root)) {
+            let Some(file) = self.file_of(directory) else {
+                continue;
+            };
+            match file.matched(path, is_directory) {
+                Match::None => {}
+                Match::Whitelist(_) => return None,
+                Match::Ignore(glob) => {
+                    let file = directory.join(IGNORE_FILE);
+                    let file = file.strip_prefix(root).unwrap_or(&file).display();
+                    return Some(format!("`{file}` has `{}`", glob.original()));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns the ignore files that are there and not, or not wholly, of use.
+    pub(super) fn unreadable(self) -> Vec<Rejected> {
+        self.unreadable
+    }
+
+    fn file_of(&mut self, directory: &Path) -> Option<&Gitignore> {
+        if !self.files.contains_key(directory) {
+            let read = self.read(directory.join(IGNORE_FILE));
+            self.files.insert(directory.to_owned(), read);
+        }
+        self.files.get(directory)?.as_ref()
+    }
+
+    fn read(&mut self, file: PathBuf) -> Option<Gitignore> {
+        file.symlink_metadata().ok()?;
+        let (matcher, error) = Gitignore::new(&file);
+        if let Some(error) = error {
+            let reason = Reason::Unreadable(format!("it can't be read: {error}"));
+            self.unreadable.push(Rejected { file, reason });
+        }
+        Some(matcher)
+    }
+}
+
+/// Returns why nobody serves what has a name like this: hidden files, and what editors leave behind.
+pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
+    let name = file.file_name().unwrap_or_default().as_encoded_bytes();
+    if name.starts_with(b".") {
+        Some("it is hidden: its name begins with a dot")
+    } else if name.starts_with(b"#") || name.ends_with(b"~") || name.ends_with(b".swp") {
+        Some("it is what an editor leaves behind, by its name")
+    } else {
+        None
+    }
+}
+
+/// How a file begins by which a program says that a directory holds nothing that it can't make again.
+/// -- <https://bford.info/cachedir/>
+const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
+
+/// Returns why a directory has no tools of the operator's own, if it is plain.
+pub(super) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
+    let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
+    let name = directory.file_name().unwrap_or_default();
+    if name == "node_modules" {
+        Some("it holds the packages that scripts depend on")
+    } else if name == "__pycache__" {
+        Some("it is a cache of Python's")
+    } else if has("pyvenv.cfg") || has("conda-meta") {
+        Some("it is a virtual environment")
+    } else if is_cache(directory) {
+        Some("it is a cache: it has a `CACHEDIR.TAG`")
+    } else if has("CMakeCache.txt") {
+        Some("it is a build directory: it has a `CMakeCache.txt`")
+    } else if has("HEAD") && has("objects") && has("refs") {
+        Some("it is a git repository without a work tree")
+    } else {
+        None
+    }
+}
+
+fn is_cache(directory: &Path) -> bool {
+    let mut beginning = [0; CACHE_SIGNATURE.len()];
+    let tag = directory.join("CACHEDIR.TAG");
+    // A pipe by that name would be waited for.
+    tag.is_file()
+        && File::open(tag).is_ok_and(|mut tag| tag.read_exact(&mut beginning).is_ok())
+        && beginning == CACHE_SIGNATURE
+}

@@ -1,0 +1,157 @@
+//! Files that the server keeps for itself, and its rights to them. A script at `guarded` runs as
+//! the same user, and nothing keeps it from changing modes: what it takes from the server so is
+//! noticed when its run is over, undone, and recorded.
+//!
+//! Contents are safe from it, and so is where the files are: it may not write there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::sync::lock;
+
+/// Rights of the owner of a file, in its mode.
+const OWNER: u32 = 0o700;
+
+/// Files, directories on the way to them, and the rights that the server had when it was told of
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct OwnFiles {
+    /// By their paths, so that a directory comes before what is in it.
+    rights: Mutex<BTreeMap<PathBuf, u32>>,
+    is_checking: AtomicBool,
+}
+
+/// Rights that the server had lost.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Regained {
+    pub(crate) path: PathBuf,
+    /// Mode as it was found.
+    pub(crate) mode: u32,
+}
+
+impl OwnFiles {
+    /// Adds the file or directory at `path`, with the directories it is in. Blocks.
+    pub(crate) fn add(&self, path: &Path) {
+        let mut rights = lock(&self.rights);
+        for path in path.ancestors() {
+            if let Some(mode) = own_mode(path) {
+                rights.entry(path.to_owned()).or_insert(mode & OWNER);
+            }
+        }
+    }
+
+    /// Takes back what was lost. Blocks; nothing, if another thread is at it.
+    pub(crate) fn regain(&self) -> Vec<Regained> {
+        if self.is_checking.swap(true, Ordering::Acquire) {
+            return Vec::new();
+        }
+        let rights = lock(&self.rights).clone();
+        let regained = rights
+            .iter()
+            .filter_map(|(path, rights)| regain(path, *rights));
+        let regained = regained.collect();
+        self.is_checking.store(false, Ordering::Release);
+        regained
+    }
+}
+
+/// All are equal: which files they are follows from what else a policy says.
+impl PartialEq for OwnFiles {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// Takes back what was lost of `rights` to the file or directory at `path`, if anything was.
+/// Blocks.
+pub(crate) fn regain(path: &Path, rights: u32) -> Option<Regained> {
+    let mode = own_mode(path).filter(|mode| mode & rights != rights)?;
+    set_mode(path, mode | rights)
+        .inspect_err(|error| {
+            let path = path.display();
+            tracing::error!(%path, "the server has lost its rights to a file of its own, and failed to regain them: {error}");
+        })
+        .ok()?;
+    tracing::warn!(path = %path.display(), "the mode of a file of the server's own was {mode:04o}: a script may have changed it; the server has its rights again");
+    Some(Regained {
+        path: path.to_owned(),
+        mode,
+    })
+}
+
+/// Mode of what is at `path`, if it belongs to this process and is no link.
+#[cfg(unix)]
+fn own_mode(path: &Path) -> Option<u32> {
+    use std::os::unix::fs::MetadataExt as _;
+
+    let found = path.symlink_metadata().ok()?;
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    (is_own && !found.is_symlink()).then(|| found.mode() & 0o7777)
+}
+
+#[cfg(unix)]
+fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
+}
+
+/// Nothing: modes are a matter of Unix.
+#[cfg(not(unix))]
+fn own_mode(_: &Path) -> Option<u32> {
+    None
+}
+
+#[cfg(not(unix))]
+fn set_mode(_: &Path, _: u32) -> std::io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn lost_rights_are_regained_from_the_outermost_directory_on() {
+        let place = tempfile::tempdir().unwrap();
+        let state = place.path().join("state");
+        let (log, key) = (state.join("log"), state.join("key"));
+        fs::create_dir(&state).unwrap();
+        for (file, mode) in [(&log, 0o640), (&key, 0o400)] {
+            fs::write(file, "").unwrap();
+            set_mode(file, mode).unwrap();
+        }
+        let files = OwnFiles::default();
+        files.add(&log);
+        files.add(&key);
+        assert_eq!(files.regain(), []);
+
+        for path in [&log, &key, &state] {
+            set_mode(path, 0).unwrap();
+        }
+        let regained: Vec<_> = files.regain().into_iter().map(|one| one.path).collect();
+        assert_eq!(regained, [state, key.clone(), log.clone()]);
+        assert_eq!(
+            [&log, &key].map(|file| own_mode(file).unwrap()),
+            [0o600, 0o400]
+        );
+        assert_eq!(files.regain(), []);
+    }
+
+    #[test]
+    fn rights_of_others_are_left_as_they_are() {
+        let place = tempfile::tempdir().unwrap();
+        let log = place.path().join("log");
+        fs::write(&log, "").unwrap();
+        set_mode(&log, 0o600).unwrap();
+        let files = OwnFiles::default();
+        files.add(&log);
+        set_mode(&log, 0o644).unwrap();
+        assert_eq!(files.regain(), []);
+    }
+}

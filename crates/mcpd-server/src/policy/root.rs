@@ -1,0 +1,183 @@
+//! Roots with rules of their own: which of their files are looked at, and how those are asked.
+
+use std::path::{Path, PathBuf};
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use super::{PatternError, Probing};
+
+/// What holds for one directory with scripts, and for everything below it.
+///
+/// Patterns are those of `.gitignore`, relative to the directory: `*.sh` is any such file below it, `/bin` what lies in
+/// itself, `build/` a directory; `!` takes an earlier pattern back.
+///
+/// ```
+/// # fn main() -> Result<(), mcpd_server::PatternError> {
+/// let root = mcpd_server::Root::new("/srv/tools").include(["bin/"])?.exclude(["*.bak"])?;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Root {
+    path: PathBuf,
+    include: Globs,
+    exclude: Globs,
+    probing: Probing,
+}
+
+/// Patterns of `.gitignore`, as they are written and as they match.
+#[derive(Debug, Clone)]
+struct Globs {
+    texts: Vec<String>,
+    matcher: Gitignore,
+}
+
+impl PartialEq for Root {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+            && self.include.texts == other.include.texts
+            && self.exclude.texts == other.exclude.texts
+            && self.probing == other.probing
+    }
+}
+
+impl Root {
+    /// The directory at `path`, of which all is looked at.
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        let path = path.as_ref();
+        Self {
+            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            include: Globs::none(),
+            exclude: Globs::none(),
+            probing: Probing::default(),
+        }
+    }
+
+    /// Looks only at the files that match one of `patterns`, or lie in a directory that does.
+    ///
+    /// # Errors
+    ///
+    /// A pattern can't be read.
+    pub fn include<T: Into<String>>(
+        mut self,
+        patterns: impl IntoIterator<Item = T>,
+    ) -> Result<Self, PatternError> {
+        self.include = Globs::read(&self.path, patterns)?;
+        Ok(self)
+    }
+
+    /// Looks at no file and no directory that matches one of `patterns`.
+    ///
+    /// # Errors
+    ///
+    /// A pattern can't be read.
+    pub fn exclude<T: Into<String>>(
+        mut self,
+        patterns: impl IntoIterator<Item = T>,
+    ) -> Result<Self, PatternError> {
+        self.exclude = Globs::read(&self.path, patterns)?;
+        Ok(self)
+    }
+
+    /// Confines the scripts so while they are asked for their descriptions.
+    #[must_use]
+    pub fn probing(mut self, probing: Probing) -> Self {
+        self.probing = probing;
+        self
+    }
+
+    /// Returns its path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what it says of probes.
+    pub(super) fn own_probing(&self) -> &Probing {
+        &self.probing
+    }
+
+    /// Returns why the file or directory at `path` is not looked at, if it isn't.
+    pub(crate) fn reason_against(&self, path: &Path, is_directory: bool) -> Option<String> {
+        if let Some(pattern) = self.exclude.matching(path, is_directory) {
+            return Some(format!("`exclude` in mcpd.toml has `{pattern}`"));
+        }
+        // What is included may lie deeper.
+        let is_included = is_directory
+            || self.include.texts.is_empty()
+            || self.include.matching(path, is_directory).is_some();
+        (!is_included).then(|| "nothing in `include` in mcpd.toml matches it".to_owned())
+    }
+}
+
+impl Globs {
+    fn none() -> Self {
+        Self {
+            texts: Vec::new(),
+            matcher: Gitignore::empty(),
+        }
+    }
+
+    fn read<T: Into<String>>(
+        root: &Path,
+        patterns: impl IntoIterator<Item = T>,
+    ) -> Result<Self, PatternError> {
+        let texts: Vec<String> = patterns.into_iter().map(Into::into).collect();
+        let mut builder = GitignoreBuilder::new(root);
+        for text in &texts {
+            builder
+                .add_line(None, text)
+                .map_err(|error| PatternError::new(text, &error.to_string()))?;
+        }
+        let matcher = builder
+            .build()
+            .map_err(|error| PatternError::new(&texts.join(", "), &error.to_string()))?;
+        Ok(Self { texts, matcher })
+    }
+
+    /// Returns the pattern that matches `path` or a directory above it.
+    fn matching(&self, path: &Path, is_directory: bool) -> Option<&str> {
+        if self.texts.is_empty() || !path.starts_with(self.matcher.path()) {
+            return None;
+        }
+        let found = self.matcher.matched_path_or_any_parents(path, is_directory);
+        match found {
+            ignore::Match::Ignore(glob) => Some(glob.original()),
+            ignore::Match::None | ignore::Match::Whitelist(_) => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(root: &Root, path: &str, is_served: bool) {
+        let reason = root.reason_against(&root.path().join(path), false);
+        assert_eq!(reason.is_none(), is_served, "{path}: {reason:?}");
+    }
+
+    #[test]
+    fn files_are_chosen_by_patterns_of_gitignore() {
+        let root = Root::new("/srv/tools");
+        check(&root, "a/b", true);
+        let root = root.include(["bin/", "/top", "*.py"]).unwrap();
+        let root = root.exclude(["test_*", "!test_me.py"]).unwrap();
+        for path in ["bin/a", "x/bin/y/z", "top", "x/y.py", "test_me.py"] {
+            check(&root, path, true);
+        }
+        for path in ["a", "x/top", "bin/test_a", "test_b.py", "y.py.bak"] {
+            check(&root, path, false);
+        }
+        assert!(
+            root.reason_against(Path::new("/srv/tools/x"), true)
+                .is_none()
+        );
+        assert!(root.reason_against(Path::new("/srv/other"), true).is_none());
+    }
+
+    #[test]
+    fn faulty_pattern_is_named() {
+        let error = Root::new("/srv").exclude(["a", "{b"]).unwrap_err();
+        assert!(error.to_string().contains("`{b`"), "{error}");
+    }
+}

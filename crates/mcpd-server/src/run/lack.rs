@@ -1,0 +1,52 @@
+//! What a confined run lacks: hidden files that it complains of.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mcpd_exec::{Command, Ending, Level, Outcome, Sandbox};
+use mcpd_scriptspec::ScriptPath;
+
+use crate::output;
+use crate::policy::Terms;
+
+/// What it takes to find out which hidden files a confined run complains of.
+pub(super) struct Lack {
+    sandbox: Arc<Sandbox>,
+    directory: PathBuf,
+    search: Option<OsString>,
+}
+
+impl Lack {
+    /// Exit codes of shells and `env` for a program that can't be executed, or was not found.
+    const NOT_EXECUTED: [i32; 2] = [126, 127];
+
+    pub(super) fn of(command: &Command, terms: &Terms) -> Option<Self> {
+        let sandbox = terms.shared_sandbox();
+        (sandbox.level > Level::None).then(|| Self {
+            sandbox: Arc::clone(sandbox),
+            directory: command.directory().unwrap_or(Path::new("/")).to_owned(),
+            search: command.variable("PATH"),
+        })
+    }
+
+    /// Notes in `outcome` what the script at `path` lacks, and tells the operator.
+    pub(super) async fn find(mut self, path: &ScriptPath, outcome: &mut Outcome) {
+        let Ending::Exited(code @ 1..) = outcome.ending else {
+            return;
+        };
+        if !Self::NOT_EXECUTED.contains(&code) {
+            self.search = None;
+        }
+        let text = output::tail(&outcome.stderr);
+        let find = move || {
+            self.sandbox
+                .find_hidden(&text, &self.directory, self.search.as_deref())
+        };
+        // Without an answer the result says less.
+        outcome.hidden = tokio::task::spawn_blocking(find).await.unwrap_or_default();
+        if let Some(lack) = output::lack(outcome) {
+            tracing::warn!(script = %path, "{lack}");
+        }
+    }
+}

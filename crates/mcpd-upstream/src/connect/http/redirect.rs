@@ -1,0 +1,73 @@
+//! Redirects: followed where the origin stays the same, with the message and its credentials; to
+//! any other place they are a fault that names it.
+
+use reqwest::header::LOCATION;
+use reqwest::{Client, Request, Response, StatusCode, Url};
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use super::client::{Fault, without_url};
+use crate::remarks::Remarks;
+
+/// How many redirects are followed for one request.
+const MAX_REDIRECTS: usize = 5;
+
+/// Sends `request` to where it is wanted.
+pub(super) async fn follow(
+    client: &Client,
+    mut request: Request,
+    remarks: &Remarks,
+) -> Result<Response, Fault> {
+    for _ in 0..=MAX_REDIRECTS {
+        let again = request.try_clone();
+        let from = request.url().clone();
+        let response = client.execute(request).await.map_err(without_url)?;
+        let Some(to) = target(&response, &from) else {
+            return Ok(response);
+        };
+        let again = again.filter(|_| to.origin() == from.origin() && is_same_request(&response));
+        let Some(mut again) = again else {
+            return Err(fault(response.status(), &to, &from));
+        };
+        remarks.make(format!(
+            "redirects from `{}` to `{}`: each request takes twice as long, unless `url` says so",
+            from.path(),
+            to.path()
+        ));
+        *again.url_mut() = to;
+        request = again;
+    }
+    let fault = format!("it redirects more than {MAX_REDIRECTS} times");
+    Err(StreamableHttpError::UnexpectedServerResponse(fault.into()))
+}
+
+/// The place that a response redirects to.
+fn target(response: &Response, from: &Url) -> Option<Url> {
+    if !response.status().is_redirection() {
+        return None;
+    }
+    let location = response.headers().get(LOCATION)?.to_str().ok()?;
+    from.join(location).ok()
+}
+
+/// Whether the request itself is wanted elsewhere, rather than another that fetches what came of
+/// it.
+fn is_same_request(response: &Response) -> bool {
+    matches!(
+        response.status(),
+        StatusCode::MOVED_PERMANENTLY
+            | StatusCode::FOUND
+            | StatusCode::TEMPORARY_REDIRECT
+            | StatusCode::PERMANENT_REDIRECT
+    )
+}
+
+fn fault(status: StatusCode, to: &Url, from: &Url) -> Fault {
+    // A query may be a secret.
+    let place = format!("{}{}", to.origin().ascii_serialization(), to.path());
+    let reason = match to.origin() == from.origin() {
+        true => "which is no place for messages",
+        false => "which is another origin: set `url` to it if it is meant",
+    };
+    let fault = format!("HTTP {status} redirects to `{place}`, {reason}");
+    StreamableHttpError::UnexpectedServerResponse(fault.into())
+}

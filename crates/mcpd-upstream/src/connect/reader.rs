@@ -1,0 +1,328 @@
+//! Reader of messages: from bytes of a server to messages of rmcp, which knows only those that are
+//! as they should be.
+//!
+//! What can mean only one thing is taken for that, with a remark. An answer that can't be read
+//! becomes an error, because its caller would wait in vain for anything else.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+
+use mcpd_scriptspec::excerpt;
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorCode, ErrorData, RequestId, ServerJsonRpcMessage, ServerResult,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value};
+
+use crate::link::UNREADABLE;
+use crate::pending::{Kind, Pending, is_same};
+use crate::remarks::Remarks;
+
+mod results;
+mod text;
+
+/// Characters that a remark repeats of what it is about.
+const MAX_EXCERPT: usize = 200;
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// Reader of what one connection brings.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    pub(super) remarks: Remarks,
+    pub(super) pending: Pending,
+}
+
+/// The request in whose response a message came.
+#[derive(Debug, Clone)]
+pub(super) struct Asked {
+    pub(super) id: RequestId,
+    pub(super) kind: Kind,
+    /// The response is a stream, on which there may be other messages as well.
+    pub(super) is_streamed: bool,
+}
+
+impl Asked {
+    pub(super) fn of(message: &ClientJsonRpcMessage) -> Option<Self> {
+        let ClientJsonRpcMessage::Request(request) = message else {
+            return None;
+        };
+        Some(Self {
+            id: request.id.clone(),
+            kind: Kind::of(&request.request),
+            is_streamed: false,
+        })
+    }
+
+    /// The error that stands for its answer.
+    pub(super) fn fail(&self, why: impl Display) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::error(unreadable(why), Some(self.id.clone()))
+    }
+}
+
+/// A message, and whether the bytes say it in other words.
+#[derive(Debug)]
+pub(super) struct Reading {
+    pub(super) message: ServerJsonRpcMessage,
+    pub(super) is_mended: bool,
+}
+
+/// The members of a message. `Some` also for an explicit `null`.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow, default, deserialize_with = "present")]
+    jsonrpc: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    params: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    result: Option<&'a RawValue>,
+    #[serde(borrow, default, deserialize_with = "present")]
+    error: Option<&'a RawValue>,
+}
+
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de RawValue>, D::Error> {
+    <&RawValue>::deserialize(deserializer).map(Some)
+}
+
+fn is_null(raw: Option<&RawValue>) -> bool {
+    raw.is_some_and(|raw| raw.get() == "null")
+}
+
+/// The error that stands for an answer that can't be read.
+pub(super) fn unreadable(why: impl Display) -> ErrorData {
+    ErrorData::new(UNREADABLE, format!("the answer can't be read: {why}"), None)
+}
+
+impl Reader {
+    /// Reads the messages in `bytes`, which may be several in an array. `asked` says in which
+    /// response they came.
+    pub(super) fn read(&self, bytes: &[u8], asked: Option<&Asked>) -> Vec<Reading> {
+        let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes).trim_ascii();
+        if bytes.is_empty() {
+            return Vec::new();
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let is_lossy = matches!(text, Cow::Owned(_));
+        if is_lossy {
+            self.remarks
+                .make("sends bytes that are no UTF-8: U+FFFD stands for each of them");
+        }
+        let messages: Vec<&RawValue> = match text.starts_with('[') {
+            true => serde_json::from_str(&text).unwrap_or_default(),
+            false => Vec::new(),
+        };
+        if messages.is_empty() {
+            let reading = self.read_one(&text, asked).map(|mut reading| {
+                reading.is_mended |= is_lossy;
+                reading
+            });
+            return reading.into_iter().collect();
+        }
+        self.remarks.make("sends messages in an array");
+        let read = |raw: &&RawValue| self.read_one(raw.get(), asked);
+        let mut readings: Vec<_> = messages.iter().filter_map(read).collect();
+        readings
+            .iter_mut()
+            .for_each(|reading| reading.is_mended = true);
+        readings
+    }
+
+    fn read_one(&self, text: &str, asked: Option<&Asked>) -> Option<Reading> {
+        match serde_json::from_str::<Envelope<'_>>(text) {
+            Ok(envelope) if envelope.method.is_some() => self.read_said(text, &envelope),
+            Ok(envelope) if envelope.is_answer() => self.read_answer(&envelope, asked),
+            Ok(_) => self.note_noise(text),
+            Err(error) => self.salvage(text, asked, error),
+        }
+    }
+
+    /// Reads a request or a notification.
+    fn read_said(&self, text: &str, envelope: &Envelope<'_>) -> Option<Reading> {
+        let method = envelope.method.as_deref()?;
+        let is_void = |raw: &&RawValue| matches!(raw.get(), "null" | "[]");
+        let is_odd = is_null(envelope.id)
+            || envelope.params.as_ref().is_some_and(is_void)
+            || envelope.result.is_some()
+            || envelope.error.is_some()
+            || envelope.jsonrpc.is_none_or(|raw| raw.get() != r#""2.0""#);
+        if !is_odd && let Ok(message) = serde_json::from_str(text) {
+            return Some(Reading {
+                message,
+                is_mended: false,
+            });
+        }
+        let mut members = Map::new();
+        members.insert("jsonrpc".to_owned(), "2.0".into());
+        members.insert("method".to_owned(), method.into());
+        let id = envelope.id.filter(|raw| raw.get() != "null");
+        let params = envelope.params.filter(|raw| !is_void(raw));
+        for (name, raw) in [("id", id), ("params", params)] {
+            if let Some(raw) = raw {
+                members.insert(name.to_owned(), text::parse(raw.get()).ok()?);
+            }
+        }
+        let method = excerpt(method, MAX_EXCERPT);
+        match serde_json::from_value(Value::Object(members)) {
+            Ok(message) => {
+                self.remarks
+                    .make(format!("sends `{method}` with an odd envelope"));
+                Some(Reading {
+                    message,
+                    is_mended: true,
+                })
+            }
+            Err(error) => {
+                self.remarks
+                    .make(format!("sends `{method}` as it can't be read: {error}"));
+                None
+            }
+        }
+    }
+
+    /// Reads an answer: whose it is, and what it says.
+    fn read_answer(&self, envelope: &Envelope<'_>, asked: Option<&Asked>) -> Option<Reading> {
+        let named = envelope
+            .id
+            .and_then(|raw| serde_json::from_str::<RequestId>(raw.get()).ok());
+        let error = envelope.error.filter(|raw| raw.get() != "null");
+        let known = named.as_ref().and_then(|id| self.pending.find(id));
+        let mut is_mended = envelope.jsonrpc.is_none_or(|raw| raw.get() != r#""2.0""#);
+        if envelope.error.is_some() && envelope.result.is_some() {
+            is_mended = true;
+            self.remarks
+                .make("gives answers with both a `result` and an `error`, of which one is `null`");
+        }
+        let (id, kind) = match (asked, known) {
+            (Some(asked), _) if named.as_ref().is_some_and(|id| is_same(&asked.id, id)) => {
+                (Some(asked.id.clone()), asked.kind)
+            }
+            (Some(asked), Some((id, kind))) if asked.is_streamed => (Some(id), kind),
+            (Some(asked), _) => {
+                is_mended = true;
+                if let Some(id) = &named {
+                    let id = excerpt(&id.to_string(), MAX_EXCERPT);
+                    self.remarks
+                        .make(format!("answers a request with another id: {id}"));
+                    if error.is_none() {
+                        let message = asked.fail(format!("it is one to another request, {id}"));
+                        return Some(Reading { message, is_mended });
+                    }
+                }
+                (Some(asked.id.clone()), asked.kind)
+            }
+            (None, Some((id, kind))) => (Some(id), kind),
+            (None, None) => (named, Kind::Other),
+        };
+        let result = match error {
+            Some(error) => Err(self.read_error(error)),
+            None => self.read_result(envelope.result, kind, &mut is_mended),
+        };
+        is_mended |= result.is_err();
+        let message = match (result, id) {
+            (Err(error), id) => ServerJsonRpcMessage::error(error, id),
+            (Ok(result), Some(id)) => ServerJsonRpcMessage::response(result, id),
+            (Ok(_), None) => {
+                self.remarks.make("sends a result that names no request");
+                return None;
+            }
+        };
+        Some(Reading { message, is_mended })
+    }
+
+    fn read_result(
+        &self,
+        result: Option<&RawValue>,
+        kind: Kind,
+        is_mended: &mut bool,
+    ) -> Result<ServerResult, ErrorData> {
+        let result = result.ok_or_else(|| unreadable("it has neither a result nor an error"))?;
+        results::read(result.get(), kind, &self.remarks, is_mended)
+    }
+
+    /// Reads an error, in whatever form.
+    fn read_error(&self, raw: &RawValue) -> ErrorData {
+        if let Ok(error) = serde_json::from_str(raw.get()) {
+            return error;
+        }
+        let error = text::parse(raw.get()).unwrap_or_else(|_| raw.get().into());
+        self.remarks
+            .make("sends errors that are no objects with a `code` and a `message`");
+        let code = match &error["code"] {
+            Value::String(code) => code.parse().ok(),
+            code => code.as_i64().or(code.as_f64().map(|code| code as i64)),
+        };
+        let code = code.and_then(|code| i32::try_from(code).ok());
+        let message = match (&error, &error["message"]) {
+            (Value::String(text), _) | (_, Value::String(text)) => text.clone(),
+            (other, _) => other.to_string(),
+        };
+        let code = code.map_or(ErrorCode::INTERNAL_ERROR, ErrorCode);
+        ErrorData::new(code, message, error.get("data").cloned())
+    }
+
+    /// The error that stands for an answer that is no JSON: whoever waits for it would wait in
+    /// vain.
+    fn salvage(&self, text: &str, asked: Option<&Asked>, why: impl Display) -> Option<Reading> {
+        if !text::looks_like_answer(text) {
+            return self.note_noise(text);
+        }
+        self.remarks
+            .make(format!("sends an answer that can't be read: {why}"));
+        let id = match asked {
+            Some(asked) => Some(asked.id.clone()),
+            None => text::find_id(text).map(|id| self.pending.find(&id).map_or(id, |(id, _)| id)),
+        };
+        Some(Reading {
+            message: ServerJsonRpcMessage::error(unreadable(why), id),
+            is_mended: true,
+        })
+    }
+
+    /// The error that stands for an answer of which this is only the beginning.
+    pub(super) fn salvage_beginning(
+        &self,
+        beginning: &[u8],
+        why: impl Display,
+    ) -> Option<ServerJsonRpcMessage> {
+        let beginning = String::from_utf8_lossy(beginning);
+        let reading = self.salvage(&beginning, None, why);
+        reading.map(|reading| reading.message)
+    }
+
+    fn note_noise(&self, text: &str) -> Option<Reading> {
+        let text = excerpt(text, MAX_EXCERPT).replace(char::is_control, " ");
+        self.remarks
+            .make(format!("sends something that is no message: {text}"));
+        None
+    }
+}
+
+impl Envelope<'_> {
+    fn is_answer(&self) -> bool {
+        let is_named = self.jsonrpc.is_some() || self.id.is_some();
+        let has_outcome = self.result.is_some() || self.error.is_some();
+        is_named && (has_outcome || self.id.is_some() && !is_null(self.id))
+    }
+}
+
+/// Reads `json` as `T`; if that fails, in the form that `mend` gives it.
+fn read_or_mend<T: DeserializeOwned>(
+    json: &str,
+    is_mended: &mut bool,
+    mend: impl FnOnce(Value) -> Value,
+) -> Result<T, ErrorData> {
+    if let Ok(read) = serde_json::from_str(json) {
+        return Ok(read);
+    }
+    *is_mended = true;
+    let value = text::parse(json).map_err(unreadable)?;
+    serde_json::from_value(mend(value)).map_err(unreadable)
+}
+
+#[cfg(test)]
+mod tests;

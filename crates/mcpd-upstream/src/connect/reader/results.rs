@@ -1,0 +1,193 @@
+//! Results, each read as that of the method it answers.
+
+use mcpd_scriptspec::excerpt;
+use rmcp::model::{
+    CustomResult, DiscoverResult, ErrorCode, ErrorData, ListToolsResult, ServerResult,
+};
+use serde_json::{Map, Value, json};
+
+use super::{read_or_mend, text, unreadable};
+use crate::call::{MAX_EXCERPT, too_long_integer};
+use crate::connect::HANDSHAKE;
+use crate::mend;
+use crate::pending::Kind;
+use crate::remarks::Remarks;
+
+/// Reads the result of a request of this kind. Notes in `is_mended` whether the JSON says it in
+/// other words.
+///
+/// # Errors
+///
+/// The error that stands for a result that can't be read.
+pub(super) fn read(
+    json: &str,
+    kind: Kind,
+    remarks: &Remarks,
+    is_mended: &mut bool,
+) -> Result<ServerResult, ErrorData> {
+    if kind.belongs_to_caller() {
+        return read_of_caller(json, kind, remarks, is_mended);
+    }
+    match kind {
+        Kind::Initialize => {
+            let mend = |value| mend_greeting(value, remarks);
+            read_or_mend(json, is_mended, mend).map(ServerResult::InitializeResult)
+        }
+        Kind::Discover => read_discovered(json, remarks, is_mended),
+        // With an entry that makes no sense it would be none; as JSON it is gone through entry by
+        // entry.
+        Kind::ListTools => match serde_json::from_str::<ListToolsResult>(json) {
+            Ok(list) => Ok(ServerResult::ListToolsResult(list)),
+            Err(_) => read_custom(json),
+        },
+        Kind::Listen => serde_json::from_str(json).map_err(unreadable),
+        _ => read_custom(json),
+    }
+}
+
+fn read_custom(json: &str) -> Result<ServerResult, ErrorData> {
+    let value = text::parse(json).map_err(unreadable)?;
+    let value = match value {
+        Value::Null => json!({}),
+        value => value,
+    };
+    Ok(ServerResult::CustomResult(CustomResult::new(value)))
+}
+
+/// Reads what a caller has asked for.
+fn read_of_caller(
+    json: &str,
+    kind: Kind,
+    remarks: &Remarks,
+    is_mended: &mut bool,
+) -> Result<ServerResult, ErrorData> {
+    // Better no result than one about another number.
+    if let Some(integer) = too_long_integer(json) {
+        let integer = excerpt(integer, MAX_EXCERPT);
+        return Err(unreadable(format!(
+            "its integer `{integer}` has more than 64 bits, and would be rounded"
+        )));
+    }
+    let read = match kind {
+        Kind::CallTool => serde_json::from_str(json).map(ServerResult::CallToolResult),
+        Kind::GetPrompt => serde_json::from_str(json).map(ServerResult::GetPromptResult),
+        _ => serde_json::from_str(json).map(ServerResult::ReadResourceResult),
+    };
+    if let Ok(result) = read {
+        return Ok(result);
+    }
+    *is_mended = true;
+    let value = text::parse(json).map_err(unreadable)?;
+    let mended = match (kind, value["resultType"].as_str()) {
+        (_, Some("input_required")) => {
+            serde_json::from_value(value).map(ServerResult::InputRequiredResult)
+        }
+        (_, Some("task")) => return Err(unreadable("it is a task, for which nothing has asked")),
+        (Kind::CallTool, _) => serde_json::from_value(mend::tool_result(value, remarks))
+            .map(ServerResult::CallToolResult),
+        (Kind::GetPrompt, _) => serde_json::from_value(mend::prompt_result(value, remarks))
+            .map(ServerResult::GetPromptResult),
+        _ => serde_json::from_value(mend::resource_result(value, remarks))
+            .map(ServerResult::ReadResourceResult),
+    };
+    mended.map_err(unreadable)
+}
+
+/// Reads the answer to `server/discover`. One that says nothing of revisions comes from a server
+/// that knows no such method: then it is an error, upon which the server is greeted by a handshake.
+fn read_discovered(
+    json: &str,
+    remarks: &Remarks,
+    is_mended: &mut bool,
+) -> Result<ServerResult, ErrorData> {
+    let mend = |value: Value| {
+        let Value::Object(mut members) = value else {
+            return value;
+        };
+        if !members.contains_key("supportedVersions") {
+            return Value::Object(members);
+        }
+        for (name, default) in [
+            ("resultType", json!("complete")),
+            ("ttlMs", json!(0)),
+            ("cacheScope", json!("private")),
+        ] {
+            members.entry(name).or_insert(default);
+        }
+        mend_capabilities(&mut members, remarks);
+        Value::Object(members)
+    };
+    let read: Result<DiscoverResult, _> = read_or_mend(json, is_mended, mend);
+    read.map(ServerResult::DiscoverResult).map_err(|_| {
+        remarks.make("answers `server/discover` with something else");
+        ErrorData::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "the answer to `server/discover` is none",
+            None,
+        )
+    })
+}
+
+/// Puts into the answer to `initialize` what it must have.
+fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
+    let Value::Object(mut members) = value else {
+        return value;
+    };
+    if !members.get("protocolVersion").is_some_and(Value::is_string) {
+        remarks.make(format!(
+            "does not say which revision it speaks: taken for {HANDSHAKE}"
+        ));
+        let version = HANDSHAKE.as_str().to_owned();
+        members.insert("protocolVersion".to_owned(), version.into());
+    }
+    let is_named = |server: &Value| server["name"].is_string() && server["version"].is_string();
+    if !members.get("serverInfo").is_some_and(is_named) {
+        remarks.make("does not say its name and version (`serverInfo`)");
+    }
+    // All else in it is of no use here, and may be wrong as well.
+    let server = &members.get("serverInfo").cloned().unwrap_or_default();
+    let text = |name: &str| server[name].as_str().unwrap_or_default();
+    let server = json!({"name": text("name"), "version": text("version")});
+    members.insert("serverInfo".to_owned(), server);
+    if !members.get("instructions").is_some_and(Value::is_string) {
+        members.remove("instructions");
+    }
+    members.remove("_meta");
+    mend_capabilities(&mut members, remarks);
+    Value::Object(members)
+}
+
+/// Makes objects of capabilities that are none, as of the empty arrays of languages that know no
+/// difference. A server that says nothing of capabilities is asked for everything.
+fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
+    let declared = members.remove("capabilities").unwrap_or_default();
+    let Value::Object(declared) = declared else {
+        let all = json!({"tools": {}, "prompts": {}, "resources": {}});
+        let is_empty = declared.as_array().is_some_and(Vec::is_empty);
+        if !is_empty {
+            remarks.make("does not say what it has (`capabilities`): it is asked for everything");
+        }
+        let capabilities = if is_empty { json!({}) } else { all };
+        members.insert("capabilities".to_owned(), capabilities);
+        return;
+    };
+    let mut capabilities = Map::new();
+    for (name, value) in declared {
+        // The others are of no use here, and may be wrong as well.
+        if !matches!(&*name, "tools" | "prompts" | "resources" | "logging") {
+            continue;
+        }
+        match value {
+            Value::Object(mut flags) => {
+                flags.retain(|_, flag| flag.is_boolean());
+                capabilities.insert(name, flags.into());
+            }
+            Value::Array(_) | Value::Bool(true) => {
+                remarks.make(format!("declares `{name}` with no object"));
+                capabilities.insert(name, json!({}));
+            }
+            _ => {}
+        }
+    }
+    members.insert("capabilities".to_owned(), capabilities.into());
+}

@@ -1,0 +1,313 @@
+//! Results that are not quite as they should be, put into the form that they can only mean. What
+//! can't be is left out or told as text, and costs nothing but itself.
+
+use std::fmt::Display;
+
+use mcpd_protocol::{ContentBlock, ResourceContents};
+use rmcp::model as theirs;
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
+
+use crate::remarks::Remarks;
+
+/// The result of a call.
+pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
+    let mut result = match value {
+        Value::Object(members) => members,
+        other => {
+            remarks.make("gives results of calls that are no objects");
+            Map::from_iter([("content".to_owned(), other)])
+        }
+    };
+    mend_members(&mut result);
+    let is_error = match result.remove("isError") {
+        Some(Value::Bool(is_error)) => Some(is_error),
+        Some(Value::String(word)) => word.to_ascii_lowercase().parse().ok(),
+        _ => None,
+    };
+    let content = match result.remove("content") {
+        Some(content) => content_blocks(content, remarks),
+        None if result.is_empty() || result.contains_key("structuredContent") => Vec::new(),
+        None => {
+            remarks.make("gives results of calls without `content`: they are told as text");
+            vec![text(Value::Object(std::mem::take(&mut result)).to_string())]
+        }
+    };
+    result.insert("content".to_owned(), content.into());
+    if let Some(is_error) = is_error {
+        result.insert("isError".to_owned(), is_error.into());
+    }
+    Value::Object(result)
+}
+
+/// The messages of a prompt.
+pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
+    let Some(result) = value.as_object_mut() else {
+        return value;
+    };
+    mend_members(result);
+    if !result.get("description").is_some_and(Value::is_string) {
+        result.remove("description");
+    }
+    let Some(messages) = result.remove("messages") else {
+        return value;
+    };
+    let mut mended = Vec::new();
+    for mut message in listed(messages) {
+        let role = match message["role"].as_str() {
+            Some(role @ ("user" | "assistant")) => role.to_owned(),
+            _ => {
+                remarks.make("gives messages of prompts that are neither of user nor assistant");
+                "user".to_owned()
+            }
+        };
+        let content = match message.get_mut("content") {
+            Some(content) => content.take(),
+            None => message,
+        };
+        for block in content_blocks(content, remarks) {
+            mended.push(json!({"role": role, "content": block}));
+        }
+    }
+    result.insert("messages".to_owned(), mended.into());
+    value
+}
+
+/// The contents of a resource.
+pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
+    let Some(result) = value.as_object_mut() else {
+        return value;
+    };
+    mend_members(result);
+    let Some(contents) = result.remove("contents") else {
+        return value;
+    };
+    let mut mended = Vec::new();
+    for entry in listed(contents) {
+        match mend_contents(entry) {
+            Ok(entry) => mended.push(entry),
+            Err(why) => remarks.make(format!("gives contents of a resource to leave out: {why}")),
+        }
+    }
+    result.insert("contents".to_owned(), mended.into());
+    value
+}
+
+/// Leaves out what says nothing or may not be there.
+fn mend_members(result: &mut Map<String, Value>) {
+    result.retain(|name, value| match name.as_str() {
+        "_meta" => value.is_object(),
+        "content" | "messages" | "contents" => !value.is_null(),
+        "resultType" => value == "complete",
+        "ttlMs" | "cacheScope" => false,
+        _ => true,
+    });
+}
+
+/// The elements of an array, or the only one that is in none.
+fn listed(value: Value) -> Vec<Value> {
+    match value {
+        Value::Array(values) => values,
+        value => vec![value],
+    }
+}
+
+fn content_blocks(content: Value, remarks: &Remarks) -> Vec<Value> {
+    let blocks = listed(content).into_iter();
+    let mend = |block| mend_block(block, remarks);
+    blocks.filter(|block| !block.is_null()).map(mend).collect()
+}
+
+fn text(text: impl Into<String>) -> Value {
+    json!({"type": "text", "text": text.into()})
+}
+
+/// A block as it is, without what may be left out, or told as text.
+fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
+    let Err(why) = check_block(&block) else {
+        return block;
+    };
+    if let Value::String(said) = block {
+        remarks.make("gives strings for content");
+        return text(said);
+    }
+    let kind = block["type"].as_str().unwrap_or_default().to_owned();
+    remarks.make(format!("gives a content block of type `{kind}`: {why}"));
+    if let Some(members) = block.as_object_mut() {
+        members.retain(|name, _| !matches!(name.as_str(), "annotations" | "_meta" | "icons"));
+        if let Some(Ok(resource)) = members
+            .get_mut("resource")
+            .map(|it| mend_contents(it.take()))
+        {
+            members.insert("resource".to_owned(), resource);
+        }
+        if check_block(&block).is_ok() {
+            return block;
+        }
+    }
+    let is_binary = matches!(&*kind, "image" | "audio") || block["data"].is_string();
+    match ["text", "message", "error"].map(|member| block[member].as_str()) {
+        [Some(said), ..] | [_, Some(said), _] | [.., Some(said)] => text(said),
+        // Base64 is of no use to a model.
+        _ if is_binary => text(format!("[a block of type `{kind}` is left out: {why}]")),
+        _ => text(block.to_string()),
+    }
+}
+
+/// Checks a block against the types of both sides.
+fn check_block(block: &Value) -> Result<(), String> {
+    theirs::ContentBlock::deserialize(block).map_err(describe)?;
+    ContentBlock::deserialize(block).map_err(describe)?;
+    Ok(())
+}
+
+/// The contents with either a text or a blob, which is what there is of both.
+fn mend_contents(mut entry: Value) -> Result<Value, String> {
+    if let Some(members) = entry.as_object_mut() {
+        members.retain(|name, value| match name.as_str() {
+            "_meta" => value.is_object(),
+            "mimeType" => value.is_string(),
+            _ => !value.is_null(),
+        });
+        let is_empty = |value: Option<&Value>| value.is_some_and(|value| value == "");
+        if members.contains_key("text") && members.contains_key("blob") {
+            let spare = if is_empty(members.get("text")) {
+                "text"
+            } else {
+                "blob"
+            };
+            members.remove(spare);
+        }
+        if let Some(said) = members.get_mut("text").filter(|said| !said.is_string()) {
+            *said = said.to_string().into();
+        }
+    }
+    theirs::ResourceContents::deserialize(&entry).map_err(describe)?;
+    ResourceContents::deserialize(&entry).map_err(describe)?;
+    Ok(entry)
+}
+
+fn describe(error: impl Display) -> String {
+    error.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Mends a result, and compares it and the remarks about it.
+    #[track_caller]
+    fn check(mend: fn(Value, &Remarks) -> Value, given: Value, expected: Value, said: &[&str]) {
+        let remarks = Remarks::default();
+        assert_eq!(mend(given, &remarks), expected);
+        let made = remarks.made();
+        assert_eq!(made.len(), said.len(), "{made:?}");
+        for (remark, start) in made.iter().zip(said) {
+            assert!(remark.starts_with(start), "{made:?}");
+        }
+    }
+
+    #[test]
+    fn block_of_an_unknown_type_becomes_text() {
+        for (block, expected) in [
+            (json!({"type": "error", "text": "locked"}), "locked"),
+            (json!({"type": "error", "message": "locked"}), "locked"),
+            (
+                json!({"type": "graph", "n": 1}),
+                r#"{"type":"graph","n":1}"#,
+            ),
+        ] {
+            let given = json!({"content": [{"type": "text", "text": "a"}, block], "isError": true});
+            let expected = json!({"content": [text("a"), text(expected)], "isError": true});
+            check(
+                tool_result,
+                given,
+                expected,
+                &["gives a content block of type"],
+            );
+        }
+    }
+
+    #[test]
+    fn block_loses_what_it_may_do_without() {
+        let given = json!({"content": [{"type": "text", "text": "a", "annotations": 7}]});
+        let expected = json!({"content": [text("a")]});
+        check(
+            tool_result,
+            given,
+            expected,
+            &["gives a content block of type `text`"],
+        );
+    }
+
+    #[test]
+    fn image_without_a_type_is_left_out() {
+        let given = json!({"content": [{"type": "image", "data": "AAAA"}]});
+        let mended = tool_result(given, &Remarks::default());
+        let told = mended["content"][0]["text"].as_str().unwrap();
+        assert!(told.contains("`image` is left out"), "{told}");
+    }
+
+    #[test]
+    fn result_in_another_form_is_content() {
+        let text = json!({"content": [text("a")]});
+        for (given, said) in [
+            (json!("a"), vec!["gives results of calls", "gives strings"]),
+            (json!({"content": "a"}), vec!["gives strings"]),
+            (
+                json!({"content": ["a"], "isError": null}),
+                vec!["gives strings"],
+            ),
+            (
+                json!({"content": {"type": "text", "text": "a"}, "_meta": []}),
+                vec![],
+            ),
+        ] {
+            check(tool_result, given, text.clone(), &said);
+        }
+        check(tool_result, json!({}), json!({"content": []}), &[]);
+        check(
+            tool_result,
+            json!({"content": null, "structuredContent": {"a": 1}}),
+            json!({"content": [], "structuredContent": {"a": 1}}),
+            &[],
+        );
+        check(
+            tool_result,
+            json!({"toolResult": 7}),
+            json!({"content": [{"type": "text", "text": r#"{"toolResult":7}"#}]}),
+            &["gives results of calls without `content`"],
+        );
+    }
+
+    #[test]
+    fn prompt_has_one_block_a_message() {
+        let given = json!({"description": null, "messages": [
+            {"role": "system", "content": "a"},
+            {"role": "assistant", "content": [text("b"), text("c")]},
+        ]});
+        let expected = json!({"messages": [
+            {"role": "user", "content": text("a")},
+            {"role": "assistant", "content": text("b")},
+            {"role": "assistant", "content": text("c")},
+        ]});
+        let said = ["gives messages of prompts", "gives strings for content"];
+        check(prompt_result, given, expected, &said);
+    }
+
+    #[test]
+    fn contents_of_a_resource_cost_nothing_but_themselves() {
+        let entry = json!({"uri": "a:b", "text": "a"});
+        let given = json!({"contents": [{"uri": "a:b", "text": "a", "blob": null}, {"text": "b"}]});
+        let expected = json!({"contents": [entry]});
+        check(
+            resource_result,
+            given,
+            expected,
+            &["gives contents of a resource to leave out"],
+        );
+        let given = json!({"contents": {"uri": "a:b", "text": {"c": 1}, "blob": ""}});
+        let expected = json!({"contents": [{"uri": "a:b", "text": r#"{"c":1}"#}]});
+        check(resource_result, given, expected, &[]);
+    }
+}

@@ -1,0 +1,317 @@
+//! Pending requests: what a server has yet to answer, and which request an error answers that names
+//! none.
+//!
+//! An error without an id, or with one that was never used, belongs to a request that was pending
+//! when it came. If that was one, it is the answer to that one. If there were several, it waits:
+//! answers to all others show which it was.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientNotification, ClientRequest, ErrorData, RequestId,
+    ServerJsonRpcMessage, ServerNotification,
+};
+
+use crate::remarks::Remarks;
+
+/// How many errors that name no request are kept.
+const MAX_STRAYS: usize = 16;
+
+/// What a request asks for, as far as its answer is read differently.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Initialize,
+    Discover,
+    ListTools,
+    CallTool,
+    GetPrompt,
+    ReadResource,
+    Listen,
+    Other,
+}
+
+impl Kind {
+    pub(crate) fn of(request: &ClientRequest) -> Self {
+        match request.method() {
+            "initialize" => Self::Initialize,
+            "server/discover" => Self::Discover,
+            "tools/list" => Self::ListTools,
+            "tools/call" => Self::CallTool,
+            "prompts/get" => Self::GetPrompt,
+            "resources/read" => Self::ReadResource,
+            "subscriptions/listen" => Self::Listen,
+            _ => Self::Other,
+        }
+    }
+
+    /// Whether a caller asks for it and is told if it fails. With any other request it is the
+    /// server that fails.
+    pub(crate) fn belongs_to_caller(self) -> bool {
+        matches!(self, Self::CallTool | Self::GetPrompt | Self::ReadResource)
+    }
+}
+
+/// Table of the pending requests of one connection.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pending(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    requests: Vec<Request>,
+    strays: Vec<Stray>,
+    /// The highest number that a request has had.
+    last: Option<i64>,
+    has_skipped_discover: bool,
+}
+
+#[derive(Debug)]
+struct Request {
+    id: RequestId,
+    kind: Kind,
+    /// Nothing has shown yet that the server has taken it.
+    may_have_failed: bool,
+}
+
+/// An error that names no request.
+#[derive(Debug)]
+struct Stray {
+    error: ErrorData,
+    suspects: Vec<RequestId>,
+}
+
+impl Pending {
+    /// Notes what is sent.
+    pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
+        let mut state = self.lock();
+        match message {
+            ClientJsonRpcMessage::Request(request) => {
+                let kind = Kind::of(&request.request);
+                if kind == Kind::Initialize {
+                    // The greeting goes on without it, and a late answer is none to the handshake.
+                    let before = state.requests.len();
+                    state
+                        .requests
+                        .retain(|request| request.kind != Kind::Discover);
+                    state.has_skipped_discover |= state.requests.len() < before;
+                }
+                if let RequestId::Number(number) = request.id {
+                    state.last = state.last.max(Some(number));
+                }
+                state.requests.push(Request {
+                    id: request.id.clone(),
+                    kind,
+                    may_have_failed: true,
+                });
+            }
+            ClientJsonRpcMessage::Notification(said) => {
+                if let ClientNotification::CancelledNotification(cancelled) = &said.notification
+                    && let Some(id) = &cancelled.params.request_id
+                {
+                    state.close(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The id of a pending request and what that asks for, by the id that an answer names.
+    pub(crate) fn find(&self, id: &RequestId) -> Option<(RequestId, Kind)> {
+        let state = self.lock();
+        let mut requests = state.requests.iter();
+        let found = requests.find(|request| is_same(&request.id, id))?;
+        Some((found.id.clone(), found.kind))
+    }
+
+    /// Whether the server was greeted by a handshake because it did not answer anything else.
+    pub(crate) fn has_skipped_discover(&self) -> bool {
+        self.lock().has_skipped_discover
+    }
+
+    /// Takes a message that has come. Gives back what is an answer to a pending request, or none at
+    /// all.
+    pub(crate) fn note_received(
+        &self,
+        message: ServerJsonRpcMessage,
+        remarks: &Remarks,
+    ) -> Option<ServerJsonRpcMessage> {
+        let mut state = self.lock();
+        match message {
+            ServerJsonRpcMessage::Response(answer) => {
+                let id = state.close(&answer.id)?;
+                Some(ServerJsonRpcMessage::response(answer.result, id))
+            }
+            ServerJsonRpcMessage::Error(answer) => {
+                if let Some(id) = answer.id.as_ref().and_then(|id| state.close(id)) {
+                    return Some(ServerJsonRpcMessage::error(answer.error, Some(id)));
+                }
+                // rmcp counts from 0.
+                let is_late = |id: &RequestId| match id {
+                    RequestId::Number(number) => *number >= 0 && Some(*number) <= state.last,
+                    RequestId::String(_) => false,
+                };
+                if answer.id.as_ref().is_some_and(is_late) {
+                    return None;
+                }
+                remarks.make(format!(
+                    "answers with an error that names no request: {}",
+                    answer.error.message
+                ));
+                state.add_stray(answer.error);
+                None
+            }
+            ServerJsonRpcMessage::Notification(said) => {
+                if let ServerNotification::SubscriptionsAcknowledgedNotification(_) =
+                    &said.notification
+                {
+                    state.trust_subscriptions();
+                }
+                Some(ServerJsonRpcMessage::Notification(said))
+            }
+            message @ ServerJsonRpcMessage::Request(_) => Some(message),
+        }
+    }
+
+    /// An error as the answer to the only request that it can belong to.
+    pub(crate) fn attribute_error(&self) -> Option<ServerJsonRpcMessage> {
+        let mut state = self.lock();
+        let is_clear = |stray: &Stray| stray.suspects.len() == 1;
+        let place = state.strays.iter().position(is_clear)?;
+        let Stray { error, suspects } = state.strays.swap_remove(place);
+        let id = state.close(suspects.first()?)?;
+        Some(ServerJsonRpcMessage::error(error, Some(id)))
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Removes a request, if there is one with this id, and gives its id as it was sent.
+    fn close(&mut self, id: &RequestId) -> Option<RequestId> {
+        let mut requests = self.requests.iter();
+        let place = requests.position(|request| is_same(&request.id, id))?;
+        let id = self.requests.swap_remove(place).id;
+        self.clear_suspicion(&id);
+        Some(id)
+    }
+
+    fn add_stray(&mut self, error: ErrorData) {
+        let suspects = self
+            .requests
+            .iter()
+            .filter(|request| request.may_have_failed);
+        let suspects: Vec<_> = suspects.map(|request| request.id.clone()).collect();
+        if !suspects.is_empty() && self.strays.len() < MAX_STRAYS {
+            self.strays.push(Stray { error, suspects });
+        }
+    }
+
+    /// A subscription that is acknowledged stays pending, and has not failed.
+    fn trust_subscriptions(&mut self) {
+        let mut trusted = Vec::new();
+        for request in &mut self.requests {
+            if request.kind == Kind::Listen {
+                request.may_have_failed = false;
+                trusted.push(request.id.clone());
+            }
+        }
+        for id in trusted {
+            self.clear_suspicion(&id);
+        }
+    }
+
+    fn clear_suspicion(&mut self, id: &RequestId) {
+        for stray in &mut self.strays {
+            stray.suspects.retain(|suspect| suspect != id);
+        }
+        self.strays.retain(|stray| !stray.suspects.is_empty());
+    }
+}
+
+/// Whether an answer with the id `named` is one to the request with the id `sent`: some servers
+/// answer `7` with `"7"`.
+pub(crate) fn is_same(sent: &RequestId, named: &RequestId) -> bool {
+    match (sent, named) {
+        (RequestId::Number(sent), RequestId::String(named)) => named.parse() == Ok(*sent),
+        _ => sent == named,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CustomRequest, ErrorCode, ServerResult};
+
+    use super::*;
+
+    fn pending(ids: &[i64]) -> Pending {
+        let pending = Pending::default();
+        for id in ids {
+            let request = ClientRequest::CustomRequest(CustomRequest::new("tools/call", None));
+            pending.note_sent(&ClientJsonRpcMessage::request(
+                request,
+                RequestId::Number(*id),
+            ));
+        }
+        pending
+    }
+
+    fn error(id: Option<RequestId>) -> ServerJsonRpcMessage {
+        ServerJsonRpcMessage::error(ErrorData::new(ErrorCode(-32000), "no", None), id)
+    }
+
+    /// The request that an error is the answer to.
+    #[track_caller]
+    fn answered(message: Option<ServerJsonRpcMessage>) -> Option<RequestId> {
+        match message? {
+            ServerJsonRpcMessage::Error(answer) => answer.id,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn receive(pending: &Pending, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
+        pending.note_received(message, &Remarks::default())
+    }
+
+    #[test]
+    fn error_without_an_id_answers_the_only_request() {
+        for id in [None, Some(RequestId::String("server-error".into()))] {
+            let pending = pending(&[7]);
+            assert!(receive(&pending, error(id)).is_none());
+            let id = answered(pending.attribute_error());
+            assert_eq!(id, Some(RequestId::Number(7)));
+            assert!(pending.attribute_error().is_none());
+        }
+    }
+
+    #[test]
+    fn error_without_an_id_answers_the_request_that_is_left() {
+        let pending = pending(&[7, 8, 9]);
+        assert!(receive(&pending, error(None)).is_none());
+        for id in [7, 9] {
+            assert!(pending.attribute_error().is_none());
+            let answer =
+                ServerJsonRpcMessage::response(ServerResult::empty(()), RequestId::Number(id));
+            assert!(receive(&pending, answer).is_some());
+        }
+        assert_eq!(
+            answered(pending.attribute_error()),
+            Some(RequestId::Number(8))
+        );
+    }
+
+    #[test]
+    fn late_answer_belongs_to_no_other_request() {
+        let pending = pending(&[7, 8]);
+        assert!(receive(&pending, error(Some(RequestId::Number(7)))).is_some());
+        assert!(receive(&pending, error(Some(RequestId::Number(7)))).is_none());
+        assert!(pending.attribute_error().is_none());
+    }
+
+    #[test]
+    fn id_in_quotes_is_the_number() {
+        let pending = pending(&[7]);
+        let answer = receive(&pending, error(Some(RequestId::String("7".into()))));
+        assert_eq!(answered(answer), Some(RequestId::Number(7)));
+    }
+}

@@ -1,0 +1,69 @@
+//! Remarks: warnings about what a server gets wrong and what is taken all the same, each logged
+//! once and without secrets.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpd_server::source::Secrets;
+
+/// How many different remarks are warnings; later ones are for the level `debug`, like those that
+/// repeat.
+const MAX_REMARKS: usize = 100;
+
+/// Log of what is odd about one server, over all its connections.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Remarks(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// The name of the server.
+    name: String,
+    /// They are in no remark.
+    secrets: Secrets,
+    made: Mutex<BTreeSet<String>>,
+}
+
+impl Remarks {
+    pub(crate) fn new(name: &str, secrets: &Secrets) -> Self {
+        Self(Arc::new(Inner {
+            name: name.to_owned(),
+            secrets: secrets.clone(),
+            made: Mutex::default(),
+        }))
+    }
+
+    /// Logs `remark`, which fits after the name of the server: as a warning the first time.
+    pub(crate) fn make(&self, remark: impl Into<String>) {
+        let upstream = &self.0.name;
+        let remark = self.0.secrets.redact(remark.into());
+        let mut made = self.0.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if made.len() < MAX_REMARKS && !made.contains(&remark) {
+            tracing::warn!(upstream, "{remark}");
+            made.insert(remark);
+        } else {
+            tracing::debug!(upstream, "{remark}");
+        }
+    }
+
+    /// The warnings so far, sorted.
+    #[cfg(test)]
+    pub(crate) fn made(&self) -> Vec<String> {
+        self.0.made.lock().unwrap().iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn remarks_are_bounded_and_redacted() {
+        let remarks = Remarks::new("shell", &Secrets::new([("KEY", "s3cret-of-a-shell")]));
+        remarks.make("says s3cret-of-a-shell");
+        assert_eq!(remarks.made(), ["says [redacted KEY]"]);
+        for number in 0..2 * MAX_REMARKS {
+            remarks.make(format!("counts to {number}"));
+        }
+        assert_eq!(remarks.made().len(), MAX_REMARKS);
+    }
+}
