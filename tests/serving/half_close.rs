@@ -54,7 +54,7 @@ fn call(daemon: &Daemon, tool: &str, accept: &str, is_stateless: bool) -> TcpStr
     stream
 }
 
-/// What comes until the server closes the connection, or until `end` has come.
+/// Reads until the server closes the connection, or until `end` has come.
 fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut read = Vec::new();
     loop {

@@ -248,7 +248,7 @@ pub(crate) struct Confinement {
 }
 
 impl Confinement {
-    /// Whether a flag changes the sandbox that another names.
+    /// Returns whether a flag changes the sandbox that another names.
     pub(crate) fn changes_sandbox(&self) -> bool {
         self.no_network || !self.allow_read.is_empty() || !self.allow_write.is_empty()
     }

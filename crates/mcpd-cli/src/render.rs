@@ -148,7 +148,7 @@ impl<'a> Finding<'a> {
             let faults = offer.faults().iter();
             faults.map(|fault| Self::of_source(offer.source(), fault))
         });
-        // What there is to say of a script's own has been said where the script says it.
+        // Remarks on a script's own words stand where the script says them.
         let offered = catalog.tools().iter();
         let offered = offered.filter_map(|tool| Some((tool.source()?, tool)));
         let remarks = offered.flat_map(|(source, tool)| {

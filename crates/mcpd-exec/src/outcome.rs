@@ -34,7 +34,7 @@ pub struct Outcome {
     pub usage: Usage,
     /// What held it in.
     pub enforced: Enforced,
-    /// Files that the process complains of and that are hidden from it, for whoever
+    /// Files that the process complains of and that are hidden from it, for the reader who
     /// [looks](crate::Sandbox::find_hidden) for them to keep. Nothing at first.
     pub hidden: Vec<PathBuf>,
     /// Where the time went.

@@ -92,7 +92,7 @@ pub struct Variant {
 pub struct Condition {
     /// Name of the option.
     pub option: String,
-    /// Whether the value has to be there, and be neither empty nor `false`, or the reverse.
+    /// Tells whether the value has to be there, and be neither empty nor `false`, or the reverse.
     pub is_set: bool,
 }
 

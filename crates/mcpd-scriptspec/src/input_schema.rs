@@ -16,7 +16,8 @@ impl ScriptSpec {
         json!(self.written_input_schema())
     }
 
-    /// Whether the schema of the arguments is surely [portable](crate::portable_schema) as it is, defaults included.
+    /// Returns whether the schema of the arguments, defaults included, is surely
+    /// [portable](crate::portable_schema) as it is.
     #[must_use]
     pub fn has_portable_schema(&self) -> bool {
         self.declared_schema.is_none() && self.options.iter().all(has_portable_schema)

@@ -29,7 +29,7 @@ const TYPES: [&str; 7] = [
 pub struct SchemaChange {
     /// Where in the declared schema, as a JSON pointer in a fragment.
     pub pointer: String,
-    /// What stands there, and what is listed.
+    /// Value that stands there, and the one that is listed.
     pub what: String,
 }
 

@@ -202,7 +202,7 @@ pub enum Argument {
     Positional,
     /// In its place, in a script that reads no flags; empty where there is no value.
     Plain,
-    /// The same, percent-encoded but for letters, digits and `-._~`, for a script that puts it into an address.
+    /// The value percent-encoded but for letters, digits and `-._~`, for a script that puts it into an address.
     PlainPercentEncoded,
 }
 

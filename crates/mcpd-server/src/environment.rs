@@ -63,28 +63,24 @@ const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
 /// `HOME`, and what is [passed](Self::pass).
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
+    rules: Rules,
+    /// Variables that are inherited without confinement and with, computed at the first use.
+    inherited: [OnceLock<Variables>; 2],
+}
+
+/// Differences from the environment of this process, as they were declared.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct Rules {
     passed: Vec<String>,
     dropped: Vec<String>,
     reserved: Vec<String>,
     set: BTreeMap<String, String>,
-    /// What is inherited without confinement and with, once somebody has asked.
-    inherited: [OnceLock<Variables>; 2],
 }
 
 impl PartialEq for Environment {
-    /// Whether somebody has asked for what is inherited makes no difference.
+    /// Compares the rules alone: the rest follows from them.
     fn eq(&self, other: &Self) -> bool {
-        let Self {
-            passed,
-            dropped,
-            reserved,
-            set,
-            inherited: _,
-        } = self;
-        *passed == other.passed
-            && *dropped == other.dropped
-            && *reserved == other.reserved
-            && *set == other.set
+        self.rules == other.rules
     }
 }
 
@@ -105,7 +101,7 @@ impl Environment {
     /// Lets every script inherit a variable. A name that ends with `*` means all that begin so.
     #[must_use]
     pub fn pass(mut self, name: impl Into<String>) -> Self {
-        self.passed.push(name.into());
+        self.rules.passed.push(name.into());
         self.inherited = Default::default();
         self
     }
@@ -113,7 +109,7 @@ impl Environment {
     /// Lets no script inherit a variable. A name that ends with `*` means all that begin so.
     #[must_use]
     pub fn drop(mut self, name: impl Into<String>) -> Self {
-        self.dropped.push(name.into());
+        self.rules.dropped.push(name.into());
         self.inherited = Default::default();
         self
     }
@@ -122,7 +118,7 @@ impl Environment {
     /// of them, which are [given](crate::Rule::variable) it.
     #[must_use]
     pub fn reserve(mut self, name: impl Into<String>) -> Self {
-        self.reserved.push(name.into());
+        self.rules.reserved.push(name.into());
         self.inherited = Default::default();
         self
     }
@@ -130,7 +126,7 @@ impl Environment {
     /// Sets a variable for every script, inherited or not.
     #[must_use]
     pub fn set(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.set.insert(name.into(), value.into());
+        self.rules.set.insert(name.into(), value.into());
         self
     }
 
@@ -138,7 +134,7 @@ impl Environment {
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
         let inherited = self.inherited(Level::None).iter();
-        let set = self.set.iter();
+        let set = self.rules.set.iter();
         inherited
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .chain(set.map(|(name, value)| (name.into(), value.into())))
@@ -147,21 +143,14 @@ impl Environment {
 
     /// Returns in words how it differs from that of this process.
     pub(crate) fn described(&self) -> String {
-        let Self {
-            passed,
-            dropped,
-            reserved,
-            set,
-            inherited: _,
-        } = self;
-        format!("{passed:?} {dropped:?} {reserved:?} {set:?}")
+        format!("{:?}", self.rules)
     }
 
     fn passes_on(&self, name: &OsStr, level: Level) -> bool {
-        let is_kept_back = || matches_any(OURS, name) || matches_any(&self.reserved, name);
+        let is_kept_back = || matches_any(OURS, name) || matches_any(&self.rules.reserved, name);
         let by_default = matches_any(ORDINARY, name) || (level == Level::None && !is_kept_back());
-        (by_default || matches_any(&self.passed, name))
-            && !matches_any(&self.dropped, name)
+        (by_default || matches_any(&self.rules.passed, name))
+            && !matches_any(&self.rules.dropped, name)
             && !matches_any(SERVER, name)
     }
 
@@ -183,11 +172,11 @@ impl Environment {
         if let Some(run_as) = run_as {
             variables = variables.with(self.variables_of(run_as));
         }
-        let mut set = self.set.clone();
+        let mut set = self.rules.set.clone();
         // There is no terminal.
         let terminal = (level > Level::None).then_some(("TERM", "dumb"));
         for (name, value) in DEFAULTS.iter().copied().chain(terminal) {
-            let is_wanted = || !matches_any(&self.dropped, OsStr::new(name));
+            let is_wanted = || !matches_any(&self.rules.dropped, OsStr::new(name));
             if variables.get(name).is_none() && is_wanted() {
                 set.entry(name.to_owned()).or_insert(value.to_owned());
             }
@@ -208,7 +197,7 @@ impl Environment {
             ],
         };
         for (name, value) in &mut variables {
-            if matches_any(&self.dropped, OsStr::new(name)) {
+            if matches_any(&self.rules.dropped, OsStr::new(name)) {
                 *value = None;
             }
         }

@@ -18,7 +18,7 @@ use crate::regular;
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
-    /// What the program is given before all else: the interpreter's own arguments, and then the file.
+    /// First arguments of the program: the interpreter's own, and then the file.
     args: Vec<OsString>,
     /// What the interpreter reads.
     file: Option<PathBuf>,
@@ -95,7 +95,7 @@ impl Launch {
         self.command_with(self.file.as_deref())
     }
 
-    /// The same for a call in which the interpreter reads this file.
+    /// Returns this launch for a call in which the interpreter reads `file`.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = Command::new(&self.program).args(&self.args);
         let temporary = self.temporary.iter().copied();
@@ -123,7 +123,7 @@ fn program_of(file: &Path) -> PathBuf {
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
     if let Ok(Some(script)) = regular::open(file) {
-        // What can't be read may be run all the same.
+        // A file that can't be read may be run all the same.
         script.take(MAX_LINE).read_to_end(&mut start).ok();
     }
     let line = start

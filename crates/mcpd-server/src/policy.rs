@@ -48,7 +48,7 @@ impl Profile {
         }
     }
 
-    /// What is stricter of the two in every respect, of which this one is the floor: it says whom
+    /// Returns the stricter of the two in every respect, of which this one is the floor: it says whom
     /// scripts run as, if it does. What either allows to write or read may be, for both are the
     /// words of one person, unless the other hides it; what both hide, such as the secrets that are
     /// known to mcpd, the floor may open all the same.
@@ -129,7 +129,7 @@ pub struct Policy {
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
-    /// What is hidden, as the server may lose its rights to it.
+    /// Paths that are hidden, as the server may lose its rights to them.
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
     probing: Probing,

@@ -54,7 +54,7 @@ pub(crate) struct Input {
     pub(crate) stdin: Bytes,
     env: Vec<(String, String)>,
     args: Vec<String>,
-    /// What the interpreter of the script reads.
+    /// File that the interpreter of the script reads.
     file: Option<PathBuf>,
 }
 

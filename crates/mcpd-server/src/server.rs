@@ -185,7 +185,7 @@ impl Server {
         self.inner.catalog.is_scanned()
     }
 
-    /// What clients are told of the server.
+    /// Identity of the server as clients read it.
     pub(crate) fn identity(&self) -> Arc<Identity> {
         self.inner.identity.load_full()
     }

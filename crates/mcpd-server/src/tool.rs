@@ -239,7 +239,7 @@ impl Tool {
         self.listed.portable()
     }
 
-    /// What lists show otherwise than it was declared, by the rule that says why: for people who can mend it.
+    /// Differences between lists and declaration, by the rule that says why: for people who can mend it.
     #[must_use]
     pub fn remarks(&self) -> &[(Code, String)] {
         &self.listed.remarks

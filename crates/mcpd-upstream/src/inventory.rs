@@ -1,4 +1,4 @@
-//! What a server lists, all pages of it, as far as it declares to have such lists. Bounded: no
+//! Lists of a server, all pages of them, as far as it declares to have such lists. Bounded: no
 //! server makes it endless. Entries are kept as they come: one that makes no sense takes no other
 //! with it, and no list that fails another list. What has come of a list whose end is never told is
 //! served.
@@ -31,7 +31,7 @@ pub(crate) struct Inventory {
     pub(crate) templates: Vec<Value>,
     /// Which lists are as they were before, and why, in words that fit after the name of the server.
     pub(crate) faults: Vec<String>,
-    /// What is odd about lists that are served all the same, likewise. Another try would change
+    /// Oddities of lists that are served all the same, likewise. Another try would change
     /// nothing.
     pub(crate) oddities: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl Inventory {
 #[derive(Default)]
 struct List {
     entries: Vec<Value>,
-    /// What is odd about it, in words that fit after "lists its tools".
+    /// Oddity of the list, in words that fit after "lists its tools".
     oddity: Option<String>,
 }
 
@@ -199,7 +199,7 @@ fn read_entries(
     Ok(entries)
 }
 
-/// Whether a cursor says that there is no further page. An empty one does, too.
+/// Returns whether a cursor says that there is no further page. An empty one does, too.
 fn is_end(cursor: &Value) -> bool {
     match cursor {
         Value::String(cursor) => cursor.is_empty(),

@@ -78,7 +78,7 @@ impl Link {
         }
     }
 
-    /// What is odd about the server, over all connections.
+    /// Oddities of the server, over all connections.
     pub(crate) fn remarks(&self) -> &Remarks {
         &self.remarks
     }

@@ -45,7 +45,7 @@ pub(crate) struct Listener {
     /// They are in no word.
     secrets: Secrets,
     remarks: Remarks,
-    /// What it has yet to answer.
+    /// Requests that it has yet to answer.
     pub(crate) pending: Pending,
     calls: Arc<Mutex<Vec<Call>>>,
     /// Something that it lists is another now.

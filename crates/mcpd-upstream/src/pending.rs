@@ -17,7 +17,7 @@ use crate::remarks::Remarks;
 /// How many errors that name no request are kept.
 const MAX_STRAYS: usize = 16;
 
-/// What a request asks for, as far as its answer is read differently.
+/// Kind of a request, as far as its answer is read differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Initialize,
@@ -44,7 +44,7 @@ impl Kind {
         }
     }
 
-    /// Whether a caller asks for it and is told if it fails. With any other request it is the
+    /// Returns whether a caller asks for it and is told if it fails. With any other request it is the
     /// server that fails.
     pub(crate) fn belongs_to_caller(self) -> bool {
         matches!(self, Self::CallTool | Self::GetPrompt | Self::ReadResource)
@@ -122,7 +122,7 @@ impl Pending {
         Some((found.id.clone(), found.kind))
     }
 
-    /// Whether the server was greeted by a handshake because it did not answer anything else.
+    /// Returns whether the server was greeted by a handshake because it did not answer anything else.
     pub(crate) fn has_skipped_discover(&self) -> bool {
         self.lock().has_skipped_discover
     }
@@ -229,7 +229,7 @@ impl State {
     }
 }
 
-/// Whether an answer with the id `named` is one to the request with the id `sent`: some servers
+/// Returns whether an answer with the id `named` is one to the request with the id `sent`: some servers
 /// answer `7` with `"7"`.
 pub(crate) fn is_same(sent: &RequestId, named: &RequestId) -> bool {
     match (sent, named) {

@@ -125,7 +125,7 @@ impl Upstream {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(name))
     }
 
-    /// Whether each connection starts it anew.
+    /// Returns whether each connection starts it anew.
     pub(crate) fn is_program(&self) -> bool {
         !matches!(self.reach, Reach::Address(_))
     }

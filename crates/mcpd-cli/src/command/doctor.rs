@@ -57,7 +57,7 @@ struct Report {
     /// Why `mcpd serve` can't have as many as it would, if so.
     connections: Option<Shortage>,
     interpreters: Vec<Language>,
-    /// What of homes scripts see that are confined.
+    /// Parts of homes that confined scripts see.
     homes: Vec<Home>,
 }
 

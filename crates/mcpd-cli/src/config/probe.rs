@@ -7,7 +7,7 @@ use super::file::File;
 use super::tables::{self, ProbeTable, RootTable};
 use super::value::Spanned;
 
-/// What one table says.
+/// Settings of one table.
 pub(super) fn probing(table: &ProbeTable) -> Probing {
     let mut probing = Probing::default();
     if let Some(level) = table.sandbox {
@@ -36,7 +36,7 @@ pub(super) fn probing(table: &ProbeTable) -> Probing {
 ///
 /// # Errors
 ///
-/// What is wrong, and where.
+/// Fault of a table, and its place.
 pub(super) fn roots(file: &File) -> anyhow::Result<Vec<Root>> {
     file.tables
         .root

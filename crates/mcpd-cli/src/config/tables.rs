@@ -70,7 +70,7 @@ pub(super) struct Tables {
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
-    /// What clients and models are told of the server.
+    /// Identity of the server as clients and models read it.
     #[serde(default)]
     pub(super) server: ServerTable,
     /// Encryption of what is served over HTTP.
@@ -150,11 +150,11 @@ pub(super) struct RootTable {
 pub(super) struct ProbeTable {
     /// How far, at least; with `none` as far as their calls. `guarded` without it.
     pub(super) sandbox: Option<Level>,
-    /// Whether there is a network; `off` without it, unless the level is `none`.
+    /// Network of scripts that are asked; `off` without it, unless the level is `none`.
     pub(super) network: Option<Network>,
     /// How long a script may take, in seconds; 5 without it.
     pub(super) timeout: Option<Seconds>,
-    /// Whether scripts are not asked at all where the system can't confine them so.
+    /// Asks no script at all where the system can't confine it so.
     pub(super) require: Option<bool>,
 }
 
@@ -265,7 +265,7 @@ pub(super) struct SandboxTable {
     pub(super) level: Level,
     /// What may be written, with everything below, if it is there when a script is run.
     pub(super) write: Option<Vec<PathBuf>>,
-    /// What may be read although it is hidden, such as `~/.config/tool`, but for what is hidden by
+    /// Paths that may be read although they are hidden, such as `~/.config/tool`, but for what is hidden by
     /// name below.
     pub(super) read: Option<Vec<PathBuf>>,
     /// What may not be read, besides the secrets that are known to mcpd, such as `~/.ssh`.

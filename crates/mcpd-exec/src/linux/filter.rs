@@ -130,7 +130,7 @@ const CLONE_REFUSED: [libc::c_int; 8] = [
     libc::CLONE_PARENT,
 ];
 
-/// Bits of a mode with which a program has the rights of its owner or group, whoever starts it.
+/// Bits of a mode with which a program has the rights of its owner or group, no matter which user starts it.
 const SET_ID: [u64; 2] = [libc::S_ISUID as u64, libc::S_ISGID as u64];
 
 /// `TIOCSTI` and `TIOCLINUX`: both put words into a terminal as if somebody had typed them.

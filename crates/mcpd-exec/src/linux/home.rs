@@ -50,7 +50,7 @@ impl Homes {
             // Another entry is hidden from the next run.
             watch.whole(home);
             let Ok(entries) = fs::read_dir(home) else {
-                // What can't be listed can't be hidden entry by entry.
+                // A directory that can't be listed can't be hidden entry by entry.
                 self.kept.insert(home.clone());
                 continue;
             };
@@ -71,7 +71,7 @@ impl Homes {
         Ok(())
     }
 
-    /// Whether a link among the entries of a home leads to something that belongs to the home: not
+    /// Returns whether a link among the entries of a home leads to something that belongs to the home: not
     /// to the system, not to what a home is in, and not into another entry, which is judged by its
     /// own name.
     fn is_own(&self, place: &Path) -> bool {
@@ -89,7 +89,7 @@ impl Homes {
         self.places.iter()
     }
 
-    /// What is hidden unless something says that it can be read.
+    /// Paths that are hidden unless an entry says that they can be read.
     pub(crate) fn kept(&self) -> impl Iterator<Item = &PathBuf> {
         self.kept.iter()
     }

@@ -296,7 +296,7 @@ impl Rules {
 fn open_step(directory: impl AsFd, name: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let file = openat(directory, name, flags, Mode::empty())?;
-    // Whoever serves a file system may have gone, too.
+    // The program behind a file system may have gone, too.
     match FileType::from_raw_mode(fstat(&file)?.st_mode) {
         FileType::Symlink => Err(Errno::LOOP),
         _ => Ok(file),
@@ -349,7 +349,7 @@ fn list(directory: &Path) -> io::Result<BTreeSet<PathBuf>> {
     Ok(paths)
 }
 
-/// What is hidden because the sandbox names it, where links lead to, and links on the way that a
+/// Paths that are hidden because the sandbox names them, where links lead to, and links on the way that a
 /// process could move in what is `written`: if one was moved, the next ruleset would hide nothing.
 fn hidden_by_name(
     sandbox: &Sandbox,

@@ -229,7 +229,7 @@ impl Mounts {
         self.0.insert(place, mount);
     }
 
-    /// Whether all at `place` is hidden, but for what is mounted in it.
+    /// Returns whether all at `place` is hidden, but for what is mounted in it.
     fn covers(&self, place: &Path) -> bool {
         self.0.get(place).is_some_and(Mount::hides)
     }

@@ -81,7 +81,7 @@ pub(crate) struct Readable {
     pub(crate) shown: Vec<PathBuf>,
     /// Readable by name: each path, and where it leads.
     pub(crate) declared: Vec<(PathBuf, PathBuf)>,
-    /// What was to be readable and is not, each as a sentence.
+    /// Paths that were to be readable and are not, each as a sentence.
     pub(crate) skipped: Vec<String>,
 }
 

@@ -170,7 +170,7 @@ fn kept(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
     kept
 }
 
-/// What can be read although it, or something above it, is hidden; but for what leads through a
+/// Paths that can be read although they, or a directory above them, are hidden; but for what leads through a
 /// link in what is written, which a process may have made.
 fn readable<'a>(
     paths: impl Iterator<Item = &'a PathBuf>,

@@ -1,7 +1,7 @@
 //! Homes, and what of a home a confined process sees. Only names: whether anything is there is not
 //! looked at.
 //!
-//! A list of secrets is a list of what somebody has thought of. So it is turned round: of a home
+//! A list of secrets is a list of what came to mind. So it is turned round: of a home
 //! everything is hidden that programs keep there for themselves, in entries whose names begin with
 //! a dot, and what can be read is listed here: tool chains, and configuration without which
 //! programs stop although nothing in it is secret.
@@ -102,7 +102,7 @@ const SHOWN: &[&str] = &[
     ".volta",
     ".yarn",
     ".zig",
-    // What they have downloaded, and what they draw with.
+    // Downloads, and files for drawing.
     ".cache/Cypress",
     ".cache/bazel",
     ".cache/bazelisk",
@@ -240,12 +240,12 @@ fn distinct(homes: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
     distinct
 }
 
-/// Whether `path` is, or lies in, what belongs to the system and to no user.
+/// Returns whether `path` is, or lies in, what belongs to the system and to no user.
 pub(crate) fn is_system(path: &Path) -> bool {
     path.parent().is_none() || SYSTEM.iter().any(|system| path.starts_with(system))
 }
 
-/// Whether an entry of a home is kept there by a program for itself.
+/// Returns whether an entry of a home is kept there by a program for itself.
 pub(crate) fn is_kept_by_program(name: &std::ffi::OsStr) -> bool {
     let is_listed = || KEPT_BY_PROGRAMS.iter().any(|kept| name == *kept);
     name.as_encoded_bytes().starts_with(b".") || is_listed()
@@ -274,7 +274,7 @@ pub(crate) fn moved_directories() -> impl Iterator<Item = &'static PathBuf> {
     MOVED.iter().map(|(moved, _)| moved)
 }
 
-/// What can be read at `guarded` of what programs keep in these homes.
+/// Paths in these homes, of those that programs keep there, that can be read at `guarded`.
 pub(super) fn shown(homes: &[PathBuf]) -> Vec<PathBuf> {
     let below = homes.iter().map(|home| (home, ""));
     let moved = MOVED.iter().map(|(moved, usual)| (moved, *usual));
@@ -284,7 +284,7 @@ pub(super) fn shown(homes: &[PathBuf]) -> Vec<PathBuf> {
         .collect()
 }
 
-/// What can be read in `directory`, which is what `usual` is in a home.
+/// Paths that can be read in `directory`, which is what `usual` is in a home.
 fn shown_in(directory: &Path, usual: &str) -> Vec<PathBuf> {
     let names = SHOWN.iter();
     let names = names.filter_map(|path| Path::new(path).strip_prefix(usual).ok());

@@ -54,7 +54,7 @@ impl Sandbox {
     }
 }
 
-/// Whether a character stands between words, or around a path in a message.
+/// Returns whether a character stands between words, or around a path in a message.
 fn is_between(char: char) -> bool {
     char.is_whitespace() || char.is_control() || ":;,'\"`‘’“”()[]{}<>=".contains(char)
 }

@@ -1,11 +1,11 @@
-//! Whether a path can be read: of all entries of a sandbox that speak of it the most specific one
+//! Tells whether a path can be read: of all entries of a sandbox that speak of it the most specific one
 //! decides.
 
 use std::path::{Path, PathBuf};
 
 use super::{Level, Sandbox, homes};
 
-/// What an entry says of its path and all below, ordered by what counts if two speak of the same
+/// Access that an entry gives to its path and all below, ordered by what counts if two speak of the same
 /// path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Word {
@@ -31,7 +31,7 @@ impl Sandbox {
         matches!(word, Word::Kept | Word::Hidden).then_some(entry)
     }
 
-    /// Whether `path` is hidden only because programs keep such things for themselves: what a run
+    /// Returns whether `path` is hidden only because programs keep such things for themselves: what a run
     /// needs is readable then.
     pub(crate) fn keeps(&self, path: &Path) -> bool {
         // Every run asks for its own paths, and most of these are in nothing that is kept.
@@ -42,7 +42,7 @@ impl Sandbox {
         entry.is_some_and(|(_, word, _)| word == Word::Kept)
     }
 
-    /// What can be read by default of what is kept in homes: nothing at `strict`.
+    /// Paths in homes that can be read by default: none at `strict`.
     #[must_use]
     pub fn shown(&self) -> Vec<PathBuf> {
         match self.level {

@@ -122,7 +122,7 @@ async fn modes_and_times_outside_can_be_changed_at_guarded() {
     }
 }
 
-/// Whoever starts such a file later would have the rights of its owner.
+/// A user who starts such a file later would have the rights of its owner.
 #[tokio::test]
 async fn set_id_bits_are_given_to_no_file() {
     for body in [

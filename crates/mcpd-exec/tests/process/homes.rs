@@ -42,7 +42,7 @@ fn sandbox(world: &World, level: Level) -> Sandbox {
     sandbox.hide(home(world).join(".cargo/credentials.toml"))
 }
 
-/// Whether a script reads `file` below the home, at each level.
+/// Returns whether a script reads `file` below the home, at each level.
 async fn check(file: &str, change: impl Fn(&World, Sandbox) -> Sandbox, expected: [bool; 3]) {
     for level in levels().await {
         let world = world();

@@ -38,7 +38,7 @@ const REPEATABLE: &[&str] = &["author", "authorURL"];
 const TEXT_OPENERS: &[&str] = &["`", "<<", "\"\"\"", "'''"];
 
 pub(super) fn is_in(text: &[u8]) -> bool {
-    // What was read of a large file may end inside of a character.
+    // The part that is read of a large file may end inside of a character.
     tags(&String::from_utf8_lossy(text)).next().is_some()
 }
 

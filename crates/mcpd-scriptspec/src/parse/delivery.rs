@@ -115,7 +115,7 @@ const RESERVED_PREFIXES: &[&str] = &[
 const PLAIN: &str = "plain";
 const PERCENT_ENCODED: &str = "plain-percent-encoded";
 
-/// Whether it stands in the place of an argument of a script without flags.
+/// Returns whether it stands in the place of an argument of a script without flags.
 fn is_plain(word: &str) -> bool {
     matches!(word, PLAIN | PERCENT_ENCODED)
 }

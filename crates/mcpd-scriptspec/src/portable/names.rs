@@ -18,7 +18,7 @@ const MAX_LENGTH: usize = 64;
 /// How many values inside each other are looked into: deeper ones stay as they are.
 const MAX_DEPTH: usize = 128;
 
-/// Whether every model provider accepts the name of a property.
+/// Returns whether every model provider accepts the name of a property.
 pub(crate) fn is_portable(name: &str) -> bool {
     (1..=MAX_LENGTH).contains(&name.len()) && name.chars().all(is_portable_char)
 }

@@ -24,12 +24,12 @@ pub(super) struct Memory {
     known: Vec<BTreeMap<String, Remembered>>,
 }
 
-/// What an earlier start knew of a file.
+/// Knowledge of a file from an earlier start.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
-    /// What the file answered, if it is still the same, and beside it what must be the same as well.
+    /// Answer of the file if it is still the same, and the conditions beside it.
     pub(super) answer: Option<(Answer, Arc<str>)>,
-    /// Whether it, or what was there before, was a tool or a faulty one.
+    /// Tells whether it, or what was there before, was a tool or a faulty one.
     pub(super) was_ours: bool,
 }
 
@@ -144,7 +144,7 @@ impl Memory {
     }
 }
 
-/// What is kept of a file for the next start.
+/// Knowledge of a file for the next start.
 fn remembered(looked: &Looked) -> Remembered {
     let (answer, conditions) = match &looked.answer {
         Some((answer, conditions)) => (Some(answer.clone()), Arc::clone(conditions)),

@@ -381,7 +381,7 @@ impl Scanner {
         for (root, mut script) in scripts {
             let candidate = script.candidate().clone();
             let earlier = self.earlier(root, &candidate);
-            // What was a tool is one with a fault, whatever it says.
+            // A former tool is a faulty one, whatever it says.
             script.is_ours |= earlier.is_some_and(|earlier| !earlier.scripts.is_empty());
             let earlier = earlier.filter(|earlier| earlier.candidate == candidate);
             let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);

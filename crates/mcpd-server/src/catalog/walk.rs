@@ -54,7 +54,7 @@ pub(crate) struct Candidate {
     pub(crate) root: PathBuf,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) is_executable: bool,
-    /// Whether the operator has named it, and not only a directory that it is in.
+    /// Tells whether the operator has named it, and not only a directory that it is in.
     pub(crate) is_named: bool,
     pub(crate) sidecar: Option<Sidecar>,
 }

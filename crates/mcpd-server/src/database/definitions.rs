@@ -37,14 +37,14 @@ pub struct Definition {
 pub(crate) struct Remembered {
     /// Of the file that said it.
     pub(crate) fingerprint: String,
-    /// What beside the file must be the same.
+    /// Conditions beside the file.
     pub(crate) conditions: Arc<str>,
     /// Nothing if the script is not one that is asked.
     pub(crate) answer: Option<Answer>,
 }
 
 impl Remembered {
-    /// Whether `now` says nothing new. How often something took too long counts.
+    /// Returns whether `now` says nothing new. How often something took too long counts.
     pub(crate) fn is_same_as(&self, now: &Self) -> bool {
         let refusal = |one: &Self| one.answer.as_ref().map(|answer| answer.refusal.clone());
         self.fingerprint == now.fingerprint

@@ -49,7 +49,7 @@ fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
         }
     };
     let shebang = row.get(3)?;
-    // What can't be read back is asked again.
+    // A record that can't be read back is dropped, and the file asked again.
     let answer = refusal.map(|refusal| Answer {
         help,
         shebang,

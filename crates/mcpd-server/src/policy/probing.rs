@@ -7,7 +7,7 @@ use mcpd_exec::{Level, Missing, Network, Sandbox};
 /// How long a script may take to describe itself, unless the operator says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What an operator says of probes. Each setting that is absent is left to a more general rule.
+/// Operator's settings of probes. Each setting that is absent is left to a more general rule.
 ///
 /// By default a script is asked at [`Level::Guarded`], without a network, in an empty directory of its own, and may write
 /// nothing else. It is always confined at least as far as its calls are.

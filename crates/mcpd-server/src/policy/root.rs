@@ -6,7 +6,7 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{PatternError, Probing};
 
-/// What holds for one directory with scripts, and for everything below it.
+/// Settings of one directory with scripts, and for everything below it.
 ///
 /// Patterns are those of `.gitignore`, relative to the directory: `*.sh` is any such file below it, `/bin` what lies in
 /// itself, `build/` a directory; `!` takes an earlier pattern back.
@@ -100,7 +100,7 @@ impl Root {
         if let Some(pattern) = self.exclude.matching(path, is_directory) {
             return Some(format!("`exclude` in mcpd.toml has `{pattern}`"));
         }
-        // What is included may lie deeper.
+        // An included file may lie deeper.
         let is_included = is_directory
             || self.include.texts.is_empty()
             || self.include.matching(path, is_directory).is_some();

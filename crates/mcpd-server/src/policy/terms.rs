@@ -69,7 +69,7 @@ impl Terms {
             resolve_links(&mut sandbox);
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
-        // What a script that has described itself is given depends on how it is called: its state is to be the same.
+        // The environment of a described script depends on how it is called: its state is to be the same.
         let called_at = sandbox.level;
         sandbox = sandbox.tightened(least);
         let level = if spec.is_some() {
@@ -234,7 +234,7 @@ impl Terms {
         self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 
-    /// Whether programs keep it in a home for themselves, unless that is where the script is.
+    /// Returns whether programs keep it in a home for themselves, unless that is where the script is.
     fn is_kept(&self, path: &Path, directory: &Path) -> bool {
         let kept = self.sandbox.hidden_by(path);
         kept.is_some_and(|kept| !real(directory).starts_with(kept))
@@ -251,7 +251,7 @@ impl Terms {
     }
 }
 
-/// What one script may do while it is asked what it is, or for its state.
+/// Terms of one script while it is asked what it is, or for its state.
 #[derive(Debug)]
 pub(crate) struct ProbeTerms {
     probing: Probing,

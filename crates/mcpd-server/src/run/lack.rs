@@ -1,4 +1,4 @@
-//! What a confined run lacks: hidden files that it complains of.
+//! Hidden files that a confined run complains of.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use mcpd_scriptspec::ScriptPath;
 use crate::output;
 use crate::policy::Terms;
 
-/// What it takes to find out which hidden files a confined run complains of.
+/// Search for the hidden files that a confined run complains of.
 pub(super) struct Lack {
     sandbox: Arc<Sandbox>,
     directory: PathBuf,

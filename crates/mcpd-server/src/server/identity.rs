@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpd_protocol::{CacheHint, Implementation, Stamp};
 
-/// What clients are told of a server.
+/// Identity of a server as clients read it.
 #[derive(Debug)]
 pub(crate) struct Identity {
     implementation: Arc<Implementation>,
@@ -28,7 +28,7 @@ impl Identity {
     }
 }
 
-/// What a server was built with, for settings that say less.
+/// Identity that a server was built with, for settings that say less.
 #[derive(Debug)]
 pub(super) struct BuiltWith {
     implementation: Implementation,

@@ -17,7 +17,7 @@ pub(super) struct Listed {
     /// The schema of the arguments as it was declared, where the definition has another.
     pub(super) declared: Option<Box<RawValue>>,
     renamed: Option<Renamed>,
-    /// What the author should know of, by rule.
+    /// Remarks for the author, by rule.
     pub(super) remarks: Vec<(Code, String)>,
 }
 
@@ -93,7 +93,7 @@ impl Renamed {
     }
 }
 
-/// What there is to say of a default at `place`, which its format forbids.
+/// Describes a default at `place`, which its format forbids.
 pub(crate) fn of_default(place: &str) -> String {
     let place = excerpt(place, MAX_QUOTED);
     format!("at `{place}`: the default is not listed, because it does not have its `format`")

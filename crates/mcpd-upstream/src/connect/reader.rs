@@ -1,7 +1,7 @@
 //! Reader of messages: from bytes of a server to messages of rmcp, which knows only those that are
 //! as they should be.
 //!
-//! What can mean only one thing is taken for that, with a remark. An answer that can't be read
+//! A message that can mean only one thing is taken for that, with a remark. An answer that can't be read
 //! becomes an error, because its caller would wait in vain for anything else.
 
 use std::borrow::Cow;
@@ -265,7 +265,7 @@ impl Reader {
         ErrorData::new(code, message, error.get("data").cloned())
     }
 
-    /// The error that stands for an answer that is no JSON: whoever waits for it would wait in
+    /// The error that stands for an answer that is no JSON: a caller that waits for it would wait in
     /// vain.
     fn salvage(&self, text: &str, asked: Option<&Asked>, why: impl Display) -> Option<Reading> {
         if !text::looks_like_answer(text) {

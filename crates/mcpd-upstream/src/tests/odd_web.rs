@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{AT_ONCE, Fixture, text};
 use crate::{Address, Upstream};
 
-/// What a server over HTTP answers to a method, as status line and headers without the length, and
+/// Answer of a server over HTTP to a method, as status line and headers without the length, and
 /// body. The id of the request stands for `ID`.
 type Answer = fn(&str, &Request) -> Option<(String, String)>;
 

@@ -1,4 +1,4 @@
-//! What confined scripts see of the homes on this machine.
+//! Parts of the homes on this machine that confined scripts see.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -111,7 +111,7 @@ impl Confinement {
         temporary.or(command.current_dir.as_deref())
     }
 
-    /// What the program of `command` is to find in its environment besides.
+    /// Further variables for the program of `command`.
     pub(crate) fn environment(
         &self,
         command: &Command,

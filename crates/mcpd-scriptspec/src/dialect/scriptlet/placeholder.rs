@@ -21,7 +21,7 @@ pub(super) fn first(text: &str) -> Option<(&str, usize)> {
     is_whole.then_some((name, end + 4))
 }
 
-/// Whether an input can have this name.
+/// Returns whether an input can have this name.
 pub(super) fn is_name(name: &str) -> bool {
     name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
         && name.chars().all(is_part)

@@ -60,7 +60,7 @@ impl Block {
         self.code.push_str(&other.code);
     }
 
-    /// The same block with parts of its code, which still stand where they did.
+    /// Returns this block with parts of its code, which still stand where they did.
     pub(super) fn with_parts(&self, parts: &[Span]) -> Self {
         let mut block = Self {
             code: String::new(),

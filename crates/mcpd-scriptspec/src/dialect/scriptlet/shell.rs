@@ -480,7 +480,7 @@ impl Filler<'_> {
 }
 
 impl Around {
-    /// Whether what stands inside has positions of its own.
+    /// Returns whether what stands inside has positions of its own.
     fn has_commands(self) -> bool {
         matches!(self, Self::Brackets | Self::Backticks | Self::Test)
     }

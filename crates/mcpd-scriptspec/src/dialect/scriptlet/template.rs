@@ -56,11 +56,11 @@ pub(super) struct Selection<'a> {
 
 /// An open conditional section, while a selection is made.
 struct OpenSection {
-    /// Whether the section itself is selected.
+    /// Tells whether the section itself is selected.
     is_reached: bool,
-    /// Whether one of its branches was selected.
+    /// Tells whether one of its branches was selected.
     is_decided: bool,
-    /// Whether the branch at hand is selected.
+    /// Tells whether the branch at hand is selected.
     is_selected: bool,
 }
 
@@ -143,8 +143,8 @@ impl<'a> Template<'a> {
         })
     }
 
-    /// What is left of the code of this length, for every way in which its conditions can come out. `None` if there are too
-    /// many.
+    /// Returns the code of this length that is left, for every way in which its conditions can
+    /// come out. `None` if there are too many.
     pub(super) fn selections(&self, length: usize) -> Option<Vec<Selection<'a>>> {
         let mut found = Vec::new();
         let mut open = vec![Vec::new()];

@@ -1,4 +1,4 @@
-//! What beside its file an answer of a script depends on: what runs the script, what that finds installed, and how the
+//! Conditions of an answer beside the file of the script: its interpreter, what that finds installed, and how the
 //! script is asked. Answers of earlier starts hold as long as this is equal.
 
 use std::collections::BTreeMap;

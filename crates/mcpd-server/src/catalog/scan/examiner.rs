@@ -42,7 +42,7 @@ pub(super) struct Examiner {
     sound: Mutex<BTreeSet<String>>,
     gaps: Arc<Gaps>,
     conditions: Conditions,
-    /// Whether nothing may be run.
+    /// Tells whether nothing may be run.
     is_static: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Looked {
     pub(crate) scripts: Vec<Arc<ScannedScript>>,
     /// Why nothing is made of it, if that is no fault.
     pub(crate) passed_over: Option<PassedOver>,
-    /// What is worth remembering, and beside the file what must be the same for it to hold.
+    /// Knowledge worth remembering, and the conditions beside the file under which it holds.
     #[cfg_attr(
         not(feature = "database"),
         expect(dead_code, reason = "only a database is asked for it")
@@ -102,7 +102,7 @@ pub(super) struct Unasked {
     candidate: Candidate,
     shebang: Option<String>,
     launch: Launch,
-    /// Whether a fault of it is the operator's concern: something in it speaks of mcpd, they have named it, or it was a tool.
+    /// Tells whether a fault of it is the operator's concern: it speaks of mcpd, was named by them, or was a tool.
     pub(super) is_ours: bool,
 }
 
@@ -228,11 +228,11 @@ impl Examiner {
         }
     }
 
-    /// What becomes of a file that may be executed and describes nothing.
+    /// Examines a file that may be executed and describes nothing.
     fn undescribed(&self, candidate: Candidate, reading: Reading, was_ours: bool) -> Sight {
         let is_ours = reading.speaks_of_mcpd || candidate.is_named || was_ours;
         let is_run = reading.is_program || self.interpreters.know(&extension(&candidate.file));
-        // What speaks of mcpd is told what it lacks, by those who try to start it.
+        // A script that speaks of mcpd hears what it lacks from the attempt to start it.
         if is_run || is_ours {
             return self.unasked(candidate, reading.shebang, is_ours);
         }
@@ -307,7 +307,7 @@ impl Examiner {
     fn unasked(&self, candidate: Candidate, shebang: Option<String>, is_ours: bool) -> Sight {
         let launch = self.launch(&candidate, shebang.is_some());
         let launch = match launch {
-            // Its first line can be wrong, whoever is to run it.
+            // Its first line can be wrong, no matter which interpreter is to run it.
             Ok(launch) if self.is_static && is_ours => {
                 let path = candidate.path.clone();
                 self.looked_at(launch, &candidate, &path)
@@ -390,7 +390,7 @@ impl Examiner {
         }
     }
 
-    /// What becomes of a script that has ended `--help` well.
+    /// Examines the answer of a script that has ended `--help` well.
     fn answered(
         &self,
         candidate: Candidate,
@@ -420,7 +420,7 @@ impl Examiner {
         looked
     }
 
-    /// What is no tool, as asking it has told.
+    /// Passes over a file whose answer describes no tool.
     fn refused(&self, candidate: Candidate, shebang: Option<String>, reason: String) -> Looked {
         let conditions = self.conditions(&candidate, shebang.as_deref());
         let answer = Answer {
@@ -591,7 +591,7 @@ impl Examiner {
     }
 }
 
-/// Whether what keeps a script from being started is in its file, and not a matter of the machine.
+/// Returns whether what keeps a script from being started is in its file, and not a matter of the machine.
 fn is_of_file(error: &StartError) -> bool {
     matches!(
         error,
@@ -609,7 +609,7 @@ fn no_tool(what: &str, remedy: Option<&str>) -> String {
     format!("it is no tool of mcpd's: {what}, and nothing in it speaks of mcpd{remedy}")
 }
 
-/// Whether what a script printed was meant to be a description, however little came of it.
+/// Returns whether what a script printed was meant to be a description, however little came of it.
 fn resembles_answer(help: &HelpText) -> bool {
     const FIELDS: [&str; 6] = [
         "description",
@@ -635,7 +635,7 @@ fn missing(interpreter: MissingInterpreter) -> Diagnostic {
 }
 
 impl Looked {
-    /// What it answered, if that describes nothing.
+    /// Returns its answer if that describes nothing.
     #[cfg(feature = "database")]
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         let (answer, _) = self.answer.as_ref()?;

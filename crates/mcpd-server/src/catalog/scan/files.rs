@@ -53,7 +53,7 @@ impl PassedOver {
         }
     }
 
-    /// Whether an operator may wonder why it isn't served.
+    /// Returns whether an operator may wonder why it isn't served.
     #[must_use]
     pub fn is_remarkable(&self) -> bool {
         matches!(self.because, Because::NoScript | Because::NoTool)

@@ -122,7 +122,7 @@ pub(super) fn not_started(error: &StartError) -> Diagnostic {
 }
 
 impl HelpText {
-    /// What was printed, to be parsed.
+    /// Output to be parsed.
     pub(super) fn output(&self) -> HelpOutput<'_> {
         HelpOutput {
             stdout: &self.stdout,
@@ -226,8 +226,8 @@ const UNCONNECTED: [&str; 12] = [
 
 /// Returns the key that helps a script that failed, if it says that it did for its confinement.
 ///
-/// What has no network often asks for a socket, which is not permitted: so words for a network go first. But a program
-/// that keeps what it fetches, such as `uv`, must also write.
+/// A program without a network often asks for a socket, which is not permitted: so words for a network go first.
+/// But a program that keeps what it fetches, such as `uv`, must also write.
 fn remedy(outcome: &Outcome) -> Option<&'static str> {
     let says = String::from_utf8_lossy(&outcome.stderr.head).to_lowercase()
         + &String::from_utf8_lossy(&outcome.stdout.head).to_lowercase();

@@ -27,9 +27,9 @@ const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 pub(super) struct Reading {
     /// The first line of the file if it names an interpreter, perhaps behind a byte order mark.
     pub(super) shebang: Option<String>,
-    /// Whether it begins as a program of some system does, or with such a line.
+    /// Tells whether it begins as a program of some system does, or with such a line.
     pub(super) is_program: bool,
-    /// Whether its text, not being a compiled program's, has words of the contract with scripts.
+    /// Tells whether its text, not being a compiled program's, has words of the contract with scripts.
     pub(super) speaks_of_mcpd: bool,
     /// Nothing if only asking it can tell.
     pub(super) description: Option<Description>,
@@ -107,7 +107,7 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     })
 }
 
-/// Whether a text has words of the contract with scripts. Compiled programs don't count: mcpd itself is one.
+/// Returns whether a text has words of the contract with scripts. Compiled programs don't count: mcpd itself is one.
 fn speaks_of_mcpd(text: &[u8]) -> bool {
     let has = |words: &[u8]| memmem::find(text, words).is_some();
     let is_text = !text.contains(&0);

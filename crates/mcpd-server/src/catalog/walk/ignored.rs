@@ -1,5 +1,5 @@
-//! What of a root is not looked at: by its name, by `.mcpdignore`, by the operator's rule for the root, and directories
-//! of what others have installed or built.
+//! Entries of a root that are not looked at: by their name, by `.mcpdignore`, by the operator's rule for the root, and
+//! directories that a program has installed or built.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -88,7 +88,7 @@ impl<'a> Ignored<'a> {
     }
 }
 
-/// Returns why nobody serves what has a name like this: hidden files, and what editors leave behind.
+/// Returns why no file with a name like this is served: hidden files, and what editors leave behind.
 pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     if name.starts_with(b".") {

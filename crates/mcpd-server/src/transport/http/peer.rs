@@ -226,8 +226,8 @@ impl Peer {
         found.is_ok_and(|count| !HTTP2.starts_with(&first[..count]))
     }
 
-    /// Waits until the client is gone, whatever it sent before and nobody has read. One that `takes_events` gets a comment
-    /// when it has closed its sending side, so that a reset tells.
+    /// Waits until the client is gone, whatever it sent before that is still unread. One that `takes_events`
+    /// gets a comment when it has closed its sending side, so that a reset tells.
     ///
     /// # Cancel safety
     ///

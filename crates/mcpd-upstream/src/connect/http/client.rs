@@ -55,7 +55,7 @@ pub(in crate::connect) struct Client {
     reader: Reader,
     listener: Listener,
     has_greeted: Arc<AtomicBool>,
-    /// Whether there is a stream for what belongs to no response, as soon as that is known.
+    /// Tells whether there is a stream for what belongs to no response, as soon as that is known.
     has_stream: watch::Sender<Option<bool>>,
     /// Requests for which a session was opened again. If that is not what they lack, the server's
     /// words are their answer.
@@ -136,7 +136,7 @@ impl Client {
         }
     }
 
-    /// What a response means that is no success.
+    /// Returns the meaning of a response that is no success.
     fn judge(&self, asked: &Asked, has_session: bool, refusal: Refusal) -> Posted {
         if has_session && refusal.is_of_session() && self.may_renew(&asked.id) {
             return Err(StreamableHttpError::SessionExpired);
@@ -150,7 +150,7 @@ impl Client {
         }
     }
 
-    /// Whether this is the first time that the session is said to be lost for this request.
+    /// Returns whether this is the first time that the session is said to be lost for this request.
     fn may_renew(&self, id: &RequestId) -> bool {
         let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = renewals.iter().position(|renewed| renewed == id) {
@@ -164,7 +164,7 @@ impl Client {
         true
     }
 
-    /// What an accepted request means: that it will be answered on the stream for that, if there is
+    /// Returns the meaning of an accepted request: that it will be answered on the stream for that, if there is
     /// one.
     async fn await_stream(&self, asked: &Asked, has_session: bool, status: StatusCode) -> Posted {
         let mut stream = self.has_stream.subscribe();
@@ -355,7 +355,7 @@ pub(super) fn auth_required(response: &Response) -> Fault {
     }
 }
 
-/// The same for a log: the query of a URL may be a secret.
+/// Returns the fault without its URL, for a log: the query of a URL may be a secret.
 pub(super) fn without_url(error: reqwest::Error) -> Fault {
     StreamableHttpError::Client(error.without_url())
 }

@@ -49,7 +49,7 @@ fn target(response: &Response, from: &Url) -> Option<Url> {
     from.join(location).ok()
 }
 
-/// Whether the request itself is wanted elsewhere, rather than another that fetches what came of
+/// Returns whether the request itself is wanted elsewhere, rather than another that fetches what came of
 /// it.
 fn is_same_request(response: &Response) -> bool {
     matches!(

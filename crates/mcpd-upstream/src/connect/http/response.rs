@@ -25,7 +25,7 @@ const MAX_WORDS: usize = 200;
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// What a successful response has.
+/// Content of a successful response.
 pub(super) enum Answered {
     Message(Box<ServerJsonRpcMessage>),
     Stream(Events),
@@ -163,7 +163,7 @@ pub(super) struct Refusal {
     retry_after: Option<String>,
     /// The error in the body.
     error: Option<ErrorData>,
-    /// What the body says to people.
+    /// Words of the body for people.
     words: String,
 }
 
@@ -223,7 +223,7 @@ impl Refusal {
         }
     }
 
-    /// Whether it says that there is no such session, or no longer.
+    /// Returns whether it says that there is no such session, or no longer.
     pub(super) fn is_of_session(&self) -> bool {
         match self.status {
             StatusCode::NOT_FOUND | StatusCode::GONE => true,
@@ -281,7 +281,7 @@ fn too_many(retry_after: Option<String>) -> ErrorData {
 /// fault.
 pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMessage> {
     let is_alone = match fault {
-        // Whoever is let in may still not be allowed everything.
+        // A client that is let in may still not be allowed everything.
         StreamableHttpError::InsufficientScope(_)
         | StreamableHttpError::HttpStatus(_)
         | StreamableHttpError::UnexpectedContentType(_)
@@ -298,7 +298,7 @@ pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMess
     })
 }
 
-/// Whether nothing was said about the message itself: the server is not there, or lets nobody in.
+/// Returns whether nothing was said about the message itself: the server is not there, or lets no client in.
 pub(super) fn is_unreachable(fault: &Fault) -> bool {
     match fault {
         StreamableHttpError::Client(error) => !error.is_body() && !error.is_decode(),

@@ -170,7 +170,7 @@ fn what_a_server_says_may_have_an_odd_envelope() {
     }
 }
 
-/// What is made of a message in the response to the request 7.
+/// Reads a message in the response to the request 7.
 #[track_caller]
 fn check_response(bytes: &str, expected_id: u64, is_error: bool) {
     let readings = reader("tools/call").read(bytes.as_bytes(), Some(&asked(Kind::CallTool)));

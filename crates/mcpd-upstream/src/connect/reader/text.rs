@@ -49,7 +49,7 @@ fn unit(json: &str, start: usize) -> Option<u32> {
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Whether a text that is no JSON may be what became of an answer.
+/// Returns whether a text that is no JSON may be what became of an answer.
 pub(super) fn looks_like_answer(text: &str) -> bool {
     let has_outcome = text.contains("\"result\"") || text.contains("\"error\"");
     text.starts_with('{') && text.contains("\"jsonrpc\"") && has_outcome

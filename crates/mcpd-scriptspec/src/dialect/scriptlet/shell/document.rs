@@ -7,7 +7,7 @@ use super::{ESCAPED, Filler, placeholders, variable};
 pub(super) struct Document {
     pub(super) delimiter: String,
     pub(super) is_quoted: bool,
-    /// Whether tabs may stand before its lines.
+    /// Tells whether tabs may stand before its lines.
     pub(super) is_indented: bool,
 }
 
@@ -84,7 +84,7 @@ impl Document {
     }
 }
 
-/// Whether more than variables is expanded in a document.
+/// Returns whether more than variables is expanded in a document.
 pub(super) fn has_commands(document: &str) -> bool {
     let document = document.replace("\\\n", "");
     ["$(", "${", "$[", "`"]

@@ -88,7 +88,7 @@ impl Position {
         }
     }
 
-    /// Whether a value at `at` would be the name of a command, or a part of it.
+    /// Returns whether a value at `at` would be the name of a command, or a part of it.
     pub(super) fn names_command(self, code: &str, at: usize) -> bool {
         match self {
             Self::Start => true,
@@ -139,12 +139,12 @@ impl Position {
     }
 }
 
-/// Whether a text begins with a brace that is a word of its own.
+/// Returns whether a text begins with a brace that is a word of its own.
 fn is_brace_alone(text: &str) -> bool {
     text[1..].starts_with([' ', '\t', '\n'])
 }
 
-/// Whether a word begins as an assignment does.
+/// Returns whether a word begins as an assignment does.
 fn is_assignment(word: &str) -> bool {
     let name_end = word.find(|char: char| !char.is_ascii_alphanumeric() && char != '_');
     let Some((name, rest)) = name_end.map(|end| word.split_at(end)) else {

@@ -14,7 +14,7 @@ use crate::remarks::Remarks;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Posts a request that is part of a trace to somebody who answers with `answer`; gives what
+/// Posts a request that is part of a trace to a server that answers with `answer`; gives what
 /// arrives there, and what becomes of the answer.
 async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
     let mut request =
