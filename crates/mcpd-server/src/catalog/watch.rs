@@ -2,6 +2,7 @@
 //! follows finds out, and is cheap where nothing did.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -27,9 +28,15 @@ pub(super) struct Watch {
     _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
 
-/// Directories that are not watched, such as those that nobody may read. All clones are one.
+/// Directories that are not watched. All clones are one.
 #[derive(Debug, Clone, Default)]
-struct Gaps(Arc<Mutex<Vec<notify::Error>>>);
+struct Gaps {
+    /// Directories that could not be watched, such as those that may not be read.
+    errors: Arc<Mutex<Vec<notify::Error>>>,
+    /// Set once a root was removed, and its watch with it. A new directory in its place may have the same identity, as file
+    /// systems use numbers again.
+    has_lost_root: Arc<AtomicBool>,
+}
 
 /// What tells one directory from another that has its name.
 type Identity = (u64, u64);
@@ -43,7 +50,7 @@ impl Watch {
             // Before the watch, for a root that is replaced meanwhile must be found to be another.
             let identities = identities(&roots);
             let gaps = Gaps::default();
-            let watcher = RecommendedWatcher::new(announce(&changed, &gaps), config());
+            let watcher = RecommendedWatcher::new(announce(&changed, &gaps, &roots), config());
             let is_makeshift = watcher.is_err();
             let watcher = watcher
                 .and_then(|watcher| watching(watcher, &roots))
@@ -51,7 +58,7 @@ impl Watch {
                 .or_else(|error| {
                     tracing::warn!(%error, "failed to watch the roots; looking every {POLL_INTERVAL:?} instead");
                     let config = config().with_poll_interval(POLL_INTERVAL);
-                    watching(PollWatcher::new(announce(&changed, &gaps), config)?, &roots)
+                    watching(PollWatcher::new(announce(&changed, &gaps, &roots), config)?, &roots)
                 })
                 .inspect_err(|error| {
                     tracing::error!(%error, "failed to watch the roots; changes need a restart");
@@ -81,7 +88,9 @@ impl Watch {
         let (roots, is_makeshift) = (self.roots.clone(), self.is_makeshift);
         let gaps = self.gaps.clone();
         let look = move || {
-            let is_better = is_makeshift && can_watch() || gaps.take_readable().is_some();
+            let is_better = is_makeshift && can_watch()
+                || gaps.has_lost_root.load(Ordering::Relaxed)
+                || gaps.take_readable().is_some();
             (identities(&roots), is_better)
         };
         let seen = tokio::task::spawn_blocking(look).await;
@@ -91,7 +100,7 @@ impl Watch {
 
 impl Gaps {
     fn add(&self, error: notify::Error) {
-        let mut gaps = lock(&self.0);
+        let mut gaps = lock(&self.errors);
         let is_there = |gap: &notify::Error| gap.paths.iter().any(|path| path.exists());
         gaps.retain(|gap| gap.paths != error.paths && is_there(gap));
         gaps.push(error);
@@ -99,7 +108,7 @@ impl Gaps {
 
     /// Why a directory is not watched that can be read, if there is one. Nothing is served from the others.
     fn take_readable(&self) -> Option<notify::Error> {
-        let mut gaps = lock(&self.0);
+        let mut gaps = lock(&self.errors);
         let is_readable =
             |gap: &notify::Error| gap.paths.iter().any(|path| path.read_dir().is_ok());
         let place = gaps.iter().position(is_readable)?;
@@ -141,11 +150,21 @@ fn watching(
     Ok(Box::new(watcher))
 }
 
-fn announce(changed: &Arc<Notify>, gaps: &Gaps) -> impl Fn(notify::Result<Event>) + Send + 'static {
-    let (changed, gaps) = (Arc::clone(changed), gaps.clone());
+fn announce(
+    changed: &Arc<Notify>,
+    gaps: &Gaps,
+    roots: &[PathBuf],
+) -> impl Fn(notify::Result<Event>) + Send + 'static {
+    let (changed, gaps, roots) = (Arc::clone(changed), gaps.clone(), roots.to_vec());
     move |event| {
-        if let Err(error) = event {
-            gaps.add(error);
+        match event {
+            Ok(event) if event.kind.is_remove() => {
+                if event.paths.iter().any(|path| roots.contains(path)) {
+                    gaps.has_lost_root.store(true, Ordering::Relaxed);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => gaps.add(error),
         }
         // An error means that events were lost: look again.
         changed.notify_one();
@@ -175,13 +194,29 @@ mod tests {
         let (closed, gone) = (root.path().join("closed"), root.path().join("gone"));
         let changed = Arc::new(Notify::new());
         let watch = Watch::start(vec![root.path().to_owned()], Arc::clone(&changed)).await;
-        let announce = announce(&changed, &watch.gaps);
+        let announce = announce(&changed, &watch.gaps, &watch.roots);
         for path in [&closed, &gone, &closed] {
             announce(Err(notify::Error::generic("closed").add_path(path.clone())));
         }
-        assert_eq!(lock(&watch.gaps.0).len(), 1);
+        assert_eq!(lock(&watch.gaps.errors).len(), 1);
         assert!(watch.is_current().await);
         fs::create_dir(&closed).unwrap();
+        assert!(!watch.is_current().await);
+    }
+
+    #[tokio::test]
+    async fn root_made_again_with_the_same_number_is_watched_anew() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("root");
+        fs::create_dir(&root).unwrap();
+        let changed = Arc::new(Notify::new());
+        let mut watch = Watch::start(vec![root.clone()], Arc::clone(&changed)).await;
+        assert!(watch.is_current().await);
+        fs::remove_dir(&root).unwrap();
+        changed.notified().await;
+        fs::create_dir(&root).unwrap();
+        // As if the file system had used its number again, which it may.
+        watch.identities = identities(&watch.roots);
         assert!(!watch.is_current().await);
     }
 
