@@ -462,7 +462,7 @@ const SIDE_BY_SIDE: &[(&str, &str, &[&str], &str)] = &[
         "usage",
         "#!/bin/sh\n#USAGE flag \"--env <env>\" help=\"Where\"\n#USAGE arg \"<app>\" help=\"What\"\necho \"$@\"\n",
         &["usage", "app=x", "env=prod"],
-        "--env=prod -- x",
+        "--env=prod x",
     ),
     (
         "argc",
@@ -477,6 +477,27 @@ const SIDE_BY_SIDE: &[(&str, &str, &[&str], &str)] = &[
         "said -a",
     ),
 ];
+
+#[test]
+fn task_of_mise_gets_its_arguments_as_under_mise() {
+    let task = r#"#!/usr/bin/env bash
+#MISE description="Ships files"
+#USAGE flag "--to <stage>" env="SHIP_TO" default="test" help="Where to"
+#USAGE arg "<file>" var=#true help="Which files"
+shift # the flag
+eval "files=(${usage_file:-})"
+printf '%s' "$usage_to:" "$1" "[${files[1]}]"
+"#;
+    let sandbox = Sandbox::new().with_script("ship", task);
+    let call = ["call", "scripts", "ship", r#"file:=["a.md", "b c.md"]"#];
+    let answer = |stage: Option<&str>| {
+        let mut command = sandbox.command(&call);
+        command.envs(stage.map(|stage| ("SHIP_TO", stage)));
+        String::from_utf8(command.output().unwrap().stdout).unwrap()
+    };
+    assert_eq!(answer(None), "test:a.md[b c.md]\n");
+    assert_eq!(answer(Some("live")), "live:a.md[b c.md]\n");
+}
 
 #[test]
 fn conditions_of_scriptlets_choose_what_runs() {

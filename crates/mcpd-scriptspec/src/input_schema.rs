@@ -95,7 +95,10 @@ impl Serialize for OptionSchema<'_> {
         if let Some(description) = &option.description {
             map.serialize_entry("description", description)?;
         }
-        if let Some(default) = option.default_value.as_deref().and_then(published) {
+        // A client that fills in the default would override the variable that comes before it.
+        let default = option.default_value.as_deref();
+        let default = default.filter(|_| option.env.is_none());
+        if let Some(default) = default.and_then(published) {
             map.serialize_entry("default", &default)?;
         }
         let examples = option.examples.iter();

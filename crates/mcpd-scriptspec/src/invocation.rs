@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     json::{self, Document, Duplicate, Kind, Member},
-    spec::{ScriptOption, ScriptSpec},
+    spec::{ScriptOption, ScriptSpec, ValueType},
     suggest::suggest,
     text,
     value::{self, Accepted, Mismatch, Strings},
@@ -14,7 +14,7 @@ use crate::{
 
 mod command_line;
 
-use command_line::CommandLine;
+use command_line::{CommandLine, texts};
 
 /// Longest value of one variable, in bytes; Linux refuses 128 KiB, and other systems less.
 const MAX_VARIABLE: usize = 32 * 1024;
@@ -120,6 +120,20 @@ impl ScriptSpec {
         &self,
         arguments: Option<&RawValue>,
     ) -> Result<Invocation, Vec<ArgumentFault>> {
+        self.invocation_in(&|_| None, arguments)
+    }
+
+    /// Does the same for a script whose environment has these variables: an option that names one has its value where a
+    /// call leaves the option out, before the default.
+    ///
+    /// # Errors
+    ///
+    /// See [`invocation`](Self::invocation).
+    pub fn invocation_in(
+        &self,
+        environment: &dyn Fn(&str) -> Option<String>,
+        arguments: Option<&RawValue>,
+    ) -> Result<Invocation, Vec<ArgumentFault>> {
         let document = read(arguments).map_err(|fault| vec![fault])?;
         let members: Vec<_> = document.root.members().collect();
         let mut faults = Vec::new();
@@ -129,11 +143,14 @@ impl ScriptSpec {
             Some(schema) => pass_unchecked(schema, &members, &mut output),
             None => {
                 for option in &self.options {
-                    let passed = value_of(option, &members).and_then(|accepted| {
+                    let passed = value_of(option, &members, environment).and_then(|accepted| {
                         command_line.pass(option, accepted.as_ref())?;
                         if let Some(accepted) = accepted {
                             output.write(&option.name, &accepted);
-                            output.export(&option.name, option.variable.as_deref(), accepted.text);
+                            let declared = option.variable.as_deref();
+                            let declared =
+                                declared.map(|name| (name, declared_text(option, &accepted)));
+                            output.export(&option.name, accepted.text.clone(), declared);
                         }
                         Ok(())
                     });
@@ -210,15 +227,16 @@ fn pass_unchecked(schema: &serde_json::Value, members: &[Member<'_>], output: &m
         output.write(&member.key, &accepted);
         // Callers choose the other names, and no caller may choose the name of a variable.
         if schema["properties"].get(&*member.key).is_some() && is_variable(&member.key) {
-            output.export(&member.key, None, accepted.text);
+            output.export(&member.key, accepted.text, None);
         }
     }
 }
 
-/// The value that a call gives to `option`, or the default.
+/// Returns the value that a call gives to `option`, or else a variable, or else the default.
 fn value_of<'a>(
     option: &'a ScriptOption,
     members: &[Member<'a>],
+    environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<Option<Accepted<'a>>, ArgumentFault> {
     let fault = |expected, got| ArgumentFault {
         option: Some(option.name.clone()),
@@ -230,6 +248,9 @@ fn value_of<'a>(
         .find(|member| member.key == option.name.as_str());
     let given = given.filter(|member| option.required || member.value.kind() != Kind::Null);
     let Some(member) = given else {
+        if let Some(accepted) = value_in(environment, option) {
+            return accepted.map(Some);
+        }
         if option.required {
             return Err(fault(
                 value::expectation(&option.value_type),
@@ -255,6 +276,33 @@ fn value_of<'a>(
             }
             fault(expected, got)
         })
+}
+
+/// Returns the value that the variable of an option gives to it, if it has one and that is set.
+fn value_in(
+    environment: &dyn Fn(&str) -> Option<String>,
+    option: &ScriptOption,
+) -> Option<Result<Accepted<'static>, ArgumentFault>> {
+    let name = option.env.as_deref()?;
+    let text = environment(name)?;
+    let text = serde_json::Value::from(text).to_string();
+    let list = format!("[{text}]");
+    let accept = |text: &str| {
+        let value = json::read(text, 0).ok()?.root;
+        let accepted = value::accept(&option.value_type, value, Strings::Coerced).ok()?;
+        Some(accepted.into_owned())
+    };
+    // A list of one needs no brackets.
+    let accepted = accept(&text).or_else(|| match option.value_type {
+        ValueType::Array { .. } => accept(&list),
+        _ => None,
+    });
+    // The value may be a secret of the operator's.
+    Some(accepted.ok_or_else(|| ArgumentFault {
+        option: Some(option.name.clone()),
+        expected: value::expectation(&option.value_type),
+        got: format!("another value from the variable {name} of the server"),
+    }))
 }
 
 fn default_of(option: &ScriptOption) -> Option<Accepted<'_>> {
@@ -315,24 +363,33 @@ impl Output {
         self.stdin.push_str(&accepted.json);
     }
 
-    /// Sets the variables of one value, all or none.
-    fn export(&mut self, name: &str, declared: Option<&str>, text: Option<Cow<'_, str>>) {
+    /// Sets the variables of one value, all or none: with the name of the option, and the one that it declares.
+    fn export(
+        &mut self,
+        name: &str,
+        text: Option<Cow<'_, str>>,
+        declared: Option<(&str, Option<Cow<'_, str>>)>,
+    ) {
         let alias = alias(name).map(|alias| variable_of(&alias));
-        let query = (name == QUERY.0).then_some(QUERY.1);
-        let further = query.into_iter().chain(declared).map(str::to_owned);
-        let names = alias.into_iter().chain([variable_of(name)]);
-        let names: Vec<_> = names.chain(further).collect();
-        let fits = |text: &str| {
-            text.len() <= MAX_VARIABLE
-                && text.len() * names.len() <= self.room
-                && !text.contains('\0')
+        let query = (name == QUERY.0).then(|| QUERY.1.to_owned());
+        let names = alias.into_iter().chain([variable_of(name)]).chain(query);
+        let named = names.map(|name| (name, text.clone()));
+        let declared = declared.map(|(name, text)| (name.to_owned(), text));
+        let variables = named.chain(declared);
+        let variables: Option<Vec<_>> = variables
+            .map(|(name, text)| Some((name, text?.into_owned())))
+            .collect();
+        let size_of = |variables: &[(String, String)]| -> usize {
+            variables.iter().map(|(_, text)| text.len()).sum()
         };
-        match text.filter(|text| fits(text)) {
-            Some(text) => {
-                self.room -= text.len() * names.len();
-                let text = text.into_owned();
-                self.env
-                    .extend(names.into_iter().map(|name| (name, text.clone())));
+        let is_fit =
+            |(_, text): &(String, String)| text.len() <= MAX_VARIABLE && !text.contains('\0');
+        let fitting = variables
+            .filter(|variables| variables.iter().all(is_fit) && size_of(variables) <= self.room);
+        match fitting {
+            Some(variables) => {
+                self.room -= size_of(&variables);
+                self.env.extend(variables);
             }
             None => self.omitted.push(name.to_owned()),
         }
@@ -350,6 +407,18 @@ impl Output {
             args,
             omitted: self.omitted,
         }
+    }
+}
+
+/// Returns what the variable that an option declares holds: the words of a list are quoted for a shell.
+fn declared_text<'a>(option: &ScriptOption, accepted: &'a Accepted<'_>) -> Option<Cow<'a, str>> {
+    match option.value_type {
+        ValueType::Array { .. } => {
+            let words = texts(option, accepted)?;
+            let words = words.iter().map(|word| &**word);
+            shlex::try_join(words).ok().map(Cow::Owned)
+        }
+        _ => accepted.text.as_deref().map(Cow::Borrowed),
     }
 }
 
@@ -383,6 +452,55 @@ mod tests {
             texts.collect::<Vec<_>>()
         });
         assert_eq!(found.as_deref().map_err(|fault| fault.as_str()), expected);
+    }
+
+    /// Calls a script of one option, whose environment has `STAGE` with this value.
+    #[track_caller]
+    fn call_in(option: &str, value: &str, arguments: &str) -> Result<String, String> {
+        let options = format!(r#"{{"stage": {option}}}"#);
+        let help = crate::HelpOutput {
+            stdout: br#"{"description": "Deploys"}"#,
+            stderr: options.as_bytes(),
+        };
+        let spec = crate::parse(help).spec.unwrap();
+        let environment = |name: &str| (name == "STAGE").then(|| value.to_owned());
+        let arguments = RawValue::from_string(arguments.to_owned()).unwrap();
+        match spec.invocation_in(&environment, Some(&arguments)) {
+            Ok(invocation) => Ok(String::from_utf8(invocation.stdin).unwrap()),
+            Err(faults) => Err(faults[0].to_string()),
+        }
+    }
+
+    #[test]
+    fn variable_comes_after_the_argument_and_before_the_default() {
+        let option = r#"{"env": "STAGE", "value_type": "string", "default_value": "test"}"#;
+        let given = call_in(option, "live", r#"{"stage": "local"}"#);
+        assert_eq!(given.unwrap(), r#"{"stage":"local"}"#);
+        let found = call_in(option, "live", "{}");
+        assert_eq!(found.unwrap(), r#"{"stage":"live"}"#);
+        let other = option.replace("STAGE", "UNSET");
+        assert_eq!(
+            call_in(&other, "live", "{}").unwrap(),
+            r#"{"stage":"test"}"#
+        );
+    }
+
+    #[test]
+    fn variable_is_read_as_what_the_option_wants() {
+        let read = |value_type: &str, value: &str| {
+            let option =
+                format!(r#"{{"env": "STAGE", "required": true, "value_type": {value_type}}}"#);
+            call_in(&option, value, "{}")
+        };
+        assert_eq!(read(r#""integer""#, "5").unwrap(), r#"{"stage":5}"#);
+        assert_eq!(read(r#""boolean""#, "true").unwrap(), r#"{"stage":true}"#);
+        assert_eq!(read(r#""array""#, "a b").unwrap(), r#"{"stage":["a b"]}"#);
+        assert_eq!(read(r#""array""#, "[1, 2]").unwrap(), r#"{"stage":[1,2]}"#);
+        let fault = read(r#"{"enum": ["test", "live"]}"#, "s3cret").unwrap_err();
+        assert_eq!(
+            fault,
+            r#"option `stage`: expected one of "test", "live", got another value from the variable STAGE of the server"#
+        );
     }
 
     #[test]

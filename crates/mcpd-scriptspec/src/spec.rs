@@ -190,6 +190,9 @@ pub struct ScriptOption {
     pub argument: Option<Argument>,
     /// A further variable with the value: a shell identifier, and none that means something to a system or an interpreter.
     pub variable: Option<String>,
+    /// The variable of the script's environment whose value an option has that a call leaves out,
+    /// before its default.
+    pub env: Option<String>,
 }
 
 /// Where on the command line of a script the value of an option stands.
@@ -200,6 +203,9 @@ pub enum Argument {
     Flag(String),
     /// In its place after `--`.
     Positional,
+    /// In its place after the flags, with `--` before the first only where one of them begins
+    /// with `-` or `+`.
+    Operand,
     /// In its place, in a script that reads no flags; empty where there is no value.
     Plain,
     /// The value percent-encoded but for letters, digits and `-._~`, for a script that puts it into an address.

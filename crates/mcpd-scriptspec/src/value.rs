@@ -26,7 +26,7 @@ pub(crate) struct Accepted<'a> {
 }
 
 impl Accepted<'_> {
-    fn into_owned(self) -> Accepted<'static> {
+    pub(crate) fn into_owned(self) -> Accepted<'static> {
         Accepted {
             json: Cow::Owned(self.json.into_owned()),
             text: self.text.map(|text| Cow::Owned(text.into_owned())),

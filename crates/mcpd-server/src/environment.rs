@@ -206,6 +206,12 @@ impl Environment {
 }
 
 impl Inherited {
+    /// Returns the value of a variable that is text.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let inherited = || Some(self.variables.get(name)?.to_str()?.to_owned());
+        self.set.get(name).cloned().or_else(inherited)
+    }
+
     /// The command with the environment a script starts from.
     pub(crate) fn prepare(&self, command: Command) -> Command {
         let command = command.inherit(&self.variables);

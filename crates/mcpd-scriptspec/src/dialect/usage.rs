@@ -2,6 +2,8 @@
 //!
 //! A script with commands is one tool for each of them. Rules between options are left to the script.
 
+use std::collections::BTreeSet;
+
 use super::draft::{Draft, Node as Part};
 use crate::{json::Span, rules::Code, suggest::suggest};
 
@@ -116,10 +118,22 @@ pub(super) fn read(source: &str) -> Vec<Command> {
         draft.fault(Code::SourceSyntax, error.span, error.message);
     }
     let mut tool = Tool::new(Vec::new(), draft);
+    tool.is_run_by_usage = is_run_by_usage(source);
     tool.short = mise::read(source, &mut tool.draft);
     let mut commands = Vec::new();
     tool.read(&nodes, &[], &mut commands);
     commands
+}
+
+/// Returns whether `#!` starts usage, as in `#!/usr/bin/env -S usage bash`, which reads the command line for the script.
+fn is_run_by_usage(source: &str) -> bool {
+    let first = source.lines().next().unwrap_or_default();
+    let words = first
+        .strip_prefix("#!")
+        .into_iter()
+        .flat_map(str::split_whitespace);
+    let mut programs = words.map(|word| word.rsplit('/').next().unwrap_or(word));
+    programs.any(|program| program == "usage")
 }
 
 /// Where in a source a line stands: the description is one block of comments.
@@ -179,6 +193,8 @@ struct Tool {
     worst: Option<(Span, Effect)>,
     /// How many arguments have a place on the command line.
     places: usize,
+    /// Tells whether usage reads the command line before the script does.
+    is_run_by_usage: bool,
 }
 
 impl Tool {
@@ -191,6 +207,7 @@ impl Tool {
             effect: None,
             worst: None,
             places: 0,
+            is_run_by_usage: false,
         }
     }
 
@@ -215,7 +232,8 @@ impl Tool {
                 let message = "too many commands for so many flags that hold for all of them";
                 self.draft.fault(Code::SourceSyntax, span, message);
             } else {
-                for node in global {
+                let own = flag_names(nodes);
+                for node in without(global, &own) {
                     option::flag(node, &mut self);
                 }
             }
@@ -231,7 +249,8 @@ impl Tool {
             self.draft
                 .fault(Code::SourceUnsupported, node.name.span.clone(), message);
         }
-        let global = [global, &of_all].concat();
+        let mut global: Vec<_> = without(global, &flag_names(of_all.iter().copied())).collect();
+        global.extend(of_all);
         // Only commands can be called. What is wrong with the whole is said with the first of them.
         let mut diagnostics = self.draft.diagnostics;
         for node in inner {
@@ -241,6 +260,7 @@ impl Tool {
             let name = Field::of_node(node).string(&mut draft);
             words.extend(name.map(|name| name.text));
             let mut tool = Self::new(words, draft);
+            tool.is_run_by_usage = self.is_run_by_usage;
             for (key, value) in &node.properties {
                 tool.field(&Field::of_property(key, value));
             }
@@ -307,6 +327,22 @@ impl Tool {
         }
         (self.words, self.draft)
     }
+}
+
+/// Returns the names of the flags among the nodes.
+fn flag_names<'n>(nodes: impl IntoIterator<Item = &'n Node>) -> BTreeSet<String> {
+    let nodes = nodes.into_iter();
+    let flags = nodes.filter(|node| node.name.text == "flag");
+    flags.filter_map(option::flag_name).collect()
+}
+
+/// Returns the flags from above that a command doesn't declare once more: its own declaration counts.
+fn without<'g, 'n>(
+    global: &'g [&'n Node],
+    own: &'g BTreeSet<String>,
+) -> impl Iterator<Item = &'n Node> + use<'g, 'n> {
+    let is_own = |node: &&Node| option::flag_name(node).is_some_and(|name| own.contains(&name));
+    global.iter().copied().filter(move |node| !is_own(node))
 }
 
 fn is_global(node: &Node) -> bool {

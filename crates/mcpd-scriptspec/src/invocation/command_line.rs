@@ -22,6 +22,8 @@ pub(super) struct CommandLine<'s> {
     flags: Vec<String>,
     positionals: Vec<String>,
     plain: Vec<String>,
+    /// Tells whether `--` stands before positionals whatever they are.
+    is_separated: bool,
     /// The first positional that was left out: what comes after it would take its place.
     left_out: Option<&'s ScriptOption>,
     /// Bytes that arguments may still take.
@@ -34,6 +36,7 @@ impl Default for CommandLine<'_> {
             flags: Vec::new(),
             positionals: Vec::new(),
             plain: Vec::new(),
+            is_separated: false,
             left_out: None,
             room: MAX_ARGUMENTS,
         }
@@ -67,7 +70,8 @@ impl<'s> CommandLine<'s> {
                 let words = texts.iter().flat_map(|text| words(flag, text));
                 self.add(option, |line| &mut line.flags, words)
             }
-            Argument::Positional => {
+            Argument::Positional | Argument::Operand => {
+                self.is_separated |= matches!(argument, Argument::Positional);
                 self.check_gap(option, texts.is_empty())?;
                 let texts = texts.into_iter().map(Cow::into_owned);
                 self.add(option, |line| &mut line.positionals, texts)
@@ -123,21 +127,26 @@ impl<'s> CommandLine<'s> {
         Ok(())
     }
 
-    /// What chooses the command, flags, then `--`, so that what follows is no flag whatever it begins with.
+    /// Returns the words that choose the command, flags, `--` so that no positional is taken for a flag, and positionals.
     pub(super) fn finish(self, subcommand: &[String]) -> Vec<String> {
         let mut words = subcommand.to_vec();
         words.extend(self.flags);
-        if !self.positionals.is_empty() {
+        let is_flag_like = |word: &String| word.starts_with(['-', '+']);
+        let is_separated = self.is_separated && !self.positionals.is_empty();
+        if is_separated || self.positionals.iter().any(is_flag_like) {
             words.push("--".to_owned());
-            words.extend(self.positionals);
         }
+        words.extend(self.positionals);
         words.extend(self.plain);
         words
     }
 }
 
 /// The elements of a list, or the one text of anything else; `None` if it would be absurdly long.
-fn texts<'a>(option: &ScriptOption, accepted: &'a Accepted<'_>) -> Option<Vec<Cow<'a, str>>> {
+pub(super) fn texts<'a>(
+    option: &ScriptOption,
+    accepted: &'a Accepted<'_>,
+) -> Option<Vec<Cow<'a, str>>> {
     if !matches!(option.value_type, ValueType::Array { .. }) {
         return Some(vec![Cow::Borrowed(accepted.text.as_deref()?)]);
     }

@@ -112,6 +112,8 @@ const RESERVED_PREFIXES: &[&str] = &[
     "XDG_",
 ];
 
+const POSITIONAL: &str = "positional";
+const OPERAND: &str = "operand";
 const PLAIN: &str = "plain";
 const PERCENT_ENCODED: &str = "plain-percent-encoded";
 
@@ -160,7 +162,8 @@ pub(super) fn argument(
         report.fault(Code::SecretArgument, field.value.span(), message);
     }
     match &*word {
-        "positional" => Some(Argument::Positional),
+        POSITIONAL => Some(Argument::Positional),
+        OPERAND => Some(Argument::Operand),
         PLAIN => Some(Argument::Plain),
         PERCENT_ENCODED => Some(Argument::PlainPercentEncoded),
         flag if is_flag(flag) => Some(Argument::Flag(flag.to_owned())),
@@ -168,7 +171,7 @@ pub(super) fn argument(
             let message = format!("{} is no place on the command line", text::name(&word));
             report
                 .fault(Code::InvalidArgument, field.value.span(), message)
-                .help("write a flag such as `--user` or `-u`, or `positional`, or `plain` for a script without flags");
+                .help("write a flag such as `--user` or `-u`, or `positional` or `operand`, or `plain` for a script without flags");
             None
         }
     }
@@ -187,12 +190,8 @@ fn is_flag(word: &str) -> bool {
 
 pub(super) fn variable(field: &Member<'_>, report: &mut Report<'_>) -> Option<String> {
     let name = report.string("variable", field.value)?;
-    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-    let message = if name.is_empty()
-        || name.starts_with(|first: char| first.is_ascii_digit())
-        || !name.chars().all(is_word)
-    {
-        format!("{} is no name that a shell can read", text::name(&name))
+    let message = if !is_identifier(&name) {
+        no_identifier(&name)
     } else if is_reserved(&name) {
         format!(
             "{} means something to the system or an interpreter, and callers must not set it",
@@ -203,6 +202,31 @@ pub(super) fn variable(field: &Member<'_>, report: &mut Report<'_>) -> Option<St
     };
     report.fault(Code::InvalidVariable, field.value.span(), message);
     None
+}
+
+/// Reads the name of a variable that may give the value: any that a shell can read, as the script could read it, too.
+pub(super) fn env(field: &Member<'_>, report: &mut Report<'_>) -> Option<String> {
+    let name = report.string("env", field.value)?;
+    if is_identifier(&name) {
+        return Some(name.into_owned());
+    }
+    report.fault(
+        Code::InvalidVariable,
+        field.value.span(),
+        no_identifier(&name),
+    );
+    None
+}
+
+fn is_identifier(name: &str) -> bool {
+    let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+    !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.chars().all(is_word)
+}
+
+fn no_identifier(name: &str) -> String {
+    format!("{} is no name that a shell can read", text::name(name))
 }
 
 /// Whatever its case: some systems and shells make no difference.

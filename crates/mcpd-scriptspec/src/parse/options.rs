@@ -20,7 +20,7 @@ use crate::{
     value::{self, MismatchKind, Strings},
 };
 
-/// Fields of an option, and of a property of an object: the last four belong to options alone.
+/// Fields of an option, and of a property of an object: the last five belong to options alone.
 pub(super) const FIELDS: &[&str] = &[
     "title",
     "description",
@@ -37,8 +37,9 @@ pub(super) const FIELDS: &[&str] = &[
     "header",
     "argument",
     "variable",
+    "env",
 ];
-pub(super) const OPTION_ONLY: usize = 4;
+pub(super) const OPTION_ONLY: usize = 5;
 
 pub(super) fn read<'a>(output: &Output<'a>, spec: &mut ScriptSpec, report: &mut Report<'_>) {
     let Output::Json(document) = output else {
@@ -185,6 +186,7 @@ struct Fields<'a> {
     header: Option<Member<'a>>,
     argument: Option<Member<'a>>,
     variable: Option<Member<'a>>,
+    env: Option<Member<'a>>,
 }
 
 pub(super) fn option(
@@ -207,17 +209,7 @@ pub(super) fn option(
         check_portable(member, report);
     }
     let fields = fields(member.value, scope, report);
-    let description = fields
-        .description
-        .as_ref()
-        .and_then(|field| report.text(field, MAX_DESCRIPTION));
-    let is_blank = description
-        .as_ref()
-        .is_some_and(|text| text.trim().is_empty());
-    if fields.description.is_none() || is_blank {
-        let message = format!("option {name} has no description");
-        report.fault(Code::UndescribedOption, member.key_span.clone(), message);
-    }
+    let description = description(&fields, member, report);
     check_default(&fields, member, scope, report);
     let value_type = value_type::read(&fields.value_type, report)?;
     remark_on_any_type(&value_type, member, report);
@@ -249,9 +241,29 @@ pub(super) fn option(
             .variable
             .as_ref()
             .and_then(|field| delivery::variable(field, report)),
+        env: fields
+            .env
+            .as_ref()
+            .and_then(|field| delivery::env(field, report)),
         secret,
         value_type,
     })
+}
+
+/// Reads the description, and remarks on an option that has none.
+fn description(
+    fields: &Fields<'_>,
+    option: &Member<'_>,
+    report: &mut Report<'_>,
+) -> Option<String> {
+    let field = fields.description.as_ref();
+    let description = field.and_then(|field| report.text(field, MAX_DESCRIPTION));
+    let is_blank = |text: &String| text.trim().is_empty();
+    if field.is_none() || description.as_ref().is_some_and(is_blank) {
+        let message = format!("option {} has no description", text::name(&option.key));
+        report.fault(Code::UndescribedOption, option.key_span.clone(), message);
+    }
+    description
 }
 
 /// Remarks on an option without a type, which some converters of schemas refuse.
@@ -297,6 +309,7 @@ fn fields<'a>(definition: Value<'a>, scope: Scope, report: &mut Report<'_>) -> F
             "header" => fields.header = Some(member),
             "argument" => fields.argument = Some(member),
             "variable" => fields.variable = Some(member),
+            "env" => fields.env = Some(member),
             _ => fields.value_type.insert(member),
         }
     }

@@ -172,6 +172,15 @@ impl Terms {
             })
     }
 
+    /// Returns the value of a variable that a run starts with.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        let own = self.variables.iter().find(|(own, _)| own == name);
+        match own {
+            Some((_, secret)) => Some(secret.0.clone()),
+            None => self.environment.variable(name),
+        }
+    }
+
     /// Returns the arguments of a call without those that the operator has ignored and the script doesn't declare; nothing
     /// if none of them is ignored.
     pub(crate) fn without_ignored(

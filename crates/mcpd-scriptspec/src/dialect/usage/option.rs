@@ -48,6 +48,8 @@ const SKIPPED: &[&str] = &[
     "value_optional",
     "bool_value",
     "default_missing",
+    "env_fallback",
+    "deprecated_env",
 ];
 
 pub(super) fn flag(node: &Node, tool: &mut Tool) {
@@ -62,6 +64,7 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
     };
     let mut fields = Fields::default();
     fields.read(node, draft);
+    let name = flag.name();
     let mut placeholders = flag.placeholders;
     if let Some(arg) = fields.arg {
         let placeholder = Field::of_node(arg).string(draft);
@@ -77,12 +80,9 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
         return;
     }
     let draft = &mut tool.draft;
-    let argument = flag.argument.unwrap_or_default();
     let option = Declared {
-        name: flag
-            .name
-            .unwrap_or_else(|| argument.trim_start_matches('-').to_owned()),
-        argument,
+        name,
+        argument: flag.argument.unwrap_or_default(),
         is_required: fields.required.unwrap_or_default() && fields.default.is_empty(),
         span: form.span,
     };
@@ -96,6 +96,14 @@ pub(super) fn flag(node: &Node, tool: &mut Tool) {
             );
             draft.fault(Code::SourceUnsupported, option.span, message);
         }
+    }
+}
+
+/// Returns the name of the option that a flag becomes, if it is one.
+pub(super) fn flag_name(node: &Node) -> Option<String> {
+    match &node.arguments.first()?.kind {
+        Kind::String(form) => Some(Flag::read(form)?.name()),
+        _ => None,
     }
 }
 
@@ -120,7 +128,11 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
     let is_last = placeholder.is_last || fields.double_dash.as_deref() == Some("required");
     let option = Declared {
         name: placeholder.name.to_owned(),
-        argument: "positional".to_owned(),
+        // What stands after a `--` in the form needs one whatever it is.
+        argument: match is_last || tool.is_run_by_usage {
+            true => "positional".to_owned(),
+            false => "operand".to_owned(),
+        },
         is_required: fields.required.unwrap_or(placeholder.is_required)
             && fields.default.is_empty(),
         span: form.span,
@@ -176,6 +188,12 @@ impl Flag {
             }
         }
         (flag.name.is_some() || flag.argument.is_some()).then_some(flag)
+    }
+
+    fn name(&self) -> String {
+        let spelling = self.argument.as_deref().unwrap_or_default();
+        let spelled = || spelling.trim_start_matches('-').to_owned();
+        self.name.clone().unwrap_or_else(spelled)
     }
 
     /// `--user`, `-u`, `--user=<user>` or `--user[=user]`.
@@ -274,8 +292,8 @@ struct Fields<'n> {
     effect: Option<(Span, Effect)>,
     is_counted: bool,
     is_hidden: bool,
-    /// A variable may give the value too.
-    is_bound: bool,
+    /// The variable that may give the value, too.
+    env: Option<Text>,
     /// It asks for help or the version.
     is_action: bool,
     arg: Option<&'n Node>,
@@ -319,7 +337,7 @@ impl<'n> Fields<'n> {
             "effect" => self.effect = field.effect(draft),
             "count" => self.is_counted = field.boolean(draft).unwrap_or_default(),
             "hide" => self.is_hidden = field.boolean(draft).unwrap_or_default(),
-            "env" | "env_fallback" | "deprecated_env" => self.is_bound = true,
+            "env" => self.env = field.string(draft),
             "action" => self.is_action = field.string(draft).is_some_and(|text| text.text != "set"),
             name if RULES.contains(&name) => {
                 let message =
@@ -425,6 +443,7 @@ impl Declared {
         let is_on = fields.default.iter().any(|default| default.text == "true");
         let mut description = fields.long.or(fields.short);
         let mut variable = variable(&self.name);
+        let mut env = fields.env;
         if is_on || self.argument.is_empty() {
             let Some(negation) = fields.negation else {
                 let message = format!("callers can't give `{}`: nothing turns it off", self.name);
@@ -437,6 +456,7 @@ impl Declared {
                 .clone_into(&mut self.name);
             self.argument = negation.text;
             variable = None;
+            env = None;
             if let Some((
                 _,
                 Part {
@@ -452,7 +472,7 @@ impl Declared {
             let message = format!("callers give `{}` once: it is not counted", self.name);
             draft.fault(Code::SourceUnsupported, self.span.clone(), message);
         }
-        let mut option = self.option(description, variable);
+        let mut option = self.option(description, variable, env);
         let value_type = Part::string(self.span.clone(), "boolean");
         option.add("value_type", self.span.clone(), value_type);
         draft.options.add(self.name, self.span, option);
@@ -461,17 +481,14 @@ impl Declared {
     /// A flag with a value, or an argument.
     fn value(self, fields: Fields<'_>, draft: &mut Draft) {
         let at = || self.span.clone();
-        // What a variable may give is not the default yet.
-        let defaults = fields.default.into_iter().filter(|_| !fields.is_bound);
-        let mut defaults: Vec<_> = defaults.map(Part::from).collect();
+        let mut defaults: Vec<_> = fields.default.into_iter().map(Part::from).collect();
         let description = fields.long.or(fields.short);
         let item = match fields.choices {
             Some(choices) => choices.value_type(&self.span),
             None => vec![("value_type", Part::string(at(), "string"))],
         };
-        let option = if fields.is_var {
-            // The values would be one text, quoted for a shell: that is no variable of ours.
-            let mut option = self.option(description, None);
+        let mut option = self.option(description, variable(&self.name), fields.env);
+        if fields.is_var {
             option.add("value_type", at(), Part::string(at(), "array"));
             let mut items = Part::object(at());
             for (key, value) in item {
@@ -491,27 +508,32 @@ impl Declared {
                 let defaults = Part::new(at(), Literal::Array(defaults));
                 option.add("default_value", at(), defaults);
             }
-            option
         } else {
-            let mut option = self.option(description, variable(&self.name));
             for (key, value) in item {
                 option.add(key, at(), value);
             }
             if let Some(default) = defaults.pop() {
                 option.add("default_value", at(), default);
             }
-            option
-        };
+        }
         draft.options.add(self.name, self.span, option);
     }
 
     /// What does not depend on the value.
-    fn option(&self, description: Option<(Span, Part)>, variable: Option<String>) -> Part {
+    fn option(
+        &self,
+        description: Option<(Span, Part)>,
+        variable: Option<String>,
+        env: Option<Text>,
+    ) -> Part {
         let at = || self.span.clone();
         let mut option = Part::object(at());
         option.add("argument", at(), Part::string(at(), self.argument.clone()));
         if let Some(variable) = variable {
             option.add("variable", at(), Part::string(at(), variable));
+        }
+        if let Some(env) = env {
+            option.add("env", env.span.clone(), env.into());
         }
         if let Some((span, description)) = description {
             option.add("description", span, description);
