@@ -19,10 +19,15 @@ const VERSION_TIME_LIMIT: Duration = Duration::from_secs(5);
 /// The first release of Node.js that runs TypeScript as it is.
 const NODE_FOR_TYPESCRIPT: Version = (22, 18);
 
+/// The first releases of Bun and Deno that load a module from a URL before a script.
+const BUN_WITH_PRELOAD: Version = (1, 1);
+const DENO_WITH_PRELOAD: Version = (2, 5);
+
 /// The programs that run scripts, by the extensions of their files.
 ///
 /// By default shells, Python, Node.js, Ruby, Perl, PHP, Lua and PowerShell run what is theirs, as far as they are in
-/// the `PATH` of this process. TypeScript is run by the first there is of Node.js from 22.18 on, Bun, Deno and tsx.
+/// the `PATH` of this process. TypeScript is run by the first there is of Node.js from 22.18 on, Bun from 1.1 on,
+/// Deno from 2.5 on, and tsx.
 ///
 /// ```
 /// use mcpd_server::Interpreters;
@@ -107,13 +112,16 @@ impl Default for Interpreters {
             ("ps1", "pwsh"),
         ];
         let typescript = || {
-            let node = Choice {
-                at_least: Some(NODE_FOR_TYPESCRIPT),
-                ..Choice::new(["node"])
+            let from = |version, words: &[&str]| Choice {
+                at_least: Some(version),
+                ..Choice::new(words.iter().copied())
             };
-            let others: [&[&str]; 3] = [&["bun"], &["deno", "run", "--allow-all"], &["tsx"]];
-            let others = others.map(|words| Choice::new(words.iter().copied()));
-            Entry::new([node].into_iter().chain(others))
+            Entry::new([
+                from(NODE_FOR_TYPESCRIPT, &["node"]),
+                from(BUN_WITH_PRELOAD, &["bun"]),
+                from(DENO_WITH_PRELOAD, &["deno", "run", "--allow-all"]),
+                Choice::new(["tsx"]),
+            ])
         };
         let plain = PLAIN
             .iter()
@@ -273,14 +281,18 @@ impl Choice {
     }
 }
 
-/// What a program says to `--version`, such as `v22.18.0`.
+/// Returns what a program says to `--version`, such as `v22.18.0` or `deno 2.5.0 (stable)`.
 async fn version(program: &Path, executor: &Executor) -> Option<Version> {
     let mut limits = Limits::default();
     limits.wall = VERSION_TIME_LIMIT;
     let command = Command::new(program).arg("--version").limits(limits);
     let outcome = executor.run(command).await.ok()?;
     let text = String::from_utf8(outcome.stdout.head.to_vec()).ok()?;
-    let mut numbers = text.trim().trim_start_matches('v').split('.');
+    let mut numbers = text
+        .trim()
+        .trim_start_matches("deno ")
+        .trim_start_matches('v')
+        .split('.');
     let mut number = || numbers.next()?.parse().ok();
     Some((number()?, number()?))
 }
@@ -385,6 +397,7 @@ mod tests {
     async fn a_version_that_is_too_old_does_not_count() {
         assert_eq!(found("v22.18.0").await, Ok("node".into()));
         assert_eq!(found("v24.1.0").await, Ok("node".into()));
+        assert_eq!(found("deno 24.1.0 (stable)").await, Ok("node".into()));
         for old in ["v22.17.9", "v20.20.2", "nonsense"] {
             let missing = found(old).await.unwrap_err();
             assert_eq!(

@@ -1,5 +1,8 @@
 //! What Script Kit declares for its scripts before they run.
 
+use std::ffi::OsStr;
+use std::iter;
+use std::path::Path;
 use std::sync::LazyLock;
 
 use base64::Engine as _;
@@ -13,19 +16,39 @@ static MODULE: LazyLock<String> = LazyLock::new(|| {
     format!("data:text/javascript;base64,{text}")
 });
 
-/// The programs that take such a module.
-const IMPORTERS: [&str; 3] = ["node", "nodejs", "tsx"];
+/// Import map for Deno, which looks for the packages of Script Kit before it runs anything.
+static IMPORT_MAP: LazyLock<String> = LazyLock::new(|| {
+    let module = "data:text/javascript,export const { defineSchema, input, output } = globalThis; export default globalThis";
+    let packages = ["@scriptkit/sdk", "@johnlindquist/kit"];
+    let imports: serde_json::Map<_, _> = packages
+        .map(|name| (name.to_owned(), module.into()))
+        .into_iter()
+        .collect();
+    let map = STANDARD.encode(serde_json::json!({ "imports": imports }).to_string());
+    format!("data:application/json;base64,{map}")
+});
 
 impl Interpreter {
-    /// The same for a script of Script Kit, which uses names that the program itself does not know. Without a way to
-    /// tell it, the script has to do without them.
+    /// Returns this interpreter for a script of Script Kit, which uses names that the program itself does not know.
+    /// A program that no module can be loaded into runs the script without them.
     pub(crate) fn for_script_kit(&self) -> Self {
         let mut interpreter = self.clone();
-        let name = self.program.file_stem().unwrap_or_default();
-        if IMPORTERS.iter().any(|importer| name == *importer) {
-            let flags = ["--import", &MODULE];
-            interpreter.args.extend(flags.map(Into::into));
-        }
+        // A runtime may be started by another program, as in `npx tsx`.
+        let words = iter::once(self.program.as_path()).chain(self.args.iter().map(Path::new));
+        let flags = words.filter_map(Path::file_stem).find_map(flags);
         interpreter
+            .args
+            .extend(flags.into_iter().flatten().map(Into::into));
+        interpreter
+    }
+}
+
+/// Returns the flags by which the runtime of this name loads the module before a script.
+fn flags(runtime: &OsStr) -> Option<Vec<&'static str>> {
+    match runtime.to_str()? {
+        "node" | "nodejs" | "tsx" => Some(vec!["--import", &MODULE]),
+        "bun" => Some(vec!["--preload", &MODULE]),
+        "deno" => Some(vec!["--preload", &MODULE, "--import-map", &IMPORT_MAP]),
+        _ => None,
     }
 }
