@@ -28,7 +28,7 @@ fn answers(sandbox: &Sandbox, arguments: &[&str], requests: &[(&str, Value)]) ->
         let result = answer.get("result").or(answer.get("error")).unwrap();
         answers += &format!("{result}\n");
     }
-    answers
+    sandbox.redact(&answers)
 }
 
 fn call(tool: &str) -> (&'static str, Value) {
@@ -83,8 +83,8 @@ fn what_is_denied_to_a_client_is_not_shown_to_it() {
     assert_snapshot!(answers(&sandbox, &[], &requests), @r#"
     {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}],"isError":false}
     {"contents":[{"uri":"kit://state","mimeType":"application/json","text":"{\"visible\":false,\"focused\":false,\"script_count\":1,\"scriptlet_count\":1}"}]}
-    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
-    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\",\"path\":\"@@ROOT@@/scripts/scripts/create-note\",\"extension\":\"\",\"has_schema\":true}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\",\"path\":\"@@ROOT@@/scripts/scriptlets/greet\",\"extension\":\"\",\"has_schema\":true}]"}]}
     "#);
 }
 
@@ -125,8 +125,32 @@ fn scripts_and_scriptlets_are_listed_as_they_are_now() {
     ];
     assert_snapshot!(answers(&sandbox(), &[], &requests), @r#"
     {"resources":[{"uri":"kit://state","name":"kit/state","description":"Whether the window is visible and focused, and how many scripts and scriptlets there are.","mimeType":"application/json"},{"uri":"scriptlets://","name":"scriptlets","description":"The scriptlets.","mimeType":"application/json"},{"uri":"scripts://","name":"scripts","description":"The scripts.","mimeType":"application/json"}]}
-    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\"}]"}]}
-    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\"}]"}]}
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\",\"path\":\"@@ROOT@@/scripts/scripts/create-note\",\"extension\":\"\",\"has_schema\":true}]"}]}
+    {"contents":[{"uri":"scriptlets://","mimeType":"application/json","text":"[{\"tool\":\"scriptlets/greet\",\"name\":\"greet\",\"description\":\"Says hello\",\"file\":\"scriptlets/greet\",\"path\":\"@@ROOT@@/scripts/scriptlets/greet\",\"extension\":\"\",\"has_schema\":true}]"}]}
+    "#);
+}
+
+#[test]
+fn scripts_without_a_schema_are_listed() {
+    let sandbox = sandbox();
+    let file = |path: &str, text: &str| {
+        let file = sandbox.path().join("scripts/scripts").join(path);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    };
+    let named = "// Name: Close Tabs\n// Description: Closes what is open\nawait arg(\"Which?\")\n";
+    file("tabs.ts", named);
+    file("plain.js", "console.log(1)\n");
+    file("secret.ts", "// Name: Secret\n");
+    // Not what Script Kit looks at.
+    file("notes.md", "# Notes\n");
+    file("lib/tabs.ts", "export const tabs = 1\n");
+    let rule = "[[rule]]\nclients = [\"agent\"]\ndeny = [\"*/secret\"]\n";
+    fs::write(sandbox.path().join("mcpd.toml"), rule).unwrap();
+    let requests = [read("scripts://"), call("kit/state")];
+    assert_snapshot!(answers(&sandbox, &[], &requests), @r#"
+    {"contents":[{"uri":"scripts://","mimeType":"application/json","text":"[{\"tool\":\"scripts/create-note\",\"name\":\"create-note\",\"description\":\"Says hello\",\"file\":\"scripts/create-note\",\"path\":\"@@ROOT@@/scripts/scripts/create-note\",\"extension\":\"\",\"has_schema\":true},{\"name\":\"plain\",\"file\":\"scripts/plain.js\",\"path\":\"@@ROOT@@/scripts/scripts/plain.js\",\"extension\":\"js\",\"has_schema\":false},{\"name\":\"Close Tabs\",\"description\":\"Closes what is open\",\"file\":\"scripts/tabs.ts\",\"path\":\"@@ROOT@@/scripts/scripts/tabs.ts\",\"extension\":\"ts\",\"has_schema\":false}]"}]}
+    {"content":[{"type":"text","text":"{\"visible\":false,\"focused\":false,\"script_count\":3,\"scriptlet_count\":1}"}],"isError":false}
     "#);
 }
 

@@ -1,14 +1,15 @@
 //! A Script Kit: tools that show and hide a window and tell its state, and resources that list the scripts. What
 //! shows the window is a program of the configuration; without one only the state changes.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use mcpd_server::{CallContext, Catalog, Json, Server, ServerBuilder, Tool};
+use mcpd_server::{CallContext, Json, Server, ServerBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::sync::Mutex;
+use tokio::task::spawn_blocking;
 
 use crate::program;
 
@@ -51,15 +52,20 @@ struct State {
     scriptlet_count: usize,
 }
 
-/// A script or scriptlet, as the lists show it.
-#[derive(Serialize)]
+/// Script or scriptlet in a list: what Script Kit says of it, and what a call names.
+#[derive(Default, Serialize)]
 struct Entry {
-    /// What a call names.
-    tool: String,
+    /// Name for calls; scripts without a schema have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool: Option<String>,
     name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     description: Option<String>,
-    /// Relative to its root.
+    /// Path of the file relative to its root.
     file: Option<PathBuf>,
+    path: Option<PathBuf>,
+    extension: Option<String>,
+    has_schema: bool,
 }
 
 /// The server with the kit.
@@ -80,7 +86,7 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
         let kit = Arc::clone(&kit);
         move |context: CallContext| {
             let kit = Arc::clone(&kit);
-            async move { Json(kit.state(&context.catalog())) }
+            async move { Json(kit.state(&context).await) }
         }
     };
     let ask = state.clone();
@@ -99,13 +105,13 @@ pub(crate) fn add(server: ServerBuilder, commands: Commands) -> ServerBuilder {
             state,
         )
         .resource("scripts://", "scripts", "The scripts.", async |context: CallContext| {
-            Json(entries(&context, SCRIPTS))
+            Json(scripts(&context).await)
         })
         .resource(
             "scriptlets://",
             "scriptlets",
             "The scriptlets.",
-            async |context: CallContext| Json(entries(&context, SCRIPTLETS)),
+            async |context: CallContext| Json(tools(&context, SCRIPTLETS)),
         )
 }
 
@@ -136,36 +142,64 @@ impl Kit {
         })
     }
 
-    fn state(&self, catalog: &Catalog) -> State {
+    async fn state(&self, context: &CallContext) -> State {
         // Whoever shows a window gives it the focus; what a person does with it then, nobody tells us.
         let is_shown = self.is_shown.load(Ordering::Relaxed);
         State {
             visible: is_shown,
             focused: is_shown,
-            script_count: below(catalog, SCRIPTS).count(),
-            scriptlet_count: below(catalog, SCRIPTLETS).count(),
+            script_count: scripts(context).await.len(),
+            scriptlet_count: tools(context, SCRIPTLETS).len(),
         }
     }
 }
 
-/// The tools whose paths begin so.
-fn below<'a>(catalog: &'a Catalog, prefix: &'a str) -> impl Iterator<Item = &'a Arc<Tool>> {
-    let tools = catalog.tools().iter();
-    tools.filter(move |tool| tool.path().as_str().starts_with(prefix))
+/// Returns the scripts: those that are tools, and those without a schema.
+async fn scripts(context: &CallContext) -> Vec<Entry> {
+    let mut scripts = tools(context, SCRIPTS);
+    let catalog = context.server().catalog();
+    let schemaless = spawn_blocking(move || catalog.scan().schemaless_scripts()).await;
+    let schemaless = schemaless.unwrap_or_default().into_iter();
+    let schemaless = schemaless.filter(|script| context.allows(&script.path));
+    scripts.extend(schemaless.map(|script| Entry {
+        tool: None,
+        name: Some(script.title),
+        description: script.description,
+        has_schema: false,
+        ..Entry::of_file(context, &script.file)
+    }));
+    scripts
 }
 
-fn entries(context: &CallContext, prefix: &str) -> Vec<Entry> {
-    let relative = |tool: &Tool| {
-        let file = tool.file()?;
-        let mut roots = context.server().roots().iter();
-        roots.find_map(|root| file.strip_prefix(root).ok().map(PathBuf::from))
-    };
-    below(&context.catalog(), prefix)
+/// Returns the tools whose paths begin with `prefix`.
+fn tools(context: &CallContext, prefix: &str) -> Vec<Entry> {
+    let catalog = context.catalog();
+    let tools = catalog.tools().iter();
+    let tools = tools.filter(|tool| tool.path().as_str().starts_with(prefix));
+    tools
         .map(|tool| Entry {
-            tool: tool.path().to_string(),
+            tool: Some(tool.path().to_string()),
             name: tool.definition().title.clone(),
             description: tool.definition().description.clone(),
-            file: relative(tool),
+            has_schema: true,
+            ..tool
+                .file()
+                .map_or_else(Entry::default, |file| Entry::of_file(context, file))
         })
         .collect()
+}
+
+impl Entry {
+    /// An entry that says where a file is.
+    fn of_file(context: &CallContext, file: &Path) -> Self {
+        let mut roots = context.server().roots().iter();
+        let relative = roots.find_map(|root| file.strip_prefix(root).ok());
+        let extension = file.extension().unwrap_or_default();
+        Self {
+            file: relative.map(PathBuf::from),
+            path: Some(file.to_owned()),
+            extension: Some(extension.to_string_lossy().into_owned()),
+            ..Self::default()
+        }
+    }
 }

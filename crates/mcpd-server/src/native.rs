@@ -62,6 +62,13 @@ impl CallContext {
         self.server.catalog_for(self.principal())
     }
 
+    /// Returns whether the caller may use what is at `path`, or might if anything were.
+    #[must_use]
+    pub fn allows(&self, path: &ScriptPath) -> bool {
+        let access = self.principal().access();
+        access.is_none_or(|access| access.allows(path))
+    }
+
     /// The circumstances of the request.
     pub(crate) fn request(&self) -> &Context {
         &self.request

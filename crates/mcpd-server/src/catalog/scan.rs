@@ -21,6 +21,7 @@ mod conditions;
 mod examiner;
 mod files;
 mod image;
+mod kit;
 mod probe;
 mod program;
 mod reading;
@@ -30,6 +31,7 @@ use asked::Asked;
 pub(crate) use examiner::{Answer, Looked, Refusal};
 use examiner::{Examiner, Sight, Unasked};
 pub use files::{Because, PassedOver, UnusableFile};
+pub use kit::SchemalessScript;
 pub use probe::HelpText;
 pub use script::ScannedScript;
 
@@ -46,8 +48,9 @@ pub struct Scan {
     /// Files that are passed over, and look as if they should not be. Only a [thorough](Scanner::thorough) scanner
     /// looks for them.
     pub overlooked: Vec<UnusableFile>,
-    /// Files and directories of which nothing should be served. Those that are [not
-    /// remarkable](PassedOver::is_remarkable) only a [thorough](Scanner::thorough) scanner tells of.
+    /// Files and directories of which nothing should be served. Of those that are [not
+    /// remarkable](PassedOver::is_remarkable) only a [thorough](Scanner::thorough) scanner tells, but for [scripts without a
+    /// schema](Because::Schemaless).
     pub passed_over: Vec<PassedOver>,
     /// Something could not be seen or asked for a passing reason: another look is worth while.
     pub(crate) is_passing: bool,
@@ -251,7 +254,7 @@ impl Scanner {
         for (root, looked) in self.looked() {
             scan.is_passing |= looked.is_passing;
             let passed = looked.passed_over.iter();
-            let passed = passed.filter(|passed| self.is_thorough || passed.is_remarkable());
+            let passed = passed.filter(|passed| self.is_thorough || passed.is_kept());
             scan.passed_over.extend(passed.cloned());
             scripts.extend(looked.scripts.iter().map(|script| (root, script)));
         }

@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 
 use super::conditions::Conditions;
 use super::files::{Because, PassedOver};
+use super::kit::is_kit_script;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::Said;
 use super::{HelpText, ScannedScript};
@@ -170,8 +171,8 @@ impl Examiner {
                 ..
             })) => return Sight::Clear(self.described(candidate, description, shebang.is_some())),
             Ok(Ok(_)) if !candidate.is_executable => {
-                let reason = "it is not executable, and describes no tool";
-                return Sight::Clear(Looked::passed(candidate, Because::Unmarked, reason));
+                let (because, reason) = unmarked(&candidate.file);
+                return Sight::Clear(Looked::passed(candidate, because, reason));
             }
             Ok(Ok(reading)) => return self.undescribed(candidate, reading, recalled.was_ours),
             // Who may execute a file need not be allowed to read it.
@@ -599,6 +600,17 @@ fn is_of_file(error: &StartError) -> bool {
             | StartError::NoInterpreter { .. }
             | StartError::BadInterpreter { crlf: true, .. }
     )
+}
+
+/// Returns why nothing is made of a file that may not be executed and describes nothing.
+fn unmarked(file: &Path) -> (Because, &'static str) {
+    if is_kit_script(file) {
+        let reason = "it is not executable, and has no schema that says what it takes";
+        (Because::Schemaless, reason)
+    } else {
+        let reason = "it is not executable, and describes no tool";
+        (Because::Unmarked, reason)
+    }
 }
 
 /// Why a file is no tool, with what may help if it is meant to be one.

@@ -35,6 +35,8 @@ pub enum Because {
     Ignored,
     /// It may not be executed, and describes nothing.
     Unmarked,
+    /// It is a script of a Script Kit, may not be executed, and has no schema.
+    Schemaless,
     /// It may be executed and is plainly no script; or it is a directory of what others have installed or built.
     NoScript,
     /// Only asking it could tell, and nothing was to be run.
@@ -57,6 +59,11 @@ impl PassedOver {
     #[must_use]
     pub fn is_remarkable(&self) -> bool {
         matches!(self.because, Because::NoScript | Because::NoTool)
+    }
+
+    /// Returns whether every scan tells of it, and not only a thorough one.
+    pub(super) fn is_kept(&self) -> bool {
+        self.is_remarkable() || self.because == Because::Schemaless
     }
 }
 

@@ -66,8 +66,7 @@ pub(super) fn has_shebang(file: &Path) -> bool {
 
 /// Reads the file, or its sidecar if it has one.
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
-    let mut head = Vec::new();
-    open(&candidate.file)?.take(HEAD).read_to_end(&mut head)?;
+    let mut head = head(&candidate.file)?;
     // Behind a byte order mark the system sees none: its author is told so, and not that the interpreter for the
     // extension stumbles over the line.
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
@@ -123,6 +122,13 @@ fn speaks_of_mcpd(text: &[u8]) -> bool {
 fn seen_from_above(root: &Path, name: &str) -> String {
     let root = root.file_name().unwrap_or_default().to_string_lossy();
     format!("{root}/{name}")
+}
+
+/// Reads the beginning of a file.
+pub(super) fn head(file: &Path) -> io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    open(file)?.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
 }
 
 pub(super) fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {

@@ -1,0 +1,67 @@
+//! Scripts of a Script Kit that have no schema: no client can call them, and lists of the kit name them.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use mcpd_scriptspec::{Dialect, ScriptPath};
+
+use super::files::{Because, PassedOver};
+use super::{Scan, reading};
+
+/// Directory that Script Kit looks for scripts in.
+const DIRECTORY: &str = "scripts";
+
+/// Script of a Script Kit that has no schema.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SchemalessScript {
+    /// Path that it would have as a tool.
+    pub path: ScriptPath,
+    /// Where it is.
+    pub file: PathBuf,
+    /// What it is called, by itself or by its file.
+    pub title: String,
+    /// What it says that it does.
+    pub description: Option<String>,
+}
+
+impl Scan {
+    /// Reads what the scripts of a Script Kit without a schema say of themselves. Blocks.
+    #[must_use]
+    pub fn schemaless_scripts(&self) -> Vec<SchemalessScript> {
+        let passed_over = self.passed_over.iter();
+        let scripts = passed_over.filter(|passed| is_kit_script(&passed.file));
+        scripts.filter_map(SchemalessScript::read).collect()
+    }
+}
+
+impl SchemalessScript {
+    /// Reads the beginning of a file; there is nothing if it can't be read, or can't be named.
+    fn read(passed: &PassedOver) -> Option<Self> {
+        if passed.because == Because::Ignored {
+            return None;
+        }
+        let file = passed.file.clone();
+        let text = String::from_utf8_lossy(&reading::head(&file).ok()?).into_owned();
+        let name = file.file_name()?.to_str()?;
+        let described = Dialect::ScriptKit.read(name, text.as_bytes()).pop()?;
+        let spec = described.parsed.spec;
+        let (title, description) = spec
+            .map(|spec| (spec.title, spec.description))
+            .unwrap_or_default();
+        let title = title.or_else(|| Some(file.file_stem()?.to_str()?.to_owned()))?;
+        Some(Self {
+            path: described.path?.parse().ok()?,
+            file,
+            title,
+            description,
+        })
+    }
+}
+
+/// Returns whether Script Kit lists a file among its scripts.
+pub(super) fn is_kit_script(file: &Path) -> bool {
+    let directory = file.parent().and_then(Path::file_name);
+    let extension = file.extension().and_then(OsStr::to_str);
+    directory.is_some_and(|name| name == DIRECTORY) && matches!(extension, Some("ts" | "js"))
+}
