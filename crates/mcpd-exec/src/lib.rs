@@ -171,6 +171,13 @@ pub fn run_watchdog() -> bool {
     os::run_watchdog()
 }
 
+/// Returns whether a process has `file` open for writing (Linux). It is asked for with a read lease, which the kernel grants
+/// for files of this user, and to root for any; where it can't be known, the answer is `false`.
+#[must_use]
+pub fn is_open_for_writing(file: &std::path::Path) -> bool {
+    os::is_open_for_writing(file)
+}
+
 /// Makes signals of this process do what an executor needs, whatever was chosen by who started it (Linux): its children can be
 /// waited for, and a file that grows too large is an error, not the end, unless there is a handler for SIGXFSZ.
 ///

@@ -53,6 +53,7 @@ use self::image::{image, resources, text};
 use self::isolate::Isolation;
 use self::landlock::{Refusal, Ruleset};
 use self::namespaces::Proc;
+pub(crate) use self::raw::lease::is_open_for_writing;
 use self::raw::{Plan, Stage};
 use self::temporary::Directories;
 use self::tree::{Forgotten, Orphans};

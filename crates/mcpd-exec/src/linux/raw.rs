@@ -11,6 +11,7 @@
 pub(crate) mod init;
 #[cfg(test)]
 pub(crate) mod injection;
+pub(crate) mod lease;
 
 use std::cell::RefCell;
 use std::convert::Infallible;
