@@ -21,6 +21,7 @@ mod metrics;
 mod oauth;
 mod policies;
 mod reload;
+mod saving;
 mod tasks;
 mod telemetry;
 mod unread_log;

@@ -25,11 +25,14 @@ use crate::tool::Tool;
 
 mod faults;
 
-/// How long the roots must be quiet before they are looked at: editors write in several steps, and nothing shall run while
-/// it is written.
+/// How long the roots must be quiet before they are looked at: editors write several files. What a file itself has to be
+/// quiet for is up to the [scanner](super::scan).
 const QUIET_TIME: Duration = Duration::from_millis(200);
-/// The longest that is waited for that, as somewhere below a root there may be a log.
-const LONGEST_UNREST: Duration = Duration::from_secs(2);
+/// The longest wait for that: a file that is written all the time must not hold up others.
+const LONGEST_UNREST: Duration = Duration::from_millis(500);
+/// A look takes at most one part in so many of the time, where something in large roots is written all the time, such as a
+/// log.
+const LOOKS_PER_PAUSE: u32 = 10;
 /// How long to wait for further news of sources.
 const SETTLE: Duration = Duration::from_millis(80);
 /// How long others wait for scripts that are being asked. Most answer within it, and show together.
@@ -99,6 +102,7 @@ impl LiveCatalog {
             subscribers,
             ready,
             is_rebuilt: false,
+            look_cost: Duration::ZERO,
         };
         tokio::spawn(async move {
             stop.run_until_cancelled_owned(follower.follow(watched))
@@ -151,6 +155,8 @@ struct Follower {
     ready: watch::Sender<bool>,
     /// What is built in is another than in the catalog of now.
     is_rebuilt: bool,
+    /// Duration of the last look.
+    look_cost: Duration,
 }
 
 impl Follower {
@@ -177,7 +183,7 @@ impl Follower {
                     // Nothing may be known any more, and nothing shall be missing in between.
                     patience = Duration::MAX;
                 }
-                () = changed.notified() => debounce(&changed).await,
+                () = changed.notified() => debounce(&changed, self.look_cost).await,
                 () = self.sources.changed(), if is_watching => tokio::time::sleep(SETTLE).await,
                 () = sleep_until(retry), if again && is_watching => {}
                 true = self.scanner.answered() => {
@@ -245,7 +251,9 @@ impl Follower {
 
     /// Looks at the roots, and publishes what there is. Says whether another look is worth while.
     async fn refresh(&mut self, patience: Duration) -> bool {
+        let begun = Instant::now();
         self.scanner.look().await;
+        self.look_cost = begun.elapsed();
         self.publish(patience).await
     }
 
@@ -284,9 +292,9 @@ impl Follower {
     }
 }
 
-/// Waits until nothing has changed for a while.
-async fn debounce(changed: &Notify) {
-    let until = Instant::now() + LONGEST_UNREST;
+/// Waits until nothing has changed for a while, but not forever.
+async fn debounce(changed: &Notify, look_cost: Duration) {
+    let until = Instant::now() + LONGEST_UNREST.max(look_cost * LOOKS_PER_PAUSE);
     while Instant::now() < until {
         if timeout(QUIET_TIME, changed.notified()).await.is_err() {
             return;

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use mcpd_exec::Executor;
 use mcpd_scriptspec::ScriptPath;
 use tokio::task::{JoinError, JoinHandle};
+use tokio::time::Instant;
 
 use super::file::StaticFile;
 use super::memory::{Memory, Recalled};
@@ -17,6 +18,7 @@ use crate::policy::Policy;
 use crate::sync;
 
 mod asked;
+mod asking;
 mod conditions;
 mod examiner;
 mod files;
@@ -24,15 +26,18 @@ mod image;
 mod kit;
 mod probe;
 mod program;
+mod quiet;
 mod reading;
 mod script;
 
 use asked::Asked;
+use asking::Pending;
 pub(crate) use examiner::{Answer, Looked, Refusal};
-use examiner::{Examiner, Sight, Unasked};
+use examiner::{Examiner, Sight};
 pub use files::{Because, PassedOver, UnusableFile};
 pub use kit::SchemalessScript;
 pub use probe::HelpText;
+use quiet::Debounce;
 pub use script::ScannedScript;
 
 /// Everything found under the roots, in the order of the roots and then of the paths.
@@ -95,6 +100,8 @@ pub struct Scanner {
     /// Of each root, by the paths of the files. Of a script that is being asked, what was known before.
     known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
     asked: Asked,
+    /// Files that are being written, since when.
+    unquiet: BTreeMap<(usize, ScriptPath), Instant>,
     /// Of each root.
     files: Vec<Vec<Arc<StaticFile>>>,
     /// What was found beside scripts and files.
@@ -122,6 +129,7 @@ impl Scanner {
             processors,
             known: Arc::default(),
             asked: Asked::new(processors),
+            unquiet: BTreeMap::new(),
             files: Vec::new(),
             rest: Scan::default(),
         }
@@ -237,6 +245,7 @@ impl Scanner {
             return false;
         };
         let path = looked.candidate.path.clone();
+        self.unquiet.remove(&(root, path.clone()));
         Arc::make_mut(&mut self.known)[root].insert(path, Arc::new(looked));
         true
     }
@@ -341,71 +350,35 @@ impl Scanner {
                 new.push((root, candidate));
             }
         }
-        let mut unasked = Vec::new();
-        for (root, sight) in self.read(new).await {
-            match sight {
-                Sight::Clear(seen) => looked.push((root, Arc::new(seen))),
-                Sight::Unasked(script) => {
-                    let earlier = self.earlier(root, script.candidate());
-                    looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
-                    unasked.push((root, script));
+        let debounce = self.debounce();
+        let mut pending = Vec::new();
+        for (root, sight) in self.read(new, debounce).await {
+            let script = match sight {
+                Ok(Sight::Clear(seen)) => {
+                    looked.push((root, Arc::new(seen)));
+                    continue;
                 }
-            }
+                Ok(Sight::Unasked(script)) => Pending::Unasked(script),
+                Err(candidate) => Pending::Unquiet(candidate, debounce),
+            };
+            let earlier = self.earlier(root, script.candidate());
+            looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
+            pending.push((root, script));
         }
         let mut known = vec![BTreeMap::new(); self.roots.len()];
         for (root, looked) in looked {
             known[root].insert(looked.candidate.path.clone(), looked);
         }
         self.known = known.into();
-        self.ask(unasked).await;
-    }
-
-    /// Begins to ask scripts, of those that nobody wants to know of only as many as it takes.
-    async fn ask(&mut self, scripts: Vec<(usize, Unasked)>) {
-        let (first, others): (Vec<_>, Vec<_>) = scripts
-            .into_iter()
-            .partition(|(_, script)| self.is_wanted(&script.candidate().path));
-        self.begin(first);
-        if others.is_empty() {
-            return;
-        }
-        self.all_answered().await;
-        let is_found = self.looked().any(|(_, looked)| {
-            let mut scripts = looked.scripts.iter();
-            scripts.any(|script| self.is_wanted(&script.path) && script.served.is_some())
-        });
-        // Otherwise any of the others may say what is missing.
-        if !is_found {
-            self.begin(others);
-        }
-    }
-
-    fn begin(&mut self, scripts: Vec<(usize, Unasked)>) {
-        for (root, mut script) in scripts {
-            let candidate = script.candidate().clone();
-            let earlier = self.earlier(root, &candidate);
-            // A former tool is a faulty one, whatever it says.
-            script.is_ours |= earlier.is_some_and(|earlier| !earlier.scripts.is_empty());
-            let earlier = earlier.filter(|earlier| earlier.candidate == candidate);
-            let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);
-            let examiner = Arc::clone(&self.examiner);
-            let ask = async move { examiner.ask(script, time_outs).await };
-            self.asked.add(root, candidate, ask);
-        }
-    }
-
-    fn is_wanted(&self, path: &ScriptPath) -> bool {
-        let wanted = self.wanted.as_deref();
-        wanted.is_none_or(|wanted| path.as_str() == wanted)
-    }
-
-    /// What is known of a file as it is now, or as it was before.
-    fn earlier(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
-        self.known.get(root)?.get(&candidate.path)
+        self.ask(pending).await;
     }
 
     /// Sees what can be seen of files without running them. It blocks a thread for each processor.
-    async fn read(&self, mut candidates: Vec<(usize, Candidate)>) -> Vec<(usize, Sight)> {
+    async fn read(
+        &self,
+        mut candidates: Vec<(usize, Candidate)>,
+        debounce: Debounce,
+    ) -> Vec<(usize, Result<Sight, Candidate>)> {
         let share = candidates.len().div_ceil(self.processors);
         let mut reading = Vec::with_capacity(self.processors);
         while !candidates.is_empty() {
@@ -413,11 +386,8 @@ impl Scanner {
             let ours = std::mem::replace(&mut candidates, rest);
             let (examiner, memory) = (Arc::clone(&self.examiner), self.memory.clone());
             let see = move |(root, candidate): (usize, Candidate)| {
-                let recalled = match memory.as_deref() {
-                    Some(memory) => sync::lock(memory).recalled(root, &candidate),
-                    None => Recalled::default(),
-                };
-                (root, examiner.see(candidate, recalled))
+                let recalled = recall_one(memory.as_deref(), root, &candidate);
+                (root, examiner.see(candidate, recalled, debounce.quiet_time))
             };
             let work = move || ours.into_iter().map(see).collect::<Vec<_>>();
             reading.push(tokio::task::spawn_blocking(work));
@@ -437,6 +407,13 @@ impl Scanner {
             tokio::task::spawn_blocking(work).await.ok();
         }
     }
+}
+
+/// Returns what is remembered of a file, if anything is.
+fn recall_one(memory: Option<&Mutex<Memory>>, root: usize, candidate: &Candidate) -> Recalled {
+    memory.map_or_else(Recalled::default, |memory| {
+        sync::lock(memory).recalled(root, candidate)
+    })
 }
 
 /// Those of `files` that look like scripts. It blocks as well.

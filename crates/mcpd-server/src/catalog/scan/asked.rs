@@ -39,18 +39,24 @@ impl Asked {
         asked.is_some_and(|(asked, _)| asked == candidate)
     }
 
-    /// Has `ask` ask a script when it is its turn.
+    /// Returns whether a file is asked, as it is now or was before.
+    pub(super) fn has(&self, key: &(usize, ScriptPath)) -> bool {
+        self.scripts.contains_key(key)
+    }
+
+    /// Permits to run a script.
+    pub(super) fn turns(&self) -> Arc<Semaphore> {
+        Arc::clone(&self.turns)
+    }
+
+    /// Has `ask` tell of a file in the background.
     pub(super) fn add(
         &mut self,
         root: usize,
         candidate: Candidate,
         ask: impl Future<Output = Looked> + Send + 'static,
     ) {
-        let turns = Arc::clone(&self.turns);
-        let task = self.answers.spawn(async move {
-            let _turn = turns.acquire().await;
-            (root, ask.await)
-        });
+        let task = self.answers.spawn(async move { (root, ask.await) });
         let key = (root, candidate.path.clone());
         self.scripts.insert(key, (candidate, task));
     }

@@ -2,32 +2,33 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::io;
-use std::panic::{self, AssertUnwindSafe};
+use std::panic;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use mcpd_exec::{Executor, StartError};
-use mcpd_scriptspec::{
-    Body, Described, Diagnostic, Dialect, Parsed, ScriptPath, Severity, Variant, parse,
-};
-use tokio::runtime::Handle;
+use mcpd_exec::Executor;
+use mcpd_scriptspec::{Body, Described, Diagnostic, Dialect, Parsed, ScriptPath, Severity, parse};
 
 use super::conditions::Conditions;
 use super::files::{Because, PassedOver};
 use super::kit::is_kit_script;
+use super::program;
+use super::quiet::Unrest;
 use super::reading::{self, Description, Reading, Unreadable};
 use super::script::Said;
 use super::{HelpText, ScannedScript};
-use super::{probe, program};
 use crate::catalog::memory::Recalled;
 use crate::catalog::walk::Candidate;
-use crate::interpreter::{Interpreter, Interpreters, MissingInterpreter};
-use crate::launch::{Excerpts, FileVariant, Launch};
+use crate::interpreter::Interpreters;
+use crate::launch::{Excerpts, Launch};
 use crate::policy::{Policy, Root};
 use crate::run::Gaps;
-use crate::sync::lock;
+
+mod probing;
+mod starting;
+
+use starting::extension;
 
 /// How often a script is asked that takes too long to answer: it may be the machine, which has just been started.
 const PATIENCE: u8 = 3;
@@ -156,12 +157,53 @@ impl Examiner {
 
     /// Sees what can be seen without running anything: what the script has answered before, or what its file says.
     /// Blocks, and must be called on a tokio runtime.
-    pub(super) fn see(&self, candidate: Candidate, recalled: Recalled) -> Sight {
+    ///
+    /// # Errors
+    ///
+    /// The file was written within the `quiet_time`, or still is: it has to be waited for.
+    pub(super) fn see(
+        &self,
+        candidate: Candidate,
+        recalled: Recalled,
+        quiet_time: Duration,
+    ) -> Result<Sight, Candidate> {
         if let Some((answer, conditions)) = recalled.answer
             && *conditions == *self.conditions(&candidate, answer.shebang.as_deref())
         {
-            return Sight::Clear(self.recall(candidate, answer));
+            return Ok(Sight::Clear(self.recall(candidate, answer)));
         }
+        // Where nothing is run, nothing is run too early.
+        if !self.is_static && Unrest::of(&candidate, quiet_time).is_some() {
+            return Err(candidate);
+        }
+        Ok(self.read(candidate, recalled.was_ours))
+    }
+
+    /// Sees what can be seen of a file that is still being written, and does not wait any longer.
+    pub(super) fn see_unquiet(
+        &self,
+        candidate: Candidate,
+        was_ours: bool,
+        unrest: Unrest,
+    ) -> Looked {
+        let looked = match self.read(candidate, was_ours) {
+            Sight::Clear(looked) => looked,
+            Sight::Unasked(script) if script.is_ours => {
+                let fault = Diagnostic::help_not_started(unrest.reason());
+                self.faulty(script.candidate, HelpText::default(), fault)
+            }
+            Sight::Unasked(script) => {
+                Looked::passed(script.candidate, Because::Unfinished, unrest.reason())
+            }
+        };
+        Looked {
+            is_passing: true,
+            ..looked
+        }
+    }
+
+    /// Sees what a file says of itself.
+    fn read(&self, candidate: Candidate, was_ours: bool) -> Sight {
         // What one file does to its reader must not concern the others.
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {
@@ -174,12 +216,12 @@ impl Examiner {
                 let (because, reason) = unmarked(&candidate.file);
                 return Sight::Clear(Looked::passed(candidate, because, reason));
             }
-            Ok(Ok(reading)) => return self.undescribed(candidate, reading, recalled.was_ours),
+            Ok(Ok(reading)) => return self.undescribed(candidate, reading, was_ours),
             // Who may execute a file need not be allowed to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
-                let is_ours = candidate.is_named || recalled.was_ours;
+                let is_ours = candidate.is_named || was_ours;
                 return self.unasked(candidate, Some(String::new()), is_ours);
             }
             Ok(Err(Unreadable::Io(error))) => {
@@ -337,104 +379,6 @@ impl Examiner {
         }
     }
 
-    /// Asks a script what it says of itself, which has taken too long for that so many times.
-    pub(super) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
-        let candidate = script.candidate.clone();
-        // What one script does to its reader must not concern the others.
-        let asked = AssertUnwindSafe(self.heard(script, time_outs)).catch_unwind();
-        asked.await.unwrap_or_else(|_| {
-            let fault = Diagnostic::help_not_started("reading what it says failed");
-            self.faulty(candidate, HelpText::default(), fault)
-        })
-    }
-
-    async fn heard(&self, script: Unasked, time_outs: u8) -> Looked {
-        let Unasked {
-            candidate,
-            shebang,
-            launch,
-            is_ours,
-        } = script;
-        let terms = (self.policy).probe_terms(&candidate.path, candidate.directory(), None);
-        let probed = probe::probe(&self.executor, &candidate, &launch, &terms).await;
-        self.gaps.report_probe(&probed.missing);
-        let path = candidate.path.clone();
-        let remedy = probed.remedy.map(|key| probe::help_with(key, &path));
-        let fault = match probed.answer {
-            Ok(help) => return self.answered(candidate, help, shebang, launch, is_ours, remedy),
-            Err(fault) => fault,
-        };
-        let mut diagnostic = fault.diagnostic();
-        let (is_passing, is_time_out) = (fault.is_passing(), fault.is_time_out());
-        let help = fault.help();
-        if !is_ours && !is_passing && !resembles_answer(&help) {
-            let reason = no_tool(&diagnostic.message, remedy.as_deref());
-            return self.refused(candidate, shebang, reason);
-        }
-        diagnostic.help = remedy.or(diagnostic.help);
-        let time_outs = if is_time_out { time_outs + 1 } else { 0 };
-        let refusal = match is_time_out {
-            true => Refusal::TimeOut(diagnostic.clone(), time_outs),
-            false => Refusal::Fault(diagnostic.clone()),
-        };
-        let conditions = self.conditions(&candidate, shebang.as_deref());
-        let answer = Answer {
-            help: HelpText::default(),
-            shebang,
-            refusal: Some(refusal),
-        };
-        Looked {
-            answer: (!is_passing).then_some((answer, conditions)),
-            is_passing: is_passing || (1..PATIENCE).contains(&time_outs),
-            time_outs,
-            ..self.faulty(candidate, help, diagnostic)
-        }
-    }
-
-    /// Examines the answer of a script that has ended `--help` well.
-    fn answered(
-        &self,
-        candidate: Candidate,
-        help: HelpText,
-        shebang: Option<String>,
-        launch: Launch,
-        is_ours: bool,
-        remedy: Option<String>,
-    ) -> Looked {
-        let parsed = parse(help.output());
-        if parsed.spec.is_none() && !is_ours && !resembles_answer(&help) {
-            let reason = no_tool("its `--help` describes no tool", remedy.as_deref());
-            return self.refused(candidate, shebang, reason);
-        }
-        let answer = Answer {
-            help,
-            shebang,
-            refusal: parsed.spec.is_none().then_some(Refusal::Text),
-        };
-        let mut looked = self.answer(candidate, answer, launch);
-        if let (Some(remedy), [script]) = (remedy, &mut looked.scripts[..])
-            && script.spec.is_none()
-            && let Some(fault) = Arc::make_mut(script).diagnostics.first_mut()
-        {
-            fault.help = Some(remedy);
-        }
-        looked
-    }
-
-    /// Passes over a file whose answer describes no tool.
-    fn refused(&self, candidate: Candidate, shebang: Option<String>, reason: String) -> Looked {
-        let conditions = self.conditions(&candidate, shebang.as_deref());
-        let answer = Answer {
-            help: HelpText::default(),
-            shebang,
-            refusal: Some(Refusal::NoTool(reason.clone())),
-        };
-        Looked {
-            answer: Some((answer, conditions)),
-            ..Looked::passed(candidate, Because::NoTool, reason)
-        }
-    }
-
     fn answer(&self, candidate: Candidate, answer: Answer, launch: Launch) -> Looked {
         let said = Said {
             dialect: None,
@@ -476,130 +420,6 @@ impl Examiner {
         let script = ScannedScript::new(candidate, path, said, launch, &self.policy);
         Arc::new(script)
     }
-
-    /// What nobody asks for its help is looked at instead, or its first call would be the first to find out that it
-    /// can't be started.
-    fn looked_at(
-        &self,
-        launch: Launch,
-        candidate: &Candidate,
-        path: &ScriptPath,
-    ) -> Result<Launch, Diagnostic> {
-        let terms = self.policy.terms(path, candidate.directory(), None);
-        let command = launch.command().current_dir(&candidate.root);
-        match self.executor.look(&terms.apply(command)) {
-            Ok(()) => Ok(launch),
-            Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
-            Err(error) => Err(probe::not_started(&error)),
-        }
-    }
-
-    /// The same of what was asked at an earlier start: its interpreter may have gone since. One look for each first line is
-    /// enough.
-    fn looked_at_again(
-        &self,
-        launch: Launch,
-        candidate: &Candidate,
-        answer: &Answer,
-    ) -> Result<Launch, Diagnostic> {
-        let Some(line) = &answer.shebang else {
-            return Ok(launch);
-        };
-        if lock(&self.sound).contains(line) {
-            return Ok(launch);
-        }
-        let launch = self.looked_at(launch, candidate, &candidate.path)?;
-        lock(&self.sound).insert(line.clone());
-        Ok(launch)
-    }
-
-    /// How a file is started: as what it is, or by the interpreter for its extension.
-    fn launch(&self, candidate: &Candidate, has_shebang: bool) -> Result<Launch, Diagnostic> {
-        if self.is_program(candidate, has_shebang) {
-            return Ok(Launch::of_program(&candidate.file));
-        }
-        self.launch_by(
-            &extension(&candidate.file),
-            &candidate.file,
-            |interpreter| Launch::by(interpreter, &candidate.file),
-        )
-    }
-
-    /// The same for a script of Script Kit, which needs an interpreter.
-    fn launch_for_script_kit(&self, candidate: &Candidate) -> Result<Launch, Diagnostic> {
-        self.launch_by(
-            &extension(&candidate.file),
-            &candidate.file,
-            |interpreter| Launch::by(&interpreter.for_script_kit(), &candidate.file),
-        )
-    }
-
-    /// Whether a file is started as what it is.
-    fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
-        let is_known = || self.interpreters.know(&extension(&candidate.file));
-        candidate.is_executable && (has_shebang || !is_known())
-    }
-
-    /// How a part of a file is started, which is to have a file of its own.
-    fn launch_of_part(
-        &self,
-        path: &ScriptPath,
-        extension: &str,
-        variants: Vec<Variant>,
-    ) -> Result<Launch, Diagnostic> {
-        if self.is_static && self.interpreters.know(extension) {
-            return Ok(Launch::of_program(Path::new("")));
-        }
-        let interpreter = self.interpreter(extension)?;
-        let run_as = self
-            .policy
-            .terms(path, Path::new(""), None)
-            .sandbox()
-            .run_as;
-        let write = |variant: Variant| {
-            let file = self.excerpts.write(extension, &variant.text, run_as)?;
-            Ok(FileVariant {
-                conditions: variant.conditions,
-                file,
-            })
-        };
-        let written = variants.into_iter().map(write).collect::<io::Result<_>>();
-        let written = written.map_err(|error| {
-            Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
-        })?;
-        let excerpts = Arc::clone(&self.excerpts);
-        Ok(Launch::of_excerpts(interpreter, written, excerpts))
-    }
-
-    /// Has the interpreter for an extension run `file`. Where nothing is run none need be installed, and asking for its
-    /// version would be running it.
-    fn launch_by(
-        &self,
-        extension: &str,
-        file: &Path,
-        launch: impl FnOnce(&Interpreter) -> Launch,
-    ) -> Result<Launch, Diagnostic> {
-        if self.is_static && self.interpreters.know(extension) {
-            return Ok(Launch::of_program(file));
-        }
-        self.interpreter(extension).map(launch)
-    }
-
-    /// The program for the files of an extension, which is looked for once.
-    fn interpreter(&self, extension: &str) -> Result<&Interpreter, Diagnostic> {
-        let found = self.interpreters.find(extension, &self.executor);
-        Handle::current().block_on(found).map_err(missing)
-    }
-}
-
-/// Returns whether what keeps a script from being started is in its file, and not a matter of the machine.
-fn is_of_file(error: &StartError) -> bool {
-    matches!(
-        error,
-        StartError::ByteOrderMark { .. }
-            | StartError::NoInterpreter { .. }
-            | StartError::BadInterpreter { crlf: true, .. }
-    )
 }
 
 /// Returns why nothing is made of a file that may not be executed and describes nothing.
@@ -613,45 +433,25 @@ fn unmarked(file: &Path) -> (Because, &'static str) {
     }
 }
 
-/// Why a file is no tool, with what may help if it is meant to be one.
-fn no_tool(what: &str, remedy: Option<&str>) -> String {
-    let remedy = remedy
-        .map(|remedy| format!("; {remedy}"))
-        .unwrap_or_default();
-    format!("it is no tool of mcpd's: {what}, and nothing in it speaks of mcpd{remedy}")
-}
-
-/// Returns whether what a script printed was meant to be a description, however little came of it.
-fn resembles_answer(help: &HelpText) -> bool {
-    const FIELDS: [&str; 6] = [
-        "description",
-        "value_type",
-        "title",
-        "kind",
-        "required",
-        "usage",
-    ];
-    [&help.stdout, &help.stderr].into_iter().any(|text| {
-        let text = String::from_utf8_lossy(text);
-        let text = text.trim_start_matches('\u{feff}').trim_start();
-        text.starts_with('{') && FIELDS.iter().any(|field| text.contains(field))
-    })
-}
-
-fn extension(file: &Path) -> Cow<'_, str> {
-    file.extension().unwrap_or_default().to_string_lossy()
-}
-
-fn missing(interpreter: MissingInterpreter) -> Diagnostic {
-    Diagnostic::missing_interpreter(&interpreter.to_string(), &interpreter.help())
-}
-
 impl Looked {
     /// Returns its answer if that describes nothing.
     #[cfg(feature = "database")]
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         let (answer, _) = self.answer.as_ref()?;
         answer.refusal.as_ref()
+    }
+
+    /// Returns whether it is a tool, or a faulty one.
+    pub(super) fn is_ours(&self) -> bool {
+        !self.scripts.is_empty()
+    }
+
+    /// Returns this in the place of what can't be told of `candidate` yet.
+    pub(super) fn kept_for(&self, candidate: Candidate) -> Self {
+        Self {
+            is_passing: true,
+            ..Self::new(candidate, self.scripts.clone())
+        }
     }
 
     fn new(candidate: Candidate, scripts: Vec<Arc<ScannedScript>>) -> Self {

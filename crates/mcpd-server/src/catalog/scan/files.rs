@@ -41,6 +41,8 @@ pub enum Because {
     NoScript,
     /// Only asking it could tell, and nothing was to be run.
     Unasked,
+    /// Only asking it can tell, and it is still being written.
+    Unfinished,
     /// It was asked, and what it answered is no description.
     NoTool,
 }
@@ -58,7 +60,10 @@ impl PassedOver {
     /// Returns whether an operator may wonder why it isn't served.
     #[must_use]
     pub fn is_remarkable(&self) -> bool {
-        matches!(self.because, Because::NoScript | Because::NoTool)
+        matches!(
+            self.because,
+            Because::NoScript | Because::Unfinished | Because::NoTool
+        )
     }
 
     /// Returns whether every scan tells of it, and not only a thorough one.

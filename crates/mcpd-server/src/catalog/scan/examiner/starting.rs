@@ -1,0 +1,158 @@
+//! Launches: how a file, or a part of one, is started, and what is looked at where nothing is asked.
+
+use std::borrow::Cow;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use mcpd_exec::StartError;
+use mcpd_scriptspec::{Diagnostic, ScriptPath, Variant};
+use tokio::runtime::Handle;
+
+use super::{Answer, Examiner};
+use crate::catalog::scan::probe;
+use crate::catalog::walk::Candidate;
+use crate::interpreter::{Interpreter, MissingInterpreter};
+use crate::launch::{FileVariant, Launch};
+use crate::sync::lock;
+
+impl Examiner {
+    /// What nobody asks for its help is looked at instead, or its first call would be the first to find out that it
+    /// can't be started.
+    pub(super) fn looked_at(
+        &self,
+        launch: Launch,
+        candidate: &Candidate,
+        path: &ScriptPath,
+    ) -> Result<Launch, Diagnostic> {
+        let terms = self.policy.terms(path, candidate.directory(), None);
+        let command = launch.command().current_dir(&candidate.root);
+        match self.executor.look(&terms.apply(command)) {
+            Ok(()) => Ok(launch),
+            Err(error) if self.is_static && !is_of_file(&error) => Ok(launch),
+            Err(error) => Err(probe::not_started(&error)),
+        }
+    }
+
+    /// The same of what was asked at an earlier start: its interpreter may have gone since. One look for each first line is
+    /// enough.
+    pub(super) fn looked_at_again(
+        &self,
+        launch: Launch,
+        candidate: &Candidate,
+        answer: &Answer,
+    ) -> Result<Launch, Diagnostic> {
+        let Some(line) = &answer.shebang else {
+            return Ok(launch);
+        };
+        if lock(&self.sound).contains(line) {
+            return Ok(launch);
+        }
+        let launch = self.looked_at(launch, candidate, &candidate.path)?;
+        lock(&self.sound).insert(line.clone());
+        Ok(launch)
+    }
+
+    /// How a file is started: as what it is, or by the interpreter for its extension.
+    pub(super) fn launch(
+        &self,
+        candidate: &Candidate,
+        has_shebang: bool,
+    ) -> Result<Launch, Diagnostic> {
+        if self.is_program(candidate, has_shebang) {
+            return Ok(Launch::of_program(&candidate.file));
+        }
+        self.launch_by(
+            &extension(&candidate.file),
+            &candidate.file,
+            |interpreter| Launch::by(interpreter, &candidate.file),
+        )
+    }
+
+    /// The same for a script of Script Kit, which needs an interpreter.
+    pub(super) fn launch_for_script_kit(
+        &self,
+        candidate: &Candidate,
+    ) -> Result<Launch, Diagnostic> {
+        self.launch_by(
+            &extension(&candidate.file),
+            &candidate.file,
+            |interpreter| Launch::by(&interpreter.for_script_kit(), &candidate.file),
+        )
+    }
+
+    /// Whether a file is started as what it is.
+    pub(super) fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
+        let is_known = || self.interpreters.know(&extension(&candidate.file));
+        candidate.is_executable && (has_shebang || !is_known())
+    }
+
+    /// How a part of a file is started, which is to have a file of its own.
+    pub(super) fn launch_of_part(
+        &self,
+        path: &ScriptPath,
+        extension: &str,
+        variants: Vec<Variant>,
+    ) -> Result<Launch, Diagnostic> {
+        if self.is_static && self.interpreters.know(extension) {
+            return Ok(Launch::of_program(Path::new("")));
+        }
+        let interpreter = self.interpreter(extension)?;
+        let run_as = self
+            .policy
+            .terms(path, Path::new(""), None)
+            .sandbox()
+            .run_as;
+        let write = |variant: Variant| {
+            let file = self.excerpts.write(extension, &variant.text, run_as)?;
+            Ok(FileVariant {
+                conditions: variant.conditions,
+                file,
+            })
+        };
+        let written = variants.into_iter().map(write).collect::<io::Result<_>>();
+        let written = written.map_err(|error| {
+            Diagnostic::help_not_started(&format!("failed to write its file: {error}"))
+        })?;
+        let excerpts = Arc::clone(&self.excerpts);
+        Ok(Launch::of_excerpts(interpreter, written, excerpts))
+    }
+
+    /// Has the interpreter for an extension run `file`. Where nothing is run none need be installed, and asking for its
+    /// version would be running it.
+    fn launch_by(
+        &self,
+        extension: &str,
+        file: &Path,
+        launch: impl FnOnce(&Interpreter) -> Launch,
+    ) -> Result<Launch, Diagnostic> {
+        if self.is_static && self.interpreters.know(extension) {
+            return Ok(Launch::of_program(file));
+        }
+        self.interpreter(extension).map(launch)
+    }
+
+    /// The program for the files of an extension, which is looked for once.
+    pub(super) fn interpreter(&self, extension: &str) -> Result<&Interpreter, Diagnostic> {
+        let found = self.interpreters.find(extension, &self.executor);
+        Handle::current().block_on(found).map_err(missing)
+    }
+}
+
+/// Returns whether what keeps a script from being started is in its file, and not a matter of the machine.
+fn is_of_file(error: &StartError) -> bool {
+    matches!(
+        error,
+        StartError::ByteOrderMark { .. }
+            | StartError::NoInterpreter { .. }
+            | StartError::BadInterpreter { crlf: true, .. }
+    )
+}
+
+pub(super) fn extension(file: &Path) -> Cow<'_, str> {
+    file.extension().unwrap_or_default().to_string_lossy()
+}
+
+fn missing(interpreter: MissingInterpreter) -> Diagnostic {
+    Diagnostic::missing_interpreter(&interpreter.to_string(), &interpreter.help())
+}

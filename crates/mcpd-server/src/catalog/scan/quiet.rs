@@ -1,0 +1,185 @@
+//! Debouncing of each file: nothing is read or asked while it is being written. A file is looked at when it has been
+//! unchanged for a while and no process has it open for writing; its sidecar counts as a part of it.
+//!
+//! ```text
+//! new or changed ──► changed lately, or open for writing? ──no──► looked at
+//!                       ▲             │ yes
+//!                       └───pause─────┤
+//!                                     └──limit──► still written: looked at later, and not run until then
+//! ```
+
+use std::fs::Metadata;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use tokio::time::{Instant, sleep};
+
+use crate::catalog::walk::Candidate;
+
+/// Pause before a file that is open for writing, or away for a moment, is looked at again.
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Times of the debouncing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Debounce {
+    /// How long a file must be unchanged.
+    pub(super) quiet_time: Duration,
+    /// The longest wait for that, and for the end of writing.
+    pub(super) limit: Duration,
+}
+
+impl Debounce {
+    /// Times of a first look, for which commands and clients wait.
+    pub(super) const FIRST_LOOK: Self = Self {
+        quiet_time: Duration::from_millis(200),
+        limit: Duration::from_secs(2),
+    };
+    /// Times of later looks. What changes between looks is being edited, and often saved again soon: five saves in two
+    /// seconds make one probe.
+    pub(super) const EDITS: Self = Self {
+        quiet_time: Duration::from_millis(600),
+        limit: Duration::from_secs(10),
+    };
+}
+
+/// Reason to wait before a file is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Unrest {
+    /// It has changed lately: the rest of the quiet time.
+    Changed(Duration),
+    /// A process has it open for writing.
+    Open,
+}
+
+impl Unrest {
+    /// Returns the reason to wait before `candidate` is looked at, if there is one. Blocks.
+    pub(super) fn of(candidate: &Candidate, quiet_time: Duration) -> Option<Self> {
+        let sidecar = candidate.sidecar.as_ref().map(|sidecar| &sidecar.file);
+        let mut files = std::iter::once(&candidate.file).chain(sidecar);
+        files.find_map(|file| Self::of_file(file, quiet_time))
+    }
+
+    fn of_file(file: &Path, quiet_time: Duration) -> Option<Self> {
+        let now = SystemTime::now();
+        let Ok(changed) = file.metadata().and_then(|metadata| last_change(&metadata)) else {
+            // Editors put another file in its place. If it stays away, another look finds that.
+            return Some(Self::Changed(POLL_INTERVAL));
+        };
+        // A time that lies ahead is that of another machine's clock.
+        let distance = now.duration_since(changed);
+        let distance = distance.unwrap_or_else(|ahead| ahead.duration());
+        if distance < quiet_time {
+            return Some(Self::Changed(quiet_time.saturating_sub(distance)));
+        }
+        mcpd_exec::is_open_for_writing(file).then_some(Self::Open)
+    }
+
+    /// Returns why a file is not asked, as a sentence fragment.
+    pub(super) fn reason(self) -> &'static str {
+        match self {
+            Self::Changed(_) => "it keeps changing, and is asked once it has stayed as it is",
+            Self::Open => {
+                "a process has it open for writing, and it is asked once that has closed it"
+            }
+        }
+    }
+
+    fn pause(self) -> Duration {
+        match self {
+            Self::Changed(rest) => rest,
+            Self::Open => POLL_INTERVAL,
+        }
+    }
+}
+
+/// Waits until `candidate` can be looked at.
+///
+/// # Errors
+///
+/// It is still being written when that has lasted for the limit since `begun`.
+pub(super) async fn wait_for_quiet(
+    candidate: &Candidate,
+    debounce: Debounce,
+    begun: Instant,
+) -> Result<(), Unrest> {
+    loop {
+        let file = candidate.clone();
+        let look = move || Unrest::of(&file, debounce.quiet_time);
+        // Without an answer the runtime is about to end.
+        let unrest = tokio::task::spawn_blocking(look).await.ok().flatten();
+        match unrest {
+            None => return Ok(()),
+            Some(unrest) if begun.elapsed() >= debounce.limit => return Err(unrest),
+            Some(unrest) => sleep(unrest.pause()).await,
+        }
+    }
+}
+
+/// Returns when a file was last written, renamed or given another mode. A tool can set the time of the last writing to
+/// any other, but not this one.
+#[cfg(unix)]
+fn last_change(metadata: &Metadata) -> io::Result<SystemTime> {
+    use std::os::unix::fs::MetadataExt as _;
+    let seconds = u64::try_from(metadata.ctime()).unwrap_or_default();
+    let nanoseconds = u32::try_from(metadata.ctime_nsec()).unwrap_or_default();
+    Ok(SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds))
+}
+
+#[cfg(not(unix))]
+fn last_change(metadata: &Metadata) -> io::Result<SystemTime> {
+    metadata.modified()
+}
+
+#[cfg(test)]
+#[cfg(unix)]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+    use crate::catalog::walk::walk;
+
+    fn candidate(root: &Path) -> Candidate {
+        let file = root.join("script");
+        fs::write(&file, "").unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+        let mut scripts = walk(root, None).scripts;
+        scripts.pop_first().unwrap().1
+    }
+
+    #[test]
+    fn file_and_sidecar_must_be_quiet() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("script.mcpd.toml"), "").unwrap();
+        let candidate = candidate(root.path());
+        assert_eq!(Unrest::of(&candidate, Duration::ZERO), None);
+        let hour = Duration::from_secs(3600);
+        let Some(Unrest::Changed(rest)) = Unrest::of(&candidate, hour) else {
+            panic!("it has just been written");
+        };
+        assert!(rest > hour / 2 && rest <= hour);
+        fs::remove_file(root.path().join("script.mcpd.toml")).unwrap();
+        let gone = Unrest::of(&candidate, Duration::ZERO);
+        assert_eq!(gone, Some(Unrest::Changed(POLL_INTERVAL)));
+    }
+
+    #[cfg(all(target_os = "linux", not(mcpd_portable)))]
+    #[tokio::test]
+    async fn open_writer_delays_the_look_until_the_limit() {
+        let root = tempfile::tempdir().unwrap();
+        let candidate = candidate(root.path());
+        let writer = File::options().append(true).open(&candidate.file).unwrap();
+        let debounce = Debounce {
+            quiet_time: Duration::ZERO,
+            limit: Duration::from_millis(100),
+        };
+        let begun = Instant::now();
+        let waited = wait_for_quiet(&candidate, debounce, begun).await;
+        assert_eq!(waited, Err(Unrest::Open));
+        assert!(begun.elapsed() >= debounce.limit);
+        drop(writer);
+        let waited = wait_for_quiet(&candidate, debounce, Instant::now()).await;
+        assert_eq!(waited, Ok(()));
+    }
+}
