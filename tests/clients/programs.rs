@@ -1,5 +1,6 @@
 //! Programs on the official SDKs and the Inspector, as `setup` beside this file installs and lists them.
 
+use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -216,4 +217,40 @@ fn the_inspector_over_stdio() {
 #[test]
 fn the_inspector_over_http() {
     check(INSPECTOR, Transport::Http);
+}
+
+/// Runs `file` beside the programs of a family, whose connection breaks in the middle of a call.
+#[track_caller]
+fn check_resumption(family: Family, file: &str) {
+    let programs = match installed(family) {
+        Ok(programs) => programs,
+        Err(reason) => return skip(family, &reason),
+    };
+    let mut interpreters: Vec<_> = programs
+        .iter()
+        .map(|program| &program.interpreter)
+        .collect();
+    interpreters.dedup();
+    let program = Path::new(&programs[0].file).with_file_name(file);
+    for interpreter in interpreters {
+        let sandbox = Sandbox::new();
+        let arguments = arguments();
+        let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
+        let daemon = Daemon::start(&sandbox, &arguments);
+        let mut command = sandbox.program(interpreter);
+        command.env("PYTHONDONTWRITEBYTECODE", "1").arg(&program);
+        command.args([&daemon.url(), daemon.token().expect("it has a token")]);
+        let output = output_within(PATIENCE, command, b"");
+        assert!(output.status.success(), "{}", sandbox.transcript(&output));
+    }
+}
+
+#[test]
+fn python_resumes_a_broken_call() {
+    check_resumption(PYTHON, "resume.py");
+}
+
+#[test]
+fn typescript_resumes_a_broken_call() {
+    check_resumption(TYPESCRIPT, "resume.mjs");
 }

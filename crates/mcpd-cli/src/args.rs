@@ -401,6 +401,10 @@ pub(crate) struct Serve {
     /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", help_heading = HTTP)]
     pub(crate) http_sse: bool,
+    /// Bytes of events that each session keeps, so that clients whose connection broke resume a stream by
+    /// Last-Event-ID; 0 for none.
+    #[arg(long, value_name = "BYTES", env = "MCPD_RESUME_BUFFER", default_value_t = mcpd_server::transport::http::DEFAULT_RESUME_BUFFER, help_heading = HTTP)]
+    pub(crate) resume_buffer: usize,
     /// Serve metrics for Prometheus at /metrics on a loopback address of their own, such as 127.0.0.1:9464, to every
     /// program on this machine.
     #[arg(

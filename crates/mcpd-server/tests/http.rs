@@ -19,6 +19,10 @@ use tokio::net::{TcpListener, TcpStream};
 #[cfg(unix)]
 use tokio::net::{UnixListener, UnixStream};
 
+#[cfg(unix)]
+#[path = "http/resumption.rs"]
+mod resumption;
+
 /// Far longer than anything here takes; only a hang meets it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -151,6 +155,10 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
             run = id.to_owned();
             shown = shown.replace(&run, "RUN");
         }
+        if let Some(id) = last_event(&shown) {
+            let (stream, _) = id.split_once('-').expect("a stream and a number");
+            shown = shown.replace(stream, "STREAM");
+        }
         transcript.push_str(&format!("{}\n{shown}\n", request.trim_end()));
         if let Some(number) = setting(request, "still running") {
             let number: usize = number.parse().expect("a number");
@@ -164,6 +172,12 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
         }
     }
     transcript
+}
+
+/// The id of the last event in a response as it is shown.
+fn last_event(shown: &str) -> Option<String> {
+    let mut ids = shown.lines().filter_map(|line| line.strip_prefix("< id: "));
+    ids.next_back().map(str::to_owned)
 }
 
 /// The request with what every client sends, unless it says otherwise; `Name: -` leaves a header out.
@@ -819,7 +833,7 @@ printf '0]\n'
 #[tokio::test]
 async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
     let (server, port) = serve().await;
-    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
     let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
     let session = format!(
         "Mcp-Session-Id: {}",
@@ -869,7 +883,7 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
 async fn a_call_that_is_cancelled_ends_without_an_answer() {
     let (server, port) = serve().await;
     server.catalog_ready().await;
-    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
+    let initialize = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"test","version":"0"}}}"#;
     let response = exchange(port, &complete(&format!("POST /mcp\n\n{initialize}"))).await;
     let session = header(&response, "mcp-session-id").expect("a session");
     let wait = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wait"}}"#;

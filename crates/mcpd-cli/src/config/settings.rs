@@ -88,6 +88,7 @@ pub(crate) fn settings(file: &File) -> Vec<Setting> {
             tables.allow_origins.as_deref().map(words),
         ),
         Setting::new("http_sse", "http_sse", word(tables.http_sse)),
+        Setting::new("resume_buffer", "resume_buffer", word(tables.resume_buffer)),
         Setting::new("kit.serve", "kit", word(tables.kit.serve)),
         Setting::new(
             "log.format",

@@ -70,6 +70,10 @@ pub(super) struct Tables {
     /// Whether revision 2024-11-05 is also served on paths of its own, /sse and /messages.
     #[schemars(extend("default" = false))]
     pub(super) http_sse: Option<bool>,
+    /// Bytes of events that each session over HTTP keeps, so that clients whose connection broke resume a stream by
+    /// `Last-Event-ID`; 0 for none.
+    #[schemars(extend("default" = "1 MiB"))]
+    pub(super) resume_buffer: Option<Amount>,
     /// Identity of the server as clients and models read it.
     #[serde(default)]
     pub(super) server: ServerTable,

@@ -40,6 +40,7 @@ mod activity;
 mod auth;
 mod background;
 mod cors;
+mod event_log;
 mod event_stream;
 mod events;
 mod guard;
@@ -57,6 +58,7 @@ mod peer;
 mod pieces;
 mod post;
 mod reply;
+mod resumption;
 mod router;
 mod sessions;
 mod sse;
@@ -86,6 +88,8 @@ pub use tls::{ClientCertificates, Identity, Tls};
 
 /// How many connections may be open at once without another wish.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;
+/// Bytes of events that each session keeps for clients that come back, by default.
+pub const DEFAULT_RESUME_BUFFER: usize = 1024 * 1024;
 /// How long a new connection may take to show its first request.
 const FIRST: Duration = Duration::from_secs(10);
 /// How long a connection is kept on which no request is open.
@@ -128,6 +132,9 @@ pub struct Options {
     /// How many connections may be open at once; further ones wait in the system's queue. Each takes a descriptor, and
     /// where there is none left, nothing else can be opened either. 16384.
     pub max_connections: usize,
+    /// Bytes of events that each session keeps, so that a client whose connection broke can resume a stream by
+    /// `Last-Event-ID`; 0 for none, and streams without ids. 1 MiB.
+    pub resume_buffer: usize,
     /// How long a client may leave what is written to it unread before its connection is closed. 60 s.
     pub write_timeout: Duration,
 }
@@ -146,6 +153,7 @@ impl Options {
             metrics: false,
             max_message: DEFAULT_MAX_MESSAGE,
             max_connections: DEFAULT_MAX_CONNECTIONS,
+            resume_buffer: DEFAULT_RESUME_BUFFER,
             write_timeout: DEFAULT_WRITE_TIMEOUT,
         }
     }

@@ -78,7 +78,11 @@ impl Router {
                 let refused = self.refused(&error, &name, &connection, client);
                 return refused.unwrap_or_else(|| {
                     let answer = Box::pin(ready(Some(encode(&id, Err(error)))));
-                    reply::events(Events::written_by(write, messages, answer))
+                    reply::events(Events::written_by(
+                        |message| write(&message),
+                        messages,
+                        answer,
+                    ))
                 });
             }
             Answer::Now(result) => Box::pin(ready(Some(encode(&id, result)))),
@@ -91,7 +95,7 @@ impl Router {
                 post::attached(answer, client.peer, true)
             }
         };
-        let events = Events::written_by(write, messages, answer);
+        let events = Events::written_by(|message| write(&message), messages, answer);
         reply::events(events.probing(client.peer))
     }
 

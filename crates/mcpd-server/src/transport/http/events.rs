@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior, interval_at};
 
+use super::event_log::EventId;
 use super::peer::Peer;
 
 /// Interval of the comments on a quiet stream, and the time after which a silent call becomes one. Proxies give up a
@@ -36,7 +37,7 @@ pub(super) struct Events {
 }
 
 /// How a message is written, if it is.
-type Write = fn(&[u8]) -> Option<Bytes>;
+type Write = fn(Bytes) -> Option<Bytes>;
 
 enum State {
     Pending(Answer),
@@ -52,7 +53,7 @@ impl Events {
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        let first = first.as_deref().and_then(event);
+        let first = first.and_then(event);
         Self::with_first(first, event, notifications, answer)
     }
 
@@ -63,6 +64,17 @@ impl Events {
         answer: Answer,
     ) -> Self {
         Self::with_first(None, write, notifications, answer)
+    }
+
+    /// A stream of `events`, which are written already, until `end`.
+    pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: Answer) -> Self {
+        Self::with_first(None, Some, events, end)
+    }
+
+    /// This stream after `first`, which is written already.
+    pub(super) fn beginning_with(mut self, first: Option<Bytes>) -> Self {
+        self.first = first.map(Frame::data);
+        self
     }
 
     /// The same after an event that is written already.
@@ -133,12 +145,12 @@ impl Body for Events {
             this.answer = State::Known(known);
         }
         while let Some(notification) = this.queued(cx) {
-            if let Some(written) = (this.write)(&notification) {
+            if let Some(written) = (this.write)(notification) {
                 return Poll::Ready(Some(Ok(Frame::data(written))));
             }
         }
         if let State::Known(answer) = &mut this.answer {
-            let written = answer.take().and_then(|answer| (this.write)(&answer));
+            let written = answer.take().and_then(this.write);
             return Poll::Ready(written.map(|written| Ok(Frame::data(written))));
         }
         if let Some(probe) = &mut this.probe
@@ -153,9 +165,20 @@ impl Body for Events {
 }
 
 /// One message as one event.
-fn event(message: &[u8]) -> Option<Bytes> {
-    let written = [b"event: message\ndata: ", message, b"\n\n"].concat();
+fn event(message: Bytes) -> Option<Bytes> {
+    let written = [b"event: message\ndata: ", &*message, b"\n\n"].concat();
     Some(written.into())
+}
+
+/// One message as one event with an id.
+pub(super) fn numbered(id: EventId, message: &[u8]) -> Bytes {
+    let head = format!("id: {id}\nevent: message\ndata: ");
+    [head.as_bytes(), message, b"\n\n"].concat().into()
+}
+
+/// An event without data, which gives the client an id to come back with.
+pub(super) fn priming(id: EventId) -> Bytes {
+    format!("id: {id}\ndata:\n\n").into()
 }
 
 impl fmt::Debug for Events {

@@ -5,6 +5,7 @@ use std::future::{pending, ready};
 use std::panic::resume_unwind;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::Incoming;
@@ -26,13 +27,14 @@ use super::events::{self, Events};
 use super::headers::{self, PROTOCOL_VERSION, SESSION_ID};
 use super::peer::Peer;
 use super::reply::{self, Body, Refused, Whole};
+use super::resumption::Resumable;
 use super::router::{Client, Router};
 use super::sessions::{MAX_SESSIONS, Visit};
 use crate::access::NeededScope;
 use crate::catalog::ToolNames;
 use crate::connection::Reply;
 use crate::dispatch::{self, Answer, Handled, MethodResult};
-use crate::handler::{lifecycle, subscriptions};
+use crate::handler::lifecycle;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 use crate::quota;
@@ -44,11 +46,23 @@ use crate::wire::{Face, StatelessEnvelope, Transport};
 /// -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
+/// Time after which a silent call becomes a stream where that begins with an id: from then on its answer survives the
+/// connection.
+const PRIMING_DELAY: Duration = Duration::from_secs(2);
+
 /// What is said of a session that was never there, or is no longer.
 const NO_SESSION: &str = "there is no such session; initialize again";
 
 /// An answer that may be the whole of a response; nothing if it was cancelled.
 type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
+
+/// A request that is being answered.
+struct Ongoing {
+    notifications: Option<mpsc::Receiver<Bytes>>,
+    answer: WholeAnswer,
+    /// How its stream can be resumed, if it becomes one.
+    resumable: Option<Resumable>,
+}
 
 /// What the head of a request says about all messages in its body.
 struct Head<'a> {
@@ -67,9 +81,14 @@ impl Head<'_> {
         &self,
         notifications: Option<mpsc::Receiver<Bytes>>,
         answer: WholeAnswer,
+        resumable: Option<Resumable>,
     ) -> Response<Body> {
-        let peer = Some(self.client.peer);
-        respond(notifications, self.wants_events, answer, peer).await
+        let ongoing = Ongoing {
+            notifications,
+            answer,
+            resumable: resumable.filter(|_| self.wants_events),
+        };
+        respond(ongoing, self.wants_events, Some(self.client.peer)).await
     }
 }
 
@@ -114,39 +133,6 @@ impl Router {
             Ok(Frame::Batch(elements)) => self.batch(&head, &elements).await,
             Err(error) => reply::error(StatusCode::BAD_REQUEST, error.id.as_ref(), &error.error),
         }
-    }
-
-    /// The stream of what a session is told without asking. "The server MUST either return `Content-Type:
-    /// text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not Allowed"
-    /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
-    pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
-        let visit = match self.named(headers, caller) {
-            Ok(Some(visit)) if accepts_events(headers) => visit,
-            Ok(Some(_)) => {
-                let reason = "the stream of a session is text/event-stream; accept that";
-                return reply::not_allowed_as("POST", reason);
-            }
-            Ok(None) => {
-                let reason = "POST messages here; GET is for the stream of a session that `Mcp-Session-Id` names";
-                return reply::not_allowed_as("POST", reason);
-            }
-            Err(response) => return *response,
-        };
-        let (outbox, notifications) = Outbox::new();
-        let stopping = self.server.stopping().clone();
-        let forward = subscriptions::forward(
-            Arc::clone(self.server.live_catalog()),
-            &visit.session,
-            caller.clone(),
-            outbox,
-        );
-        let forward = async move {
-            stopping.run_until_cancelled(forward).await;
-            drop(visit);
-            None
-        };
-        let events = Events::new(None, notifications, Box::pin(forward));
-        reply::without_end(reply::events(events))
     }
 
     /// Ends a session at its client's wish.
@@ -225,7 +211,7 @@ impl Router {
             ),
         };
         let is_endless = request.method == "subscriptions/listen";
-        let response = head.respond(notifications, answer).await;
+        let response = head.respond(notifications, answer, None).await;
         if is_endless {
             return reply::without_end(response);
         }
@@ -267,6 +253,7 @@ impl Router {
         let (face, notifications) = self.face(head, true);
         let answer = visit.request(&self.server, request, params, face);
         let id = request.id.clone();
+        let resumable = Resumable::new(&visit, Some(id.clone()));
         let always_ok = |_: &ErrorObject| StatusCode::OK;
         let answer: WholeAnswer = match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(result) => Box::pin(ready(Some(whole(&id, result, always_ok)))),
@@ -276,7 +263,7 @@ impl Router {
                 visit,
             ),
         };
-        head.respond(notifications, answer).await
+        head.respond(notifications, answer, resumable).await
     }
 
     /// A batch of 2025-03-26.
@@ -288,9 +275,10 @@ impl Router {
         let (face, notifications) = self.face(head, true);
         match visit.batch(&self.server, elements, &face) {
             Ok(Reply::Pending(answers)) => {
+                let resumable = Resumable::new(&visit, None);
                 let answer = async move { Some(Whole::ok(answers.await?)) };
-                head.respond(notifications, detached(None, answer, visit))
-                    .await
+                let answer = detached(None, answer, visit);
+                head.respond(notifications, answer, resumable).await
             }
             Ok(Reply::Ready(answers)) => Whole::ok(answers).into(),
             Ok(Reply::Nothing) => reply::accepted(),
@@ -331,7 +319,11 @@ impl Router {
     /// # Errors
     ///
     /// The response for one that is unknown or in another revision than the header says.
-    fn named(&self, headers: &HeaderMap, caller: &Principal) -> Result<Option<Visit>, Refused> {
+    pub(super) fn named(
+        &self,
+        headers: &HeaderMap,
+        caller: &Principal,
+    ) -> Result<Option<Visit>, Refused> {
         let Some(id) = headers.get(&SESSION_ID) else {
             return Ok(None);
         };
@@ -401,7 +393,7 @@ impl Router {
 }
 
 /// What a client says of the nearest kind counts, and one that doesn't say what it takes, takes everything.
-fn accepts_events(headers: &HeaderMap) -> bool {
+pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter();
     let ranges = values
         .filter_map(|value| value.to_str().ok())
@@ -461,41 +453,56 @@ fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
 /// clients and proxies give up a response without a head. One that was cancelled is a stream without events: "the server
 /// MUST either return `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type: application/json`"
 /// -- 2025-11-25/basic/transports#sending-messages-to-the-server
-async fn respond(
-    mut notifications: Option<mpsc::Receiver<Bytes>>,
-    takes_events: bool,
-    mut answer: WholeAnswer,
-    peer: Option<&Peer>,
-) -> Response<Body> {
+async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> Response<Body> {
+    let Ongoing {
+        mut notifications,
+        mut answer,
+        resumable,
+    } = ongoing;
     let half_closed = async {
         match peer {
             Some(peer) => peer.half_closed().await,
             None => pending().await,
         }
     };
+    let silence = match &resumable {
+        Some(resumable) if resumable.is_primed() => PRIMING_DELAY,
+        _ => events::KEEP_ALIVE,
+    };
     let first = tokio::select! {
         biased;
         first = next(&mut notifications) => Some(first),
         answer = &mut answer => match notifications {
-            Some(notifications) => return respond_with(answer, notifications),
+            Some(notifications) => return respond_with(answer, notifications, resumable),
             // There are no words for a cancelled call to a client that takes no events.
             None => return answer.map_or_else(reply::accepted, Response::from),
         },
-        () = tokio::time::sleep(events::KEEP_ALIVE), if takes_events => None,
+        () = tokio::time::sleep(silence), if takes_events => None,
         // Its first comment shows whether the client still reads.
         () = half_closed, if takes_events => None,
     };
     // A stream has its status before its answer.
     let answer = Box::pin(async { Some(answer.await?.message.joined()) });
     let notifications = notifications.unwrap_or_else(|| mpsc::channel(1).1);
-    let events = match first {
-        Some(first) => Events::new(Some(first), notifications, answer),
-        None => Events::starting_with(events::COMMENT, notifications, answer),
-    };
+    let events = stream(first, notifications, answer, resumable);
     reply::events(match peer {
         Some(peer) => events.probing(peer),
         None => events,
     })
+}
+
+/// Returns the stream of an answer that is not there yet, which shows at once that it has begun.
+fn stream(
+    first: Option<Bytes>,
+    notifications: mpsc::Receiver<Bytes>,
+    answer: events::Answer,
+    resumable: Option<Resumable>,
+) -> Events {
+    match (resumable, first) {
+        (Some(resumable), first) => resumable.stream(first, notifications, answer),
+        (None, Some(first)) => Events::new(Some(first), notifications, answer),
+        (None, None) => Events::starting_with(events::COMMENT, notifications, answer),
+    }
 }
 
 /// Waits for the next notification, for ever if there will be none.
@@ -511,14 +518,19 @@ async fn next(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
 }
 
 /// Returns an answer that is there, after the notification that came in the same breath, if one did.
-fn respond_with(answer: Option<Whole>, mut notifications: mpsc::Receiver<Bytes>) -> Response<Body> {
+fn respond_with(
+    answer: Option<Whole>,
+    mut notifications: mpsc::Receiver<Bytes>,
+    resumable: Option<Resumable>,
+) -> Response<Body> {
     let first = notifications.try_recv().ok();
     match (first, answer) {
         (None, Some(answer)) => answer.into(),
-        (first, answer) => {
+        (Some(first), answer) => {
             let answer = Box::pin(ready(answer.map(|answer| answer.message.joined())));
-            reply::events(Events::new(first, notifications, answer))
+            reply::events(stream(Some(first), notifications, answer, resumable))
         }
+        (None, None) => reply::events(Events::new(None, notifications, Box::pin(ready(None)))),
     }
 }
 
@@ -596,8 +608,6 @@ fn status(error: &ErrorObject) -> StatusCode {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use futures_util::FutureExt as _;
     use http_body_util::BodyExt as _;
     use hyper::header::CONTENT_TYPE;
@@ -633,6 +643,15 @@ mod tests {
         })
     }
 
+    /// A call without notifications whose stream can't be resumed.
+    fn ongoing(answer: WholeAnswer) -> Ongoing {
+        Ongoing {
+            notifications: None,
+            answer,
+            resumable: None,
+        }
+    }
+
     #[track_caller]
     fn check_response(response: &Response<Body>, content_type: &str) {
         assert_eq!(response.status(), StatusCode::OK);
@@ -642,7 +661,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_call_becomes_an_event_stream() {
         let begun = Instant::now();
-        let response = respond(None, true, answer_after(25), None).await;
+        let response = respond(ongoing(answer_after(25)), true, None).await;
         assert_eq!(begun.elapsed(), events::KEEP_ALIVE);
         check_response(&response, "text/event-stream");
         let body = response.into_body().collect().await.expect("infallible");
@@ -654,7 +673,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn silent_call_is_one_body_if_quick_or_without_events() {
         for (takes_events, seconds) in [(true, 9), (false, 25)] {
-            let response = respond(None, takes_events, answer_after(seconds), None).await;
+            let response = respond(ongoing(answer_after(seconds)), takes_events, None).await;
             check_response(&response, "application/json");
         }
     }

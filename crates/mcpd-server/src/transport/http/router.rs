@@ -65,7 +65,7 @@ impl Router {
         Self {
             intake: Intake::new(options.max_message, metrics),
             server,
-            sessions: Sessions::default(),
+            sessions: Sessions::new(options.resume_buffer),
             max_connections: options.max_connections,
             write_timeout: options.write_timeout,
             nowhere: Outbox::nowhere(),

@@ -6,6 +6,7 @@ use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use super::event_log::EventLog;
 use crate::conversation::Conversation;
 use crate::id;
 use crate::metrics::{Metrics, Open};
@@ -22,6 +23,8 @@ const IDLE: Duration = Duration::from_secs(3600);
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_id: Mutex<BTreeMap<String, Kept>>,
+    /// Bytes of events that each keeps for clients that come back; 0 for none.
+    resume_buffer: usize,
 }
 
 /// A session, whose it is, and how it is used.
@@ -30,6 +33,7 @@ struct Kept {
     owner: Principal,
     usage: Arc<Mutex<Usage>>,
     conversation: Conversation,
+    event_log: Option<Arc<EventLog>>,
     _open: Open,
 }
 
@@ -47,9 +51,18 @@ pub(super) struct Visit {
     conversation: Conversation,
     /// Of the session, if that is kept.
     usage: Option<Arc<Mutex<Usage>>>,
+    event_log: Option<Arc<EventLog>>,
 }
 
 impl Sessions {
+    /// No sessions yet; each will keep so many bytes of events for clients that come back.
+    pub(super) fn new(resume_buffer: usize) -> Self {
+        Self {
+            by_id: Mutex::default(),
+            resume_buffer,
+        }
+    }
+
     /// Keeps a session and gives it an id that nobody can guess. `None` if there are too many, and all in use.
     pub(super) fn insert(
         &self,
@@ -78,6 +91,8 @@ impl Sessions {
             owner,
             usage: Arc::new(Mutex::new(usage)),
             conversation: Conversation::new(session, Arc::default()),
+            event_log: (self.resume_buffer > 0)
+                .then(|| Arc::new(EventLog::new(self.resume_buffer))),
             _open: metrics.session(),
         };
         sessions.insert(id.clone(), kept);
@@ -113,11 +128,15 @@ impl Kept {
         Visit {
             conversation: self.conversation.clone(),
             usage: Some(Arc::clone(&self.usage)),
+            event_log: self.event_log.clone(),
         }
     }
 
     /// Ends the session with its streams, and cancels its open requests.
     fn end(&self) {
+        if let Some(log) = &self.event_log {
+            log.end();
+        }
         self.conversation.session.end();
         self.conversation.inflight.cancel_all();
     }
@@ -152,7 +171,13 @@ impl Visit {
         Self {
             conversation: Conversation::new(session, Arc::default()),
             usage: None,
+            event_log: None,
         }
+    }
+
+    /// The events of the session, if it keeps any.
+    pub(super) fn event_log(&self) -> Option<&Arc<EventLog>> {
+        self.event_log.as_ref()
     }
 }
 

@@ -1,0 +1,508 @@
+//! Event log of a session: its recent server-sent events, from which a client resumes a stream by `Last-Event-ID`.
+//! Bounded in bytes; the oldest events go first. What writes to a stream and who reads it is in `resumption`.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use mcpd_protocol::jsonrpc::{self, ErrorObject, RequestId};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::events;
+use crate::sync::lock;
+
+/// Bytes that an event counts as besides its own.
+const EVENT_OVERHEAD: usize = 128;
+/// Number of streams that are remembered after their end.
+const MAX_ENDED_STREAMS: usize = 64;
+/// Length of the longest request id that is remembered with its stream.
+const MAX_REQUEST_ID: usize = 256;
+
+/// Id of one event: its stream and its place there. "event IDs should be assigned by servers on a per-stream basis, to
+/// act as a cursor within that particular stream" -- 2025-11-25/basic/transports#resumability-and-redelivery
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct EventId {
+    /// Random, so that an id of one session means nothing in another.
+    pub(super) stream: u64,
+    /// 0 is the place before the first message.
+    pub(super) sequence: u64,
+}
+
+impl fmt::Display for EventId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.stream, self.sequence)
+    }
+}
+
+impl FromStr for EventId {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let (stream, sequence) = text.split_once('-').ok_or(())?;
+        let stream = u64::from_str_radix(stream, 16).map_err(drop)?;
+        let sequence = sequence.parse().map_err(drop)?;
+        Ok(Self { stream, sequence })
+    }
+}
+
+/// What a stream carries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Purpose {
+    /// The messages of a POST, and at the end its answer; with the id of its request, if it is a single one.
+    Answer(Option<RequestId>),
+    /// What the session is told without asking.
+    Listening,
+}
+
+/// The response that a stream is read by.
+#[derive(Debug, Clone)]
+pub(super) struct Reader {
+    pub(super) events: mpsc::Sender<Bytes>,
+    /// Cancelled when nothing more will be sent to this reader.
+    pub(super) ended: CancellationToken,
+}
+
+/// What follows at a place of a stream.
+#[derive(Debug)]
+pub(super) enum Next {
+    Event(Bytes),
+    /// Nothing yet: the reader is attached, and gets the events from here on as they come.
+    Attached,
+    /// Nothing, and nothing will.
+    End,
+}
+
+/// State of a stream in which a client wants to go on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    Unknown,
+    /// It has ended, and the client has had all of it.
+    Finished,
+    /// Its answer is no longer there, and it is not known to which request.
+    Lost,
+    /// There is more to read or to wait for.
+    Readable,
+    /// A stream to listen on that has no writer, and has now to be given one.
+    Reopened {
+        last: u64,
+    },
+}
+
+/// Recent events of one session.
+#[derive(Debug)]
+pub(super) struct EventLog {
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Bytes that may be kept; 0 after the session.
+    limit: usize,
+    bytes: usize,
+    /// Oldest first.
+    events: VecDeque<Kept>,
+    streams: BTreeMap<u64, Stream>,
+    /// Those without a writer, the longest ended first.
+    ended: VecDeque<u64>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    id: EventId,
+    event: Bytes,
+    is_answer: bool,
+}
+
+#[derive(Debug)]
+struct Stream {
+    purpose: Purpose,
+    /// Place of the last event that was written.
+    last: u64,
+    /// Something may still be written.
+    is_open: bool,
+    is_answer_lost: bool,
+    reader: Option<Reader>,
+}
+
+impl EventLog {
+    /// An empty log that keeps at most so many bytes.
+    pub(super) fn new(limit: usize) -> Self {
+        Self {
+            state: Mutex::new(State {
+                limit,
+                bytes: 0,
+                events: VecDeque::new(),
+                streams: BTreeMap::new(),
+                ended: VecDeque::new(),
+            }),
+        }
+    }
+
+    /// Opens a stream, whose writer is the caller.
+    pub(super) fn open(&self, purpose: Purpose) -> u64 {
+        let purpose = match purpose {
+            Purpose::Answer(Some(id)) if id.to_string().len() > MAX_REQUEST_ID => {
+                Purpose::Answer(None)
+            }
+            purpose => purpose,
+        };
+        let stream = getrandom::u64().expect("a system that starts processes has randomness");
+        let opened = Stream {
+            purpose,
+            last: 0,
+            is_open: true,
+            is_answer_lost: false,
+            reader: None,
+        };
+        lock(&self.state).streams.insert(stream, opened);
+        stream
+    }
+
+    /// Keeps an event as the last of its stream, and returns its reader, if it has one.
+    pub(super) fn append(&self, id: EventId, event: Bytes, is_answer: bool) -> Option<Reader> {
+        let mut state = lock(&self.state);
+        let stream = state.streams.get_mut(&id.stream)?;
+        stream.last = id.sequence;
+        let reader = stream.reader.clone();
+        state.keep(Kept {
+            id,
+            event,
+            is_answer,
+        });
+        reader
+    }
+
+    /// Notes that a stream has no writer any more, and ends its reader.
+    pub(super) fn close(&self, stream: u64) {
+        lock(&self.state).close(stream);
+    }
+
+    /// Closes a stream unless a client reads it, by the reader that this gives.
+    pub(super) fn close_unless_read(&self, stream: u64) -> Option<Reader> {
+        let mut state = lock(&self.state);
+        let reader = state.streams.get(&stream)?.reader.clone();
+        let reader = reader.filter(|reader| !reader.events.is_closed());
+        if reader.is_none() {
+            state.close(stream);
+        }
+        reader
+    }
+
+    /// Looks at the stream of an event that a client had last.
+    pub(super) fn find(&self, id: EventId) -> Found {
+        let mut state = lock(&self.state);
+        let has_more = state.following(id).is_some();
+        let Some(stream) = state.streams.get_mut(&id.stream) else {
+            return Found::Unknown;
+        };
+        if id.sequence > stream.last {
+            return Found::Unknown;
+        }
+        match &stream.purpose {
+            _ if stream.is_open || has_more => Found::Readable,
+            Purpose::Answer(request) if stream.is_answer_lost && id.sequence < stream.last => {
+                match request {
+                    Some(_) => Found::Readable,
+                    None => Found::Lost,
+                }
+            }
+            Purpose::Answer(_) => Found::Finished,
+            Purpose::Listening => {
+                stream.is_open = true;
+                let last = stream.last;
+                state.ended.retain(|ended| *ended != id.stream);
+                Found::Reopened { last }
+            }
+        }
+    }
+
+    /// What follows after `cursor`, which moves on; `reader` takes the place of another when that is all there is.
+    pub(super) fn next(&self, cursor: &mut EventId, reader: &Reader) -> Next {
+        let mut state = lock(&self.state);
+        if let Some(kept) = state.following(*cursor) {
+            cursor.sequence = kept.id.sequence;
+            return Next::Event(kept.event.clone());
+        }
+        let Some(stream) = state.streams.get_mut(&cursor.stream) else {
+            return Next::End;
+        };
+        if stream.is_open {
+            if let Some(replaced) = stream.reader.replace(reader.clone()) {
+                replaced.ended.cancel();
+            }
+            return Next::Attached;
+        }
+        match &stream.purpose {
+            Purpose::Answer(Some(request))
+                if stream.is_answer_lost && cursor.sequence < stream.last =>
+            {
+                cursor.sequence = stream.last;
+                Next::Event(events::numbered(*cursor, &lost_answer(request)))
+            }
+            _ => Next::End,
+        }
+    }
+
+    /// Forgets everything, and keeps nothing from now on: the session is over.
+    pub(super) fn end(&self) {
+        let mut state = lock(&self.state);
+        (state.limit, state.bytes) = (0, 0);
+        state.events = VecDeque::new();
+    }
+}
+
+impl State {
+    fn following(&self, id: EventId) -> Option<&Kept> {
+        let mut events = self.events.iter();
+        events.find(|kept| kept.id.stream == id.stream && kept.id.sequence > id.sequence)
+    }
+
+    fn keep(&mut self, kept: Kept) {
+        let size = kept.size();
+        if size > self.limit {
+            return self.lose(&kept);
+        }
+        self.bytes += size;
+        self.events.push_back(kept);
+        while self.bytes > self.limit {
+            let Some(oldest) = self.events.pop_front() else {
+                break;
+            };
+            self.bytes -= oldest.size();
+            self.lose(&oldest);
+        }
+    }
+
+    /// Notes that an event is not there to be read again.
+    fn lose(&mut self, event: &Kept) {
+        if event.is_answer
+            && let Some(stream) = self.streams.get_mut(&event.id.stream)
+        {
+            stream.is_answer_lost = true;
+        }
+    }
+
+    fn close(&mut self, stream: u64) {
+        let Some(closed) = self.streams.get_mut(&stream).filter(|found| found.is_open) else {
+            return;
+        };
+        closed.is_open = false;
+        if let Some(reader) = closed.reader.take() {
+            reader.ended.cancel();
+        }
+        self.ended.push_back(stream);
+        if self.ended.len() > MAX_ENDED_STREAMS
+            && let Some(oldest) = self.ended.pop_front()
+        {
+            self.streams.remove(&oldest);
+        }
+    }
+}
+
+impl Kept {
+    fn size(&self) -> usize {
+        self.event.len() + EVENT_OVERHEAD
+    }
+}
+
+/// The response to a request whose own is no longer there. Clients give up a request that has one, and no other.
+fn lost_answer(request: &RequestId) -> Vec<u8> {
+    let error = ErrorObject::internal_error(
+        "the answer is no longer kept: its stream was resumed too late, or it is larger than `resume_buffer`; \
+         the request was carried out",
+    );
+    jsonrpc::error_response(Some(request), &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMALL: Bytes = Bytes::from_static(b"0123456789");
+
+    fn reader() -> (Reader, mpsc::Receiver<Bytes>) {
+        let (events, receiver) = mpsc::channel(1);
+        let ended = CancellationToken::new();
+        (Reader { events, ended }, receiver)
+    }
+
+    fn write(log: &EventLog, stream: u64, sequence: u64, event: Bytes, is_answer: bool) {
+        log.append(EventId { stream, sequence }, event, is_answer);
+    }
+
+    /// Everything there is to read after `sequence`, and what comes then.
+    fn read(log: &EventLog, stream: u64, sequence: u64) -> (Vec<Bytes>, Next) {
+        let (reader, _receiver) = reader();
+        let mut cursor = EventId { stream, sequence };
+        let mut events = Vec::new();
+        loop {
+            match log.next(&mut cursor, &reader) {
+                Next::Event(event) => events.push(event),
+                next => return (events, next),
+            }
+        }
+    }
+
+    #[test]
+    fn event_id_is_read_as_it_is_written() {
+        let id = EventId {
+            stream: 0xab,
+            sequence: 7,
+        };
+        assert_eq!(id.to_string(), "00000000000000ab-7");
+        assert_eq!(id.to_string().parse(), Ok(id));
+        for wrong in [
+            "",
+            "7",
+            "ab-",
+            "-7",
+            "xy-1",
+            "ab-7-1",
+            "1ffffffffffffffff-1",
+        ] {
+            assert_eq!(wrong.parse::<EventId>(), Err(()), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stream_is_read_after_any_of_its_events() {
+        let log = EventLog::new(1000);
+        let (one, other) = (
+            log.open(Purpose::Listening),
+            log.open(Purpose::Answer(None)),
+        );
+        write(&log, one, 1, Bytes::from_static(b"a"), false);
+        write(&log, other, 1, Bytes::from_static(b"x"), false);
+        write(&log, one, 2, Bytes::from_static(b"b"), false);
+        let (events, next) = read(&log, one, 0);
+        assert_eq!(events, ["a", "b"]);
+        assert!(matches!(next, Next::Attached));
+        assert_eq!(read(&log, one, 1).0, ["b"]);
+        assert!(read(&log, one, 2).0.is_empty());
+    }
+
+    #[test]
+    fn oldest_events_give_way_to_new_ones() {
+        let log = EventLog::new(3 * (EVENT_OVERHEAD + SMALL.len()));
+        let stream = log.open(Purpose::Listening);
+        for sequence in 1..=5 {
+            write(&log, stream, sequence, SMALL, false);
+        }
+        assert_eq!(read(&log, stream, 0).0.len(), 3);
+        assert_eq!(lock(&log.state).events.len(), 3);
+    }
+
+    #[test]
+    fn lost_answer_is_an_error_to_its_request() {
+        let log = EventLog::new(EVENT_OVERHEAD + SMALL.len());
+        let request = RequestId::from(9);
+        let too_large = Bytes::from(vec![b'x'; 2 * SMALL.len()]);
+        let evicted = log.open(Purpose::Answer(Some(request.clone())));
+        write(&log, evicted, 1, SMALL, true);
+        let large = log.open(Purpose::Answer(Some(request)));
+        write(&log, large, 1, too_large, true);
+        let batch = log.open(Purpose::Answer(None));
+        write(&log, batch, 1, SMALL, true);
+        let last = log.open(Purpose::Listening);
+        write(&log, last, 1, SMALL, false);
+        for stream in [evicted, large, batch] {
+            log.close(stream);
+        }
+        let at = |stream, sequence| EventId { stream, sequence };
+        for stream in [evicted, large] {
+            assert_eq!(log.find(at(stream, 0)), Found::Readable);
+            let (events, next) = read(&log, stream, 0);
+            let event = String::from_utf8_lossy(&events[0]).into_owned();
+            assert!(event.contains(r#""id":9,"error""#), "{event}");
+            assert!(event.starts_with(&format!("id: {}\n", at(stream, 1))));
+            assert!(matches!(next, Next::End));
+            assert_eq!(log.find(at(stream, 1)), Found::Finished);
+        }
+        assert_eq!(log.find(at(batch, 0)), Found::Lost);
+    }
+
+    #[test]
+    fn stream_that_was_read_to_its_end_is_finished() {
+        let log = EventLog::new(1000);
+        let stream = log.open(Purpose::Answer(None));
+        write(&log, stream, 1, SMALL, true);
+        log.close(stream);
+        let find = |sequence| log.find(EventId { stream, sequence });
+        assert_eq!(find(0), Found::Readable);
+        assert_eq!(find(1), Found::Finished);
+        assert_eq!(find(2), Found::Unknown);
+        let unknown = EventId {
+            stream: stream ^ 1,
+            sequence: 0,
+        };
+        assert_eq!(log.find(unknown), Found::Unknown);
+    }
+
+    #[test]
+    fn stream_to_listen_on_is_opened_again_where_it_ended() {
+        let log = EventLog::new(1000);
+        let stream = log.open(Purpose::Listening);
+        let (first, receiver) = reader();
+        let mut cursor = EventId {
+            stream,
+            sequence: 0,
+        };
+        log.next(&mut cursor, &first);
+        assert!(log.close_unless_read(stream).is_some());
+        drop(receiver);
+        assert!(log.close_unless_read(stream).is_none() && first.ended.is_cancelled());
+        assert_eq!(log.find(cursor), Found::Reopened { last: 0 });
+        assert_eq!(log.find(cursor), Found::Readable);
+    }
+
+    #[test]
+    fn reader_gives_way_to_the_next() {
+        let log = EventLog::new(1000);
+        let stream = log.open(Purpose::Answer(None));
+        let (first, _) = reader();
+        let (second, _) = reader();
+        let mut cursor = EventId {
+            stream,
+            sequence: 0,
+        };
+        log.next(&mut cursor, &first);
+        log.next(&mut cursor, &second);
+        assert!(first.ended.is_cancelled() && !second.ended.is_cancelled());
+        log.close(stream);
+        assert!(second.ended.is_cancelled());
+    }
+
+    #[test]
+    fn streams_are_forgotten_some_time_after_their_end() {
+        let log = EventLog::new(1 << 20);
+        let streams: Vec<_> = (0..=MAX_ENDED_STREAMS)
+            .map(|_| log.open(Purpose::Answer(None)))
+            .collect();
+        for stream in &streams {
+            log.close(*stream);
+        }
+        let find = |stream| {
+            log.find(EventId {
+                stream,
+                sequence: 0,
+            })
+        };
+        assert_eq!(find(streams[0]), Found::Unknown);
+        assert_eq!(find(streams[1]), Found::Finished);
+        assert_eq!(lock(&log.state).streams.len(), MAX_ENDED_STREAMS);
+    }
+
+    #[test]
+    fn log_of_an_ended_session_keeps_nothing() {
+        let log = EventLog::new(1000);
+        let stream = log.open(Purpose::Listening);
+        write(&log, stream, 1, SMALL, false);
+        log.end();
+        write(&log, stream, 2, SMALL, false);
+        assert!(read(&log, stream, 0).0.is_empty());
+        assert_eq!(lock(&log.state).bytes, 0);
+    }
+}

@@ -1,0 +1,341 @@
+//! Streams of a session that outlive their connections. A task of each writes what the server has to say into the
+//! event log and on to the response that reads the stream just now; a client that comes back names the last event it
+//! had, and gets what followed. An attached reader holds its writer back (backpressure); without one only the log's
+//! bound counts.
+//!
+//! ```text
+//! notifications ─┐                    ┌──► event log ──► reader that comes back, up to the present
+//!                ├─► Writer, one task ┤
+//! answer ────────┘                    └──► attached reader, one event at a time
+//! ```
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyper::header::{HeaderMap, HeaderName};
+use hyper::{Response, StatusCode};
+use mcpd_protocol::ProtocolVersion;
+use mcpd_protocol::jsonrpc::RequestId;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::event_log::{EventId, EventLog, Found, Next, Purpose, Reader};
+use super::events::{self, Answer, Events};
+use super::post::accepts_events;
+use super::reply::{self, Body};
+use super::router::Router;
+use super::sessions::Visit;
+use crate::handler::subscriptions;
+use crate::outbox::Outbox;
+use crate::principal::Principal;
+
+/// The event that a client had last of a stream in which it wants to go on.
+static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// How the stream that answers a POST can be resumed.
+#[derive(Debug)]
+pub(super) struct Resumable {
+    log: Arc<EventLog>,
+    purpose: Purpose,
+    is_primed: bool,
+}
+
+impl Resumable {
+    /// For the answer to `request`, if the session of `visit` keeps events.
+    pub(super) fn new(visit: &Visit, request: Option<RequestId>) -> Option<Self> {
+        Some(Self {
+            log: Arc::clone(visit.event_log()?),
+            purpose: Purpose::Answer(request),
+            is_primed: is_primed(visit),
+        })
+    }
+
+    /// Whether its stream begins with an id.
+    pub(super) fn is_primed(&self) -> bool {
+        self.is_primed
+    }
+
+    /// A stream of `first`, `notifications` and `answer`, all of which are written whether or not it is read.
+    pub(super) fn stream(
+        self,
+        first: Option<Bytes>,
+        notifications: mpsc::Receiver<Bytes>,
+        answer: Answer,
+    ) -> Events {
+        let writer = Writer::open(self.log, self.purpose);
+        let (events, _) = writer.read();
+        let prelude = match self.is_primed {
+            true => Some(events::priming(writer.last)),
+            // There is something to show that the stream has begun.
+            false => first.is_none().then_some(events::COMMENT),
+        };
+        tokio::spawn(writer.answer(first, notifications, answer));
+        events.beginning_with(prelude)
+    }
+}
+
+/// Whether clients of this session take an event without data. "The server SHOULD immediately send an SSE event
+/// consisting of an event ID and an empty `data` field in order to prime the client to reconnect"
+/// -- 2025-11-25/basic/transports#sending-messages-to-the-server
+fn is_primed(visit: &Visit) -> bool {
+    visit.session.version >= ProtocolVersion::V2025_11_25
+}
+
+impl Router {
+    /// The stream of what a session is told without asking, or another in which its client goes on. "The server MUST
+    /// either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not
+    /// Allowed" -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
+    pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
+        let visit = match self.named(headers, caller) {
+            Ok(Some(visit)) if accepts_events(headers) => visit,
+            Ok(Some(_)) => {
+                let reason = "the stream of a session is text/event-stream; accept that";
+                return reply::not_allowed_as("POST", reason);
+            }
+            Ok(None) => {
+                let reason = "POST messages here; GET is for the stream of a session that `Mcp-Session-Id` names";
+                return reply::not_allowed_as("POST", reason);
+            }
+            Err(response) => return *response,
+        };
+        if let Some(last) = headers.get(&LAST_EVENT_ID) {
+            let last = last.to_str().ok().and_then(|last| last.parse().ok());
+            return self.resume(visit, last, caller);
+        }
+        let Some(log) = visit.event_log() else {
+            let (notifications, forward) = self.forward(visit, caller);
+            return reply::without_end(reply::events(Events::new(None, notifications, forward)));
+        };
+        let writer = Writer::open(Arc::clone(log), Purpose::Listening);
+        let prelude = is_primed(&visit).then(|| events::priming(writer.last));
+        let (events, reader) = writer.read();
+        let (notifications, forward) = self.forward(visit, caller);
+        tokio::spawn(writer.listen(reader, notifications, forward));
+        reply::without_end(reply::events(events.beginning_with(prelude)))
+    }
+
+    /// The rest of the stream of an event. A client has a stream that is over, or unknown, refused rather than an empty
+    /// one, or it would come back for more without end.
+    fn resume(&self, visit: Visit, last: Option<EventId>, caller: &Principal) -> Response<Body> {
+        let log = visit.event_log().map(Arc::clone);
+        let (Some(log), Some(last)) = (log, last) else {
+            return reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT);
+        };
+        match log.find(last) {
+            Found::Unknown => reply::text(StatusCode::BAD_REQUEST, UNKNOWN_EVENT),
+            Found::Lost => reply::text(
+                StatusCode::BAD_REQUEST,
+                "what followed this event is no longer kept",
+            ),
+            Found::Finished => reply::not_allowed_as("POST", "the stream ended with this event"),
+            Found::Readable => {
+                let (events, _) = follow(log, last, Some(visit));
+                reply::without_end(reply::events(events))
+            }
+            Found::Reopened { last: sequence } => {
+                let (events, reader) = follow(Arc::clone(&log), last, None);
+                let last = EventId { sequence, ..last };
+                let (notifications, forward) = self.forward(visit, caller);
+                tokio::spawn(Writer { log, last }.listen(reader, notifications, forward));
+                reply::without_end(reply::events(events))
+            }
+        }
+    }
+
+    /// What the session is told, and the future that has it come.
+    fn forward(&self, visit: Visit, caller: &Principal) -> (mpsc::Receiver<Bytes>, Answer) {
+        let (outbox, notifications) = Outbox::new();
+        let stopping = self.server.stopping().clone();
+        let forward = subscriptions::forward(
+            Arc::clone(self.server.live_catalog()),
+            &visit.session,
+            caller.clone(),
+            outbox,
+        );
+        let forward = async move {
+            stopping.run_until_cancelled(forward).await;
+            drop(visit);
+            None
+        };
+        (notifications, Box::pin(forward))
+    }
+}
+
+/// The refusal of an event that is none of this session's, or so old that its stream is forgotten.
+const UNKNOWN_EVENT: &str = "the session has no stream with the event that `Last-Event-ID` names";
+
+/// The events of a stream after `cursor`, those to come included, and their reader. The session is in use as long as they
+/// are read.
+fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Events, Reader) {
+    let (events, receiver) = mpsc::channel(1);
+    let ended = CancellationToken::new();
+    let reader = Reader { events, ended };
+    let followed = reader.clone();
+    // Before anything else is written: from here on the writer waits for this reader, or the log has more for it.
+    let mut next = log.next(&mut cursor, &reader);
+    let follow = async move {
+        let _visit = visit;
+        loop {
+            match next {
+                Next::Event(event) => reader.events.send(event).await.ok()?,
+                Next::Attached => break,
+                Next::End => return None,
+            }
+            next = log.next(&mut cursor, &reader);
+        }
+        reader.ended.cancelled().await;
+        None
+    };
+    (Events::of_events(receiver, Box::pin(follow)), followed)
+}
+
+/// The only writer of a stream. Dropped, it ends the stream.
+#[derive(Debug)]
+struct Writer {
+    log: Arc<EventLog>,
+    last: EventId,
+}
+
+impl Writer {
+    fn open(log: Arc<EventLog>, purpose: Purpose) -> Self {
+        let stream = log.open(purpose);
+        let last = EventId {
+            stream,
+            sequence: 0,
+        };
+        Self { log, last }
+    }
+
+    /// The first response that reads the stream.
+    fn read(&self) -> (Events, Reader) {
+        follow(Arc::clone(&self.log), self.last, None)
+    }
+
+    /// Writes what comes until the answer, and that.
+    async fn answer(
+        mut self,
+        first: Option<Bytes>,
+        mut notifications: mpsc::Receiver<Bytes>,
+        mut answer: Answer,
+    ) {
+        if let Some(first) = first {
+            self.write(first, false).await;
+        }
+        let answer = loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => break answer,
+                Some(message) = notifications.recv() => self.write(message, false).await,
+            }
+        };
+        self.write_queued(&mut notifications).await;
+        if let Some(answer) = answer {
+            self.write(answer, true).await;
+        }
+    }
+
+    /// Writes what the session is told, as long as it is read: what is not yet taken then, the next stream tells.
+    async fn listen(
+        mut self,
+        mut reader: Reader,
+        mut notifications: mpsc::Receiver<Bytes>,
+        mut forward: Answer,
+    ) {
+        loop {
+            tokio::select! {
+                biased;
+                _ = &mut forward => break,
+                Some(message) = notifications.recv() => self.write(message, false).await,
+                () = reader.events.closed() => {
+                    self.write_queued(&mut notifications).await;
+                    match self.log.close_unless_read(self.last.stream) {
+                        Some(next) => reader = next,
+                        None => return,
+                    }
+                }
+            }
+        }
+        self.write_queued(&mut notifications).await;
+    }
+
+    async fn write_queued(&mut self, notifications: &mut mpsc::Receiver<Bytes>) {
+        while let Ok(message) = notifications.try_recv() {
+            self.write(message, false).await;
+        }
+    }
+
+    /// Writes a message as the next event. It takes up room in its queue until its reader has taken it.
+    async fn write(&mut self, message: Bytes, is_answer: bool) {
+        self.last.sequence += 1;
+        let event = events::numbered(self.last, &message);
+        let reader = self.log.append(self.last, event.clone(), is_answer);
+        if let Some(reader) = reader {
+            tokio::select! {
+                // One that is gone comes back for it.
+                _ = reader.events.send(event) => {}
+                () = reader.ended.cancelled() => {}
+            }
+        }
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.log.close(self.last.stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use futures_util::FutureExt as _;
+    use http_body_util::BodyExt as _;
+
+    use super::*;
+
+    const MESSAGE: Bytes = Bytes::from_static(b"{}");
+
+    /// The stream of an answer that never comes.
+    fn endless(log: &Arc<EventLog>, notifications: mpsc::Receiver<Bytes>) -> Events {
+        let resumable = Resumable {
+            log: Arc::clone(log),
+            purpose: Purpose::Answer(None),
+            is_primed: false,
+        };
+        resumable.stream(Some(MESSAGE), notifications, Box::pin(pending()))
+    }
+
+    #[tokio::test]
+    async fn stream_that_is_not_read_holds_its_writer_back() {
+        let log = Arc::new(EventLog::new(1 << 20));
+        let (outbox, notifications) = Outbox::new();
+        let mut events = endless(&log, notifications);
+        let mut sent = 0;
+        let mut waiting = 0;
+        // What fits is one event on its way and one before it; the rest waits where it always has.
+        while waiting < 3 {
+            tokio::task::yield_now().await;
+            match outbox.try_send(vec![b'x'; 1000].into()) {
+                true => (sent, waiting) = (sent + 1, 0),
+                false => waiting += 1,
+            }
+        }
+        assert!((250..=270).contains(&sent), "{sent}");
+        events.frame().await.expect("open").expect("infallible");
+        tokio::task::yield_now().await;
+        assert!(events.frame().now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn stream_without_a_reader_is_written_all_the_same() {
+        let log = Arc::new(EventLog::new(1 << 20));
+        let (outbox, notifications) = Outbox::new();
+        drop(endless(&log, notifications));
+        for _ in 0..2000 {
+            let sent = outbox.send(vec![b'x'; 1000].into());
+            let sent = tokio::time::timeout(std::time::Duration::from_secs(10), sent).await;
+            sent.expect("the writer takes it").expect("open");
+        }
+    }
+}
