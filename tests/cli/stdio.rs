@@ -127,7 +127,8 @@ fn resource_is_listed_and_read_at_its_normalized_uri() {
 
 #[test]
 fn server_table_is_told_to_clients() {
-    let sandbox = Sandbox::new();
+    // An empty list would be told as well.
+    let sandbox = Sandbox::new().with_counter("counter");
     let table = "[server]\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
     fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
     let initialize = r#"{"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}}}"#;

@@ -15,6 +15,7 @@ mod floods;
 mod framing;
 mod half_close;
 mod hostile;
+mod instructions;
 mod limits;
 mod malformed;
 mod metrics;

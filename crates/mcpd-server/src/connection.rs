@@ -306,19 +306,25 @@ impl Connection {
             let context = envelope.context(&self.server, face.clone())?;
             dispatch::answer(&self.server, &self.inflight, request, &params, context)
         } else if request.method == "initialize" {
-            self.initialize(&params, face)
-                .map(|result| Answer::Now(Ok(result)))
+            self.initialize(&request.id, &params, face)
         } else {
             self.conversation(face)
                 .request(&self.server, request, &params, face.clone())
         }
     }
 
-    fn initialize(&self, params: &Params<'_>, face: &Face) -> Result<Bytes, ErrorObject> {
-        let (introduction, result) = lifecycle::initialize(&self.server, params)?;
+    fn initialize(
+        &self,
+        id: &RequestId,
+        params: &Params<'_>,
+        face: &Face,
+    ) -> Result<Answer, ErrorObject> {
+        let introduction = lifecycle::introduce(&self.server, params)?;
+        let (server, principal) = (self.server.clone(), face.principal.clone());
+        let result = lifecycle::initialize(server, introduction.version, principal);
         self.is_introduced.store(true, Ordering::Relaxed);
         self.begin(introduction, face);
-        Ok(result)
+        dispatch::answer_later(&self.inflight, id, Box::pin(result))
     }
 
     fn batch(&self, elements: &[&RawValue], face: &Face) -> Reply {

@@ -165,11 +165,23 @@ pub(crate) fn answer(
     if CALLS.contains(&&*request.method) {
         inflight.check(&request.id)?;
     }
-    let mut result = match dispatch(server, request, params, context) {
-        Handled::Now(result) => return Ok(Answer::Now(result)),
-        Handled::Later(result) => result,
-    };
-    let open = inflight.begin(&request.id)?;
+    match dispatch(server, request, params, context) {
+        Handled::Now(result) => Ok(Answer::Now(result)),
+        Handled::Later(result) => answer_later(inflight, &request.id, result),
+    }
+}
+
+/// Has `result` answer the request `id` when it is there, which may be at once.
+///
+/// # Errors
+///
+/// As of [`answer`].
+pub(crate) fn answer_later(
+    inflight: &Arc<Inflight>,
+    id: &RequestId,
+    mut result: Later,
+) -> Result<Answer, ErrorObject> {
+    let open = inflight.begin(id)?;
     let over = if open.is_cancelled() {
         None
     } else {
@@ -205,7 +217,7 @@ fn handle(
 ) -> Result<Handled, ErrorObject> {
     let now = |result: MethodResult| Ok(Handled::Now(result));
     match (context.version.wire(), &*request.method) {
-        (Wire::Stateless, "server/discover") => now(lifecycle::discover(server, &context)),
+        (Wire::Stateless, "server/discover") => Ok(lifecycle::discover(server.clone(), context)),
         (Wire::Stateless, "subscriptions/listen") => {
             subscriptions::listen(server, &request.id, params, context)
         }

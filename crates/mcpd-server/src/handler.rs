@@ -2,6 +2,7 @@
 //! gives a result; which wire it is for, only its encoding needs to know.
 
 pub(crate) mod completion;
+mod instructions;
 pub(crate) mod lifecycle;
 pub(crate) mod lists;
 pub(crate) mod prompts;

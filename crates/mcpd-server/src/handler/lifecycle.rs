@@ -16,51 +16,67 @@ use mcpd_protocol::{TASKS_EXTENSION, Wire};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::instructions;
 use crate::Server;
 use crate::context::{self, Context};
-use crate::dispatch::MethodResult;
+use crate::dispatch::{Handled, MethodResult};
 use crate::output::Downgrade as _;
+use crate::principal::Principal;
 use crate::session::Introduction;
 
 /// How much a client may say of itself in `initialize`, in bytes: it is kept as long as the session.
 const MAX_INTRODUCTION: usize = 16 * 1024;
 
 /// Answers `server/discover`.
-pub(crate) fn discover(server: &Server, context: &Context) -> MethodResult {
+pub(crate) fn discover(server: Server, context: Context) -> Handled {
+    if server.catalog_is_ready() {
+        return Handled::Now(describe_server(&server, &context));
+    }
+    Handled::later(async move {
+        instructions::wait_for_catalog(&server).await;
+        describe_server(&server, &context)
+    })
+}
+
+fn describe_server(server: &Server, context: &Context) -> MethodResult {
     // "newest first" is what clients that pick the first expect.
     let versions = ProtocolVersion::ALL.into_iter().rev();
     let mut result = DiscoverResult::new(versions, capabilities(server, context.version));
-    result.instructions = server.identity().instructions().map(str::to_owned);
+    result.instructions = instructions::instructions(server, &context.principal);
     context.encode(result)
 }
 
-/// Negotiates a revision and gives the result of `initialize` in it.
+/// Negotiates a revision, in which [`initialize`] answers.
 ///
 /// # Errors
 ///
 /// When the parameters are not those of `initialize`, or too long.
-pub(crate) fn initialize(
-    server: &Server,
-    params: &Params<'_>,
-) -> Result<(Introduction, Bytes), ErrorObject> {
+pub(crate) fn introduce(server: &Server, params: &Params<'_>) -> Result<Introduction, ErrorObject> {
     check_length(params)?;
     let params: InitializeRequestParams = params.parse()?;
     let version = ProtocolVersion::negotiate(&params.protocol_version);
     tracing::debug!(client = params.client_info.name, version = params.client_info.version, %version, "initialize");
-    let identity = server.identity();
-    let mut told = identity.implementation().clone();
-    told.downgrade(version);
-    let mut result = InitializeResult::new(version, capabilities(server, version), told);
-    result.instructions = identity.instructions().map(str::to_owned);
-    let result = context::encode(&Stamp::Stateful, result)?;
-    let introduction = Introduction {
+    Ok(Introduction {
         version,
         capabilities: known(params.capabilities, version),
         client: Some(params.client_info),
         is_given: true,
         hears_of_lists: server.is_watching(),
-    };
-    Ok((introduction, result))
+    })
+}
+
+/// Gives the result of `initialize` to a client that has introduced itself.
+pub(crate) async fn initialize(
+    server: Server,
+    version: ProtocolVersion,
+    principal: Principal,
+) -> MethodResult {
+    instructions::wait_for_catalog(&server).await;
+    let mut implementation = server.identity().implementation().clone();
+    implementation.downgrade(version);
+    let mut result = InitializeResult::new(version, capabilities(&server, version), implementation);
+    result.instructions = instructions::instructions(&server, &principal);
+    context::encode(&Stamp::Stateful, result)
 }
 
 fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {

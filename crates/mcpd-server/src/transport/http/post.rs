@@ -161,7 +161,7 @@ impl Router {
         if is_stateless(head.headers, &params.meta) {
             self.stateless(head, request, &params).await
         } else if request.method == "initialize" {
-            self.initialize(head, &request.id, &params)
+            self.initialize(head, &request.id, &params).await
         } else {
             self.stateful(head, request, &params).await
         }
@@ -218,12 +218,19 @@ impl Router {
         response
     }
 
-    fn initialize(&self, head: &Head<'_>, id: &RequestId, params: &Params<'_>) -> Response<Body> {
-        let (introduction, result) = match lifecycle::initialize(&self.server, params) {
-            Ok(initialized) => initialized,
+    async fn initialize(
+        &self,
+        head: &Head<'_>,
+        id: &RequestId,
+        params: &Params<'_>,
+    ) -> Response<Body> {
+        let introduction = match lifecycle::introduce(&self.server, params) {
+            Ok(introduction) => introduction,
             Err(error) => return reply::error(StatusCode::OK, Some(id), &error),
         };
         let owner = head.client.principal.clone();
+        let version = introduction.version;
+        let result = lifecycle::initialize(self.server.clone(), version, owner.clone()).await;
         let session = Session::new(introduction, &owner, self.server.subscribers());
         let inserted = self.sessions.insert(session, owner, self.server.metrics());
         let Some(session) = inserted else {
@@ -231,7 +238,7 @@ impl Router {
             let error = quota::crowded(&reason);
             return reply::error(StatusCode::TOO_MANY_REQUESTS, Some(id), &error);
         };
-        let mut response = Response::from(Whole::result(id, result));
+        let mut response = Response::from(whole(id, result, status));
         if let Ok(session) = HeaderValue::try_from(session) {
             response.headers_mut().insert(&SESSION_ID, session);
         }

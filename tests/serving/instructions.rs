@@ -1,0 +1,115 @@
+//! Instructions of a server that has nothing to serve, or less than its operator expects: the client reads how much, and
+//! the commands that say why, in both ways to begin.
+
+use std::fs;
+
+use mcpd_tests::{Daemon, Pipes, Sandbox, output};
+use serde_json::{Value, json};
+
+use super::Server;
+
+const TOOL: &str = "#!/bin/sh\necho '{\"description\": \"Greets\"}'\n";
+const FAULTY: &str = "#!/bin/sh\necho '{\"description\": 1}'\n";
+
+/// The instructions in `initialize` and in `server/discover`, which must be the same.
+#[track_caller]
+fn instructions(server: &mut dyn Server) -> String {
+    let client = json!({ "name": "test", "version": "1" });
+    let version = "2025-06-18";
+    let params = json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": client });
+    let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": client,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let discover = json!({ "jsonrpc": "2.0", "id": 2, "method": "server/discover", "params": { "_meta": meta } });
+    let [first, second] = [initialize, discover].map(|message| {
+        let answer = server.exchange(&message);
+        let instructions = answer["result"].get("instructions").cloned();
+        assert!(answer["result"].is_object(), "{answer}");
+        instructions.unwrap_or_default()
+    });
+    assert_eq!(first, second);
+    first.as_str().unwrap_or_default().to_owned()
+}
+
+/// The same over stdio, where the first message comes before the first scan, and over HTTP, where clients read no paths of
+/// this machine.
+#[track_caller]
+fn instructions_on_each_transport(sandbox: &Sandbox) -> String {
+    let configuration = sandbox.path().join("mcpd.toml");
+    let configured = ["--config", configuration.to_str().unwrap()];
+    let arguments = if configuration.exists() {
+        &configured[..]
+    } else {
+        &[]
+    };
+    let over_stdio = instructions(&mut Pipes::start(sandbox, arguments));
+    let over_http = instructions(&mut DiscoveringDaemon(Daemon::start(sandbox, arguments)));
+    let over_stdio = sandbox.redact(&over_stdio);
+    assert_eq!(over_stdio.replace(" @@ROOT@@/scripts", ""), over_http);
+    over_stdio
+}
+
+/// HTTP says in headers what a message of the stateless wire is.
+struct DiscoveringDaemon(Daemon);
+
+impl Server for DiscoveringDaemon {
+    fn exchange_raw(&mut self, message: &str) -> Value {
+        let mut client = self.0.client();
+        if message.contains("server/discover") {
+            client = client
+                .with_header("MCP-Protocol-Version", "2026-07-28")
+                .with_header("Mcp-Method", "server/discover");
+        }
+        let (status, body) = client.post(message).unwrap();
+        assert_eq!(status, 200, "{body}");
+        serde_json::from_str(&body).unwrap()
+    }
+
+    fn id(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+#[test]
+fn empty_directory_says_what_the_operator_can_run() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path().join("scripts/notes.txt"), "Notes").unwrap();
+    let told = instructions_on_each_transport(&sandbox);
+    assert_eq!(
+        told,
+        "There is nothing to use here: no file that this server looks at is a tool, a prompt or a resource. The operator \
+         sees what became of every file with `mcpd list --all @@ROOT@@/scripts`."
+    );
+    let listed = sandbox.run(&["list", "--all", "scripts"]);
+    assert!(listed.contains("notes.txt"), "{listed}");
+}
+
+#[test]
+fn faulty_files_are_counted_after_the_configured_instructions() {
+    let sandbox = Sandbox::new().with_script("tool", TOOL);
+    let configuration = sandbox.path().join("mcpd.toml");
+    fs::write(configuration, "[server]\ninstructions = \"Be kind.\"\n").unwrap();
+    assert_eq!(instructions_on_each_transport(&sandbox), "Be kind.");
+    sandbox.write_script("faulty", FAULTY);
+    assert_eq!(
+        instructions_on_each_transport(&sandbox),
+        "Be kind.\n\nOne file is faulty and not served. The operator finds out why with `mcpd check @@ROOT@@/scripts`."
+    );
+    sandbox.write_script("also-faulty", FAULTY);
+    let told = instructions_on_each_transport(&sandbox);
+    assert!(
+        told.contains("2 files are faulty and not served."),
+        "{told}"
+    );
+    let checked = output(sandbox.command(&["check", "scripts"]), b"");
+    assert!(sandbox.transcript(&checked).contains("2 errors"));
+}
+
+#[test]
+fn directory_without_faults_says_nothing() {
+    let sandbox = Sandbox::new().with_script("tool", TOOL);
+    assert_eq!(instructions_on_each_transport(&sandbox), "");
+}
