@@ -16,6 +16,7 @@ mod bench;
 mod client;
 mod cores;
 mod instructions;
+mod interop;
 mod latency;
 mod process;
 mod report;
@@ -42,6 +43,8 @@ enum Command {
         #[arg(long)]
         record: bool,
     },
+    /// Have clients and frameworks of others do what clients do, and write down what came of it.
+    Interop(interop::Options),
     /// Thousands of clients that mean no good, one kind after the other, and one honest client meanwhile.
     Siege {
         /// How long each kind goes on, in seconds.
@@ -67,6 +70,7 @@ fn main() -> ExitCode {
             block_on(&mut Builder::new_current_thread(), bench::run(options))
         }
         Command::Instructions { record } => instructions::run(record),
+        Command::Interop(options) => interop::run(&options),
         Command::Siege { seconds } => cores::share().map_err(Into::into).and_then(|()| {
             let siege = siege::run(Duration::from_secs(seconds));
             block_on(&mut Builder::new_multi_thread(), siege)
