@@ -37,7 +37,7 @@ fn a_fault_is_shown_in_what_the_script_said() {
     assert_snapshot!(sandbox.run(&["check", "scripts"]), @r#"
     exit code: 1
     ----- stdout -----
-    warning[unportable-option-name]: some models refuse the name `größe`, so it is listed as `gr__e`
+    warning[unportable-option-name]: some models refuse the name `größe`, so it is listed as `grosse`
      --> scripts/deep/size --help (stderr):2:3
       |
     2 |   "größe": {"description": "How big", "value_type": "integr", "required": true}

@@ -66,9 +66,9 @@ fn option_name_is_listed_portably_and_taken_in_both_spellings() {
     };
     let requests = [
         r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#.to_owned(),
-        request(2, r#"{"gr__e": 1.50}"#),
+        request(2, r#"{"grosse": 1.50}"#),
         request(3, r#"{"größe": 1.50}"#),
-        request(4, r#"{"gr__e": 1, "größe": 2}"#),
+        request(4, r#"{"grosse": 1, "größe": 2}"#),
     ];
     let sandbox = Sandbox::new().with_script("measure", MEASURE);
     let transcript = sandbox.run_with_stdin(&["stdio", "scripts"], &requests.join("\n"));
@@ -78,7 +78,7 @@ fn option_name_is_listed_portably_and_taken_in_both_spellings() {
         .collect();
     answers.sort_unstable();
     assert_snapshot!(answers.join("\n"), @r#"
-    {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"measure","title":"measure","description":"Measures","inputSchema":{"type":"object","properties":{"gr__e":{"type":"number","description":"In cm. Called `größe`."}},"required":["gr__e"],"additionalProperties":false},"_meta":{"mcpd/path":"measure"}}]}}
+    {"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"measure","title":"measure","description":"Measures","inputSchema":{"type":"object","properties":{"grosse":{"type":"number","description":"In cm. Called `größe`."}},"required":["grosse"],"additionalProperties":false},"_meta":{"mcpd/path":"measure"}}]}}
     {"jsonrpc":"2.0","id":2,"result":{"content":[{"type":"text","text":"{\"größe\":1.50}"}],"isError":false}}
     {"jsonrpc":"2.0","id":3,"result":{"content":[{"type":"text","text":"{\"größe\":1.50}"}],"isError":false}}
     {"jsonrpc":"2.0","id":4,"result":{"content":[{"type":"text","text":"Invalid arguments: option `größe`: expected each key once, got `größe` twice"}],"isError":true}}

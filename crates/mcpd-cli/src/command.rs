@@ -13,7 +13,7 @@ use mcpd_server::{Catalog, Server, ServerBuilder, Tool};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::args::{Command, CommandLine, Enabling, OneDirectory, OneTool};
-use crate::config::{File, asked, settings, warn_of_unknown_variables};
+use crate::config::{File, asked, settings, warn_of_variables};
 use crate::exit_code::ExitCode;
 use crate::logging::{self, Audience};
 use crate::output;
@@ -56,7 +56,7 @@ pub(crate) fn run(line: &CommandLine) -> anyhow::Result<ExitCode> {
     };
     let args = line.with(&settings(&file))?;
     let filter = logging::start(&args.logging, audience(&args.command))?;
-    warn_of_unknown_variables();
+    warn_of_variables(&file);
     if let Some(path) = file.path() {
         tracing::info!(file = %path.display(), "read the configuration");
     }

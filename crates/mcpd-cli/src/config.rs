@@ -24,7 +24,7 @@ pub(crate) use self::schema::schema;
 pub(crate) use self::settings::{Setting, settings};
 pub(crate) use self::unmatched::{unmatched, warn_of_unmatched};
 pub(crate) use self::value::in_units;
-pub(crate) use self::variables::warn_of_unknown_variables;
+pub(crate) use self::variables::warn_of_variables;
 use crate::args::{
     BuiltIn, Command, CommandLine, Confinement, Enabling, Logging, RunLimits, Scanning, Serve,
     Serving,

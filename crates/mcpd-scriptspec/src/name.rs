@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
+use deunicode::deunicode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
 /// Longest portable name, in bytes; several clients refuse or silently drop longer ones.
@@ -89,7 +90,8 @@ impl ScriptPath {
 
     /// The spelling that every client accepts: `math_add`.
     ///
-    /// It matches `[A-Za-z][A-Za-z0-9_-]{0,63}`. Every other character becomes `_`, a name that starts with no letter
+    /// It matches `[A-Za-z][A-Za-z0-9_-]{0,63}`. Letters of other scripts are transliterated, every other character becomes
+    /// `_`, a name that starts with no letter
     /// gets `t_` in front, and a longer one ends in a hash of the path. Two paths may have one portable name:
     /// see [`portable_hashed`](Self::portable_hashed).
     #[must_use]
@@ -171,7 +173,7 @@ impl ScriptPath {
                 '_'
             }
         };
-        let name: String = self.0.chars().map(portable).collect();
+        let name: String = transliterate(&self.0).chars().map(portable).collect();
         if name.starts_with(|first: char| first.is_ascii_alphabetic()) {
             name
         } else {
@@ -184,6 +186,16 @@ impl fmt::Display for ScriptPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }
+}
+
+/// Returns the text with ASCII for everything beyond, as one would spell it: `grosse` for `größe`.
+pub(crate) fn transliterate(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() {
+        return text.into();
+    }
+    // Each syllable of some scripts is followed by a space.
+    let spelled = deunicode(text).replace(" /", "/").replace(" .", ".");
+    spelled.trim().to_owned().into()
 }
 
 /// FNV-1a: short, stable across versions, and nothing depends on it being hard to invert.
@@ -220,8 +232,13 @@ mod tests {
         check("_private", "t__private", "mcpd://_private/state");
         check(
             "größe/a b",
-            "gr__e_a_b",
+            "grosse_a_b",
             "mcpd://gr%C3%B6%C3%9Fe/a%20b/state",
+        );
+        check(
+            "日本/привет",
+            "Ri_Ben_privet",
+            "mcpd://%E6%97%A5%E6%9C%AC/%D0%BF%D1%80%D0%B8%D0%B2%D0%B5%D1%82/state",
         );
         check("50%/a?b#c", "t_50__a_b_c", "mcpd://50%25/a%3Fb%23c/state");
     }

@@ -486,19 +486,19 @@ async fn schema_of_a_source_is_listed_in_portable_form() {
         "properties": {
             "model": {},
             "day": {"type": "string", "format": "date"},
-            "ma_e": {
+            "masse": {
                 "type": "array",
-                "items": {"properties": {"l_nge": {"type": "number", "description": "Called `länge`."}}},
+                "items": {"properties": {"lange": {"type": "number", "description": "Called `länge`."}}},
                 "description": "Called `maße`.",
             },
         },
-        "required": ["ma_e"],
+        "required": ["masse"],
     });
     let tools = listed["result"]["tools"].as_array().expect("a list");
     let tool = tools.iter().find(|tool| tool["name"] == "measure");
     assert_eq!(tool.expect("listed")["inputSchema"], expected);
     for sent in [
-        r#"{"ma_e":[{"l_nge":1.50}],"day":"x"}"#,
+        r#"{"masse":[{"lange":1.50}],"day":"x"}"#,
         r#"{"maße":[{"länge":1.50}],"day":"x"}"#,
     ] {
         let call = format!(r#"{{"name":"measure","arguments":{sent}}}"#);

@@ -60,7 +60,7 @@ fn claude_refuses_all_for_one() {
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
         refused by some versions or in some modes: `$ref` at `#/properties/list` (Anthropic's managed agents refuse tools with references)
-        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"gr__e":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
         {"type":"object","properties":{},"additionalProperties":false}
       talkative as talkative
@@ -78,9 +78,9 @@ fn openai_has_a_strict_mode() {
         refused by some versions or in some modes: `any` at `#/properties/options/additionalProperties/anyOf/0/items` (strict mode wants every property to have a type)
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
-        refused by some versions or in some modes: `gr__e` at `#` (strict mode wants every property to be required)
-        refused by some versions or in some modes: `format` at `#/properties/gr__e` (strict mode refuses it)
-        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"gr__e":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
+        refused by some versions or in some modes: `grosse` at `#` (strict mode wants every property to be required)
+        refused by some versions or in some modes: `format` at `#/properties/grosse` (strict mode refuses it)
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
         {"type":"object","properties":{},"additionalProperties":false}
       talkative as talkative
@@ -101,8 +101,8 @@ fn gemini_takes_keywords_and_the_middle_of_names_out() {
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
         changed: `$schema` at `#` (Gemini CLI takes it out)
-        refused by some versions or in some modes: `format` at `#/properties/gr__e` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
-        {"type":"object","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"gr__e":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
+        refused by some versions or in some modes: `format` at `#/properties/grosse` (Gemini's own form of schemas does not know it, and a client that sends that form has to take it out)
+        {"type":"object","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-fo___haracters_is-too-long-for-others
         changed: the name, of 64 characters (Gemini CLI takes the middle out of names of more than 63 characters)
         changed: `additionalProperties` at `#` (Gemini CLI takes it out)
@@ -123,7 +123,7 @@ fn cursor_counts_the_name_of_the_server() {
       alternatives as alternatives
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as references
-        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"gr__e":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others
         refused by some versions or in some modes: the name `say_it-in-a-name-of-sixty-four-characters_is-too-long-for-others` (Cursor marks names outside `[a-zA-Z0-9_]`, and some versions leave the tool out)
         refused: the name, of 64 characters (Cursor leaves out tools whose name has more than 60 characters together with the server's, taken to be `mcpd`)
@@ -142,7 +142,7 @@ fn vscode_puts_the_server_before_names() {
       alternatives as mcp_mcpd_alternatives
         {"type":"object","properties":{"format":{"type":"string","default":{"format":"is a value here","type":"array"}},"options":{"type":"object","additionalProperties":{"anyOf":[{"type":"array","items":{}}]},"properties":{}}},"required":["format","options"],"anyOf":[{"required":["format"]}]}
       references as mcp_mcpd_references
-        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"gr__e":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
+        {"type":"object","$schema":"https://json-schema.org/draft/2020-12/schema","$defs":{"a/b":{"type":"array","items":{}}},"properties":{"list":{"$ref":"#/$defs/a~1b"},"grosse":{"type":"string","format":"date","description":"Called `größe`."}},"required":["list"]}
       say/it-in-a-name-of-sixty-four-characters/is-too-long-for-others as mcp_mcpd_say_it-in-a-name-of-sixty-four-characters_is-too-long-f
         changed: the name, of 73 characters (VS Code cuts names after 64 characters, the prefix included)
         {"type":"object","properties":{},"additionalProperties":false}

@@ -4,7 +4,7 @@ use std::env;
 
 use mcpd_server::source::NO_SOURCES;
 
-use super::listening;
+use super::{File, listening};
 use crate::{args, suggest};
 
 /// What the names of all of them begin with.
@@ -16,13 +16,65 @@ const TOKEN: &str = "MCPD_TOKEN";
 /// What every script gets, and with it variables that are not for mcpd.
 const TOOL: &str = "MCPD_TOOL";
 
-/// Warns of each variable that looks like one of them and is none.
-pub(crate) fn warn_of_unknown_variables() {
+/// How the names begin that are kept for what mcpd tells scripts of a call.
+const KEPT_BACK: &str = "MCP_";
+
+/// Names of variables in one message, at most.
+const MAX_NAMED: usize = 10;
+
+/// Warns of each variable that looks like one of them and is none, and of those that no script gets for their names.
+pub(crate) fn warn_of_variables(file: &File) {
     let names = env::vars_os().map(|(name, _)| name.to_string_lossy().into_owned());
-    let ours: Vec<_> = names.filter(|name| name.starts_with(PREFIX)).collect();
-    for remark in remarks(&ours) {
+    let names: Vec<_> = names.collect();
+    let ours: Vec<_> = names
+        .iter()
+        .filter(|name| name.starts_with(PREFIX))
+        .cloned()
+        .collect();
+    let kept_back = kept_back(&names, file);
+    for remark in remarks(&ours).into_iter().chain(kept_back) {
         tracing::warn!("{remark}");
     }
+}
+
+/// Names the variables that scripts don't get unless the operator passes them on.
+fn kept_back(names: &[String], file: &File) -> Option<String> {
+    if names.iter().any(|name| name == TOOL) {
+        return None;
+    }
+    let env = &file.tables.env;
+    let settled = env.pass.iter().chain(&env.drop).chain(env.set.keys());
+    let given = file.tables.tool.iter().flat_map(|tool| tool.env.keys());
+    let settled: Vec<_> = settled.chain(given).map(|name| name.get_ref()).collect();
+    let is_settled = |name: &str| {
+        let mut settled = settled.iter();
+        settled.any(|pattern| match pattern.strip_suffix('*') {
+            Some(beginning) => name.starts_with(beginning),
+            None => *pattern == name,
+        })
+    };
+    let is_kept_back = |name: &&String| {
+        name.starts_with(KEPT_BACK)
+            && !listening::VARIABLES.contains(&name.as_str())
+            && !is_settled(name)
+    };
+    let mut kept: Vec<_> = names.iter().filter(is_kept_back).collect();
+    kept.sort_unstable();
+    let shown = kept.iter().take(MAX_NAMED);
+    let shown: Vec<_> = shown
+        .map(|name| format!("`{}`", name.escape_debug()))
+        .collect();
+    let more = match kept.len().saturating_sub(MAX_NAMED) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    (!kept.is_empty()).then(|| {
+        format!(
+            "scripts don't get {}{more}: names that begin with `{KEPT_BACK}` tell a script of its call. \
+             `pass` in `[env]` of mcpd.toml passes them on, and `drop` ends this message",
+            shown.join(", ")
+        )
+    })
 }
 
 fn remarks(ours: &[String]) -> Vec<String> {
@@ -66,6 +118,24 @@ mod tests {
                 "unknown variable `MCPD_X`",
             ],
         );
+    }
+
+    #[test]
+    fn variables_that_no_script_gets_are_named_unless_that_is_settled() {
+        let names = ["MCP_B", "MCP_A", "MCP_PORT", "MCP_PASSED", "MCPD_X", "PATH"];
+        let names = names.map(str::to_owned);
+        let mut file = File::default();
+        file.tables.env = toml::from_str(r#"pass = ["MCP_PASS*"]"#).unwrap();
+        let told = kept_back(&names, &file).unwrap();
+        assert!(
+            told.starts_with("scripts don't get `MCP_A`, `MCP_B`: "),
+            "{told}"
+        );
+        file.tables.env = toml::from_str(r#"drop = ["MCP_*"]"#).unwrap();
+        assert_eq!(kept_back(&names, &file), None);
+        let of_a_script = names.into_iter().chain([TOOL.to_owned()]);
+        let of_a_script: Vec<_> = of_a_script.collect();
+        assert_eq!(kept_back(&of_a_script, &File::default()), None);
     }
 
     #[test]

@@ -10,7 +10,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::for_each_subschema;
-use crate::{name::fnv1a, text};
+use crate::name::{fnv1a, transliterate};
+use crate::text;
 
 /// Longest portable name, in characters.
 const MAX_LENGTH: usize = 64;
@@ -27,7 +28,7 @@ fn is_portable_char(char: char) -> bool {
     char.is_ascii_alphanumeric() || matches!(char, '_' | '.' | '-')
 }
 
-/// Returns the portable spelling of a name: `_` for every other character, and a hash at the end where the name is too
+/// Returns the portable spelling of a name: letters of other scripts transliterated, `_` for every other character, and a hash at the end where the name is too
 /// long.
 pub(crate) fn portable_name(name: &str) -> Cow<'_, str> {
     if is_portable(name) {
@@ -50,7 +51,7 @@ fn portable_hashed(name: &str) -> String {
 }
 
 fn replace(name: &str) -> String {
-    name.replace(|char| !is_portable_char(char), "_")
+    transliterate(name).replace(|char| !is_portable_char(char), "_")
 }
 
 /// The spellings of those properties of one schema whose names some provider refuses.
@@ -73,9 +74,9 @@ impl PortableNames {
     ///
     /// let mut listed = schema.clone();
     /// names.rename(&mut listed);
-    /// assert_eq!(listed["required"], json!(["gr__e"]));
+    /// assert_eq!(listed["required"], json!(["grosse"]));
     ///
-    /// let arguments = RawValue::from_string(r#"{"gr__e": 1.50}"#.to_owned())?;
+    /// let arguments = RawValue::from_string(r#"{"grosse": 1.50}"#.to_owned())?;
     /// assert_eq!(names.restore(&schema, &arguments).get(), r#"{"größe":1.50}"#);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -350,7 +351,7 @@ mod tests {
         let expected = [
             ("", "_811c9dc5"),
             ("a b", &*format!("a_b_{:08x}", fnv1a(b"a b"))),
-            ("größe", "gr__e"),
+            ("größe", "grosse"),
             (&*long, &*shortened),
         ];
         let mut expected = expected.to_vec();
@@ -376,11 +377,11 @@ mod tests {
         PortableNames::of(&schema).unwrap().rename(&mut schema);
         let expected = json!({
             "properties": {
-                "gr__e": {"type": "number", "description": "In cm. Called `größe`."},
-                "deep": {"items": {"properties": {"_": {"description": "Called `ä`."}}, "required": ["_"]}},
+                "grosse": {"type": "number", "description": "In cm. Called `größe`."},
+                "deep": {"items": {"properties": {"a": {"description": "Called `ä`."}}, "required": ["a"]}},
             },
-            "required": ["gr__e"],
-            "dependentRequired": {"gr__e": ["deep", "gr__e"]},
+            "required": ["grosse"],
+            "dependentRequired": {"grosse": ["deep", "grosse"]},
             "default": {"größe": 1},
         });
         assert_eq!(schema, expected);
@@ -396,27 +397,27 @@ mod tests {
         }});
         check(
             &schema,
-            r#"{"gr__e": 1.10e2 , "x":[ 1 ]}"#,
+            r#"{"grosse": 1.10e2 , "x":[ 1 ]}"#,
             r#"{"größe":1.10e2,"x":[ 1 ]}"#,
         );
         check(
             &schema,
-            r#"{"list":[{"l_nge":1},{"l_nge":2}]}"#,
-            r#"{"list":[{"l_nge":1},{"länge":2}]}"#,
+            r#"{"list":[{"lange":1},{"lange":2}]}"#,
+            r#"{"list":[{"lange":1},{"länge":2}]}"#,
         );
         check(
             &schema,
-            r#"{"map":{"l_nge":{"__x":1}}}"#,
-            r#"{"map":{"l_nge":{"ü x":1}}}"#,
+            r#"{"map":{"lange":{"u_x":1}}}"#,
+            r#"{"map":{"lange":{"ü x":1}}}"#,
         );
         check(
             &schema,
-            r#"{"free":{"gr__e":1}}"#,
-            r#"{"free":{"gr__e":1}}"#,
+            r#"{"free":{"grosse":1}}"#,
+            r#"{"free":{"grosse":1}}"#,
         );
         check(
             &schema,
-            r#"{"gr__e":1,"größe":2}"#,
+            r#"{"grosse":1,"größe":2}"#,
             r#"{"größe":1,"größe":2}"#,
         );
         check(&schema, "null", "null");
@@ -430,7 +431,7 @@ mod tests {
         });
         check(
             &schema,
-            r#"{"gr__e":{"gr_n":{"gr_n":null}}}"#,
+            r#"{"grosse":{"grun":{"grun":null}}}"#,
             r#"{"größe":{"grün":{"grün":null}}}"#,
         );
         let deep = |levels: usize| {
