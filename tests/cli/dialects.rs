@@ -545,6 +545,84 @@ print({{#if grams}}"g"{{else}}"kg"{{/if}})
 }
 
 #[test]
+fn scriptlets_without_a_program_are_templates_or_passed_over() {
+    let sandbox = Sandbox::new().with_script(
+        "scriptlets/mail.md",
+        r#"## Reply
+
+Answers a letter.
+
+```template
+Dear {{name}}, it's "done"{{#if soon}} soon{{/if}}.
+```
+
+## Sign
+
+```paste
+Yours, {{name}}
+```
+
+## Sort
+
+Prints words the other way round.
+
+```bash
+echo "$2" "$1" "${3:-no third}"
+```
+
+## Count
+
+Counts words.
+
+```bash
+echo "$#" "$@"
+```
+"#,
+    );
+    for (call, expected) in [
+        (
+            &["reply", "name=O'Hara `id`"] as &[&str],
+            "Dear O'Hara `id`, it's \"done\".",
+        ),
+        (
+            &["reply", "name=$(id)", "soon=true"],
+            "Dear $(id), it's \"done\" soon.",
+        ),
+        (
+            &["sort", "argument1=--", "argument2=$(id)"],
+            "$(id) -- no third",
+        ),
+        (&["count", r#"arguments=["-a b","c"]"#], "2 -a b c"),
+        (&["count"], "0"),
+    ] {
+        let tool = format!("scriptlets/{}", call[0]);
+        let arguments = [&["call", "scripts", &tool], &call[1..]].concat();
+        let expected = format!("exit code: 0\n----- stdout -----\n{expected}\n");
+        assert_eq!(sandbox.run(&arguments), expected, "{call:?}");
+    }
+    assert_snapshot!(sandbox.run(&["list", "scripts", "--all"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    scripts/scriptlets/mail.md  served as `scriptlets/count`
+    scripts/scriptlets/mail.md  served as `scriptlets/reply`
+    scripts/scriptlets/mail.md  served as `scriptlets/sort`
+    scripts/scriptlets/mail.md  passed over: a block of `paste` is not run without a desktop: it pastes a text into the window in front
+    "#);
+    assert_snapshot!(sandbox.run(&["check", "scripts", "--format", "short"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    scripts/scriptlets/mail.md:6:6: info[undescribed-option]: option `name` has no description
+    scripts/scriptlets/mail.md:6:27: info[undescribed-option]: option `soon` has no description
+    scripts/scriptlets/mail.md:11:4: info[source-not-run]: a block of `paste` is not run without a desktop: it pastes a text into the window in front
+    "#);
+    assert_snapshot!(sandbox.run(&["call", "scripts", "scriptlets/sign", "name=Eve"]), @r#"
+    exit code: 5
+    ----- stderr -----
+    mcpd: error: there is no tool `scriptlets/sign`: the script is passed over; run `mcpd check @@ROOT@@/scripts/scriptlets/mail.md`
+    "#);
+}
+
+#[test]
 fn every_dialect_stands_side_by_side_with_the_others_and_is_called_like_them() {
     let mut sandbox = Sandbox::new();
     write(

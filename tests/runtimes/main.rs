@@ -83,14 +83,9 @@ struct Runtime<'a> {
 /// Calls each script by the runtime of this name, unless the machine lacks it.
 #[track_caller]
 fn check(name: &str, scripts: &[((&str, &str), &str)]) {
-    let Some(runtime) = runtime(name) else {
+    let Some((sandbox, extension)) = prepare(name) else {
         return;
     };
-    let path = format!("{}:{}", runtime.directory, std::env::var("PATH").unwrap());
-    let sandbox = Sandbox::new().with_variable("PATH", &path);
-    let extension = runtime.extension;
-    let configuration = format!("[interpreter]\n{extension} = {}\n", json!(runtime.command));
-    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     for ((script, text), printed) in scripts {
         let file = format!("scripts/{script}.{extension}");
         fs::write(sandbox.path().join(file), text.trim_start()).unwrap();
@@ -99,6 +94,18 @@ fn check(name: &str, scripts: &[((&str, &str), &str)]) {
         let expected = format!("exit code: 0\n----- stdout -----\n{printed}\n");
         assert_eq!(seen, expected, "{script} on {name}");
     }
+}
+
+/// Makes a sandbox in which files of an extension are run by the runtime of this name.
+#[track_caller]
+fn prepare(name: &str) -> Option<(Sandbox, &'static str)> {
+    let runtime = runtime(name)?;
+    let path = format!("{}:{}", runtime.directory, std::env::var("PATH").unwrap());
+    let sandbox = Sandbox::new().with_variable("PATH", &path);
+    let extension = runtime.extension;
+    let configuration = format!("[interpreter]\n{extension} = {}\n", json!(runtime.command));
+    fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
+    Some((sandbox, extension))
 }
 
 /// Finds a runtime in what `setup` lists; where it isn't there, `setup` says why.
@@ -134,6 +141,32 @@ fn setup() -> &'static Output {
         setup.arg(repository().join("target/runtimes"));
         output_within(SETUP_TIMEOUT, setup, b"")
     })
+}
+
+#[test]
+fn scriptlets_in_typescript_have_names_of_script_kit() {
+    const SCRIPTLET: &str = r#"
+## Add
+
+<!--
+Input: { a: { type: "number", required: true }, b: { type: "number", default: 1 } }
+-->
+
+```tool:add
+const { a, b } = await input()
+output({ sum: a + b, word: "{{word}}!" })
+```
+"#;
+    for name in ["node-24", "bun", "deno", "tsx-20"] {
+        let Some((sandbox, _)) = prepare(name) else {
+            continue;
+        };
+        let file = sandbox.path().join("scripts/add.scriptlets.md");
+        fs::write(file, SCRIPTLET).unwrap();
+        let seen = sandbox.run(&["call", "scripts", "scriptlets/add", "a=2", "word=so"]);
+        let expected = "exit code: 0\n----- stdout -----\n{\"sum\":3,\"word\":\"so!\"}\n";
+        assert_eq!(seen, expected, "{name}");
+    }
 }
 
 /// Every script with what it prints.

@@ -174,10 +174,15 @@ fn hint(catalog: &Catalog, wanted: &OneTool) -> String {
             Some(Role::Resource { uri, .. }) => {
                 format!(": the script is the resource `{uri}`; read it with `mcpd read`")
             }
-            _ => format!(
-                ": the script is faulty; run `{}`",
-                check_command([&script.file], None)
-            ),
+            _ => {
+                let what = if script.is_faulty() {
+                    "faulty"
+                } else {
+                    "passed over"
+                };
+                let check = check_command([&script.file], None);
+                format!(": the script is {what}; run `{check}`")
+            }
         };
     }
     if lacks_right(&wanted.place.directory.join(name)) {

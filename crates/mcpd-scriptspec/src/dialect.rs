@@ -66,6 +66,8 @@ pub struct Described {
 pub enum Body {
     /// The file itself: as an executable, or by the interpreter for its extension.
     File,
+    /// Nothing, for a reason that is among the diagnostics.
+    None,
     /// A part of the file, by the interpreter for an extension.
     #[non_exhaustive]
     Code {

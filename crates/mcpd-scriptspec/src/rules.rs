@@ -478,6 +478,18 @@ Greets someone.
 echo "hello {{name}}"
 ```"#
 
+    SourceNotRun "source-not-run" Info in Scriptlets
+    "What pastes into a window or opens a program means nothing without a desktop, and a text is no program: such a scriptlet is passed over, and the others in the file are served."
+    bad r#"## Signature
+```paste
+Kind regards
+```"#
+    good r#"## Signature
+The end of a letter.
+```template
+Kind regards
+```"#
+
     SourceUnsupported "source-unsupported" Warning in Raycast
     "What mcpd can't express is left unknown and never guessed, so callers are told less of the script than it says of itself."
     bad r#"# @raycast.title Greet

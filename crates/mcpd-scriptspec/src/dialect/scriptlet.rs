@@ -14,13 +14,18 @@ use super::{
 use crate::{diagnostic::Diagnostic, json::Span, rules::Code, suggest::suggest, text};
 
 mod language;
+mod literal;
+mod passed_over;
 mod placeholder;
+mod positional;
+mod printed;
 mod section;
 mod shell;
 mod template;
 
 use language::Language;
 use placeholder::Placeholder;
+use positional::Positional;
 use section::{Block, Section, Text, sections};
 use template::Template;
 
@@ -31,7 +36,9 @@ pub(super) fn is_file(path: &str) -> bool {
     let is_among_them = directories
         .split('/')
         .any(|directory| directory == "scriptlets");
-    name.ends_with(".scriptlets.md") || is_among_them && name.ends_with(".md")
+    let is_scriptlets = name.ends_with(".scriptlets.md") || is_among_them && name.ends_with(".md");
+    // Such a file says what else Script Kit offers for the scriptlets of another.
+    is_scriptlets && !name.ends_with(".actions.md")
 }
 
 pub(super) fn read(source: &str) -> Vec<Described> {
@@ -89,13 +96,42 @@ impl<'a> Scriptlet<'a> {
         if let Some(paragraph) = &section.paragraph {
             self.say("description", paragraph);
         }
+        if let Some(passed_over) = code.and_then(|block| self.passed_over(section, block)) {
+            return passed_over;
+        }
         let path = self.path(taken);
         let body = code.and_then(|block| self.body(section, block));
         Described {
             path,
             parsed: self.description.finish(self.faults),
-            body: body.unwrap_or(Body::File),
+            body: body.unwrap_or(Body::None),
         }
+    }
+
+    /// Returns what is left of a scriptlet that nothing runs: the reason.
+    fn passed_over(&self, section: &Section, block: &Block) -> Option<Described> {
+        let reason = passed_over::reason(&block.name).or_else(|| {
+            let language = Language::of(&block.name).filter(|language| language.is_javascript())?;
+            let code = shared_code(section, block, language).code;
+            let name = passed_over::kit_name(&code)?;
+            Some(format!(
+                "it calls `{name}`, which only Script Kit itself has"
+            ))
+        })?;
+        let mut description = Description::new(section.heading.span.clone());
+        description.fault(Code::SourceNotRun, block.name_span.clone(), reason);
+        let title = self.description.title().and_then(Node::text);
+        let slug = slug(title.unwrap_or_default());
+        let mut parsed = description.finish(Vec::new());
+        parsed.spec = None;
+        parsed
+            .diagnostics
+            .retain(|found| found.code == Code::SourceNotRun);
+        Some(Described {
+            path: (!slug.is_empty()).then(|| format!("scriptlets/{slug}")),
+            parsed,
+            body: Body::None,
+        })
     }
 
     fn say(&mut self, key: &str, text: &Text) {
@@ -196,13 +232,7 @@ impl<'a> Scriptlet<'a> {
             });
             return None;
         };
-        let mut whole = Block::default();
-        for shared in &section.shared {
-            if Language::of(&shared.name) == Some(language) {
-                whole.append(shared);
-            }
-        }
-        whole.append(block);
+        let whole = shared_code(section, block, language);
         Some(Body::Code {
             extension: language.extension.to_owned(),
             variants: self.variants(&whole, language),
@@ -251,6 +281,9 @@ impl<'a> Scriptlet<'a> {
         for placeholder in found {
             self.add_placeholder(placeholder, language);
         }
+        if language.has_arguments() {
+            self.add_arguments(block);
+        }
         variants
     }
 
@@ -280,6 +313,45 @@ impl<'a> Scriptlet<'a> {
         }
     }
 
+    /// Adds the arguments that the code reads as a shell does.
+    fn add_arguments(&mut self, block: &Block) {
+        let Positional { numbered, has_all } = Positional::read(&block.code);
+        let span = block.name_span.clone();
+        let string = |text: &str| Node::string(span.clone(), text);
+        let mut add = |name: String, input: Node| {
+            if self.description.option(&name).is_none() {
+                self.description.options().add(name, span.clone(), input);
+            }
+        };
+        if has_all {
+            let arguments = Node::object(span.clone())
+                .with("description", string("The arguments, one by one"))
+                .with("value_type", string("array"))
+                .with(
+                    "items",
+                    Node::object(span.clone()).with("value_type", string("string")),
+                )
+                .with("argument", string("plain"))
+                .with("required", Node::boolean(span.clone(), false));
+            return add("arguments".to_owned(), arguments);
+        }
+        for (place, is_optional) in numbered.into_iter().enumerate() {
+            let number = place + 1;
+            let mut input = Node::object(span.clone())
+                .with(
+                    "description",
+                    string(&format!("What `${number}` stands for")),
+                )
+                .with("value_type", string("string"))
+                .with("argument", string("plain"))
+                .with("required", Node::boolean(span.clone(), !is_optional));
+            if is_optional {
+                input = input.with("default_value", string(""));
+            }
+            add(format!("argument{number}"), input);
+        }
+    }
+
     /// Adds what a placeholder stands for, and reports what keeps a variable from standing there.
     fn add_placeholder(&mut self, placeholder: Placeholder, language: Language) {
         let Placeholder { name, span, fault } = placeholder;
@@ -304,6 +376,18 @@ impl<'a> Scriptlet<'a> {
             self.description.options().add(name, span, input);
         }
     }
+}
+
+/// Returns a block with the code for all sections before it.
+fn shared_code(section: &Section, block: &Block, language: Language) -> Block {
+    let mut whole = Block::default();
+    for shared in &section.shared {
+        if Language::of(&shared.name) == Some(language) {
+            whole.append(shared);
+        }
+    }
+    whole.append(block);
+    whole
 }
 
 fn condition((name, is_set): (&str, bool)) -> Condition {

@@ -76,7 +76,10 @@ impl<'s> CommandLine<'s> {
                 let texts = texts.into_iter().map(Cow::into_owned);
                 self.add(option, |line| &mut line.positionals, texts)
             }
-            Argument::Plain | Argument::PlainPercentEncoded if texts.is_empty() => {
+            // An empty word keeps the place of a value; a list has as many words as values.
+            Argument::Plain | Argument::PlainPercentEncoded
+                if texts.is_empty() && !matches!(option.value_type, ValueType::Array { .. }) =>
+            {
                 self.add(option, |line| &mut line.plain, [String::new()])
             }
             Argument::Plain => {

@@ -83,7 +83,7 @@ impl Scan {
 
     /// The scripts that a fault keeps from being served.
     pub fn faulty(&self) -> impl Iterator<Item = &Arc<ScannedScript>> {
-        self.scripts.iter().filter(|script| script.spec.is_none())
+        self.scripts.iter().filter(|script| script.is_faulty())
     }
 }
 

@@ -81,7 +81,7 @@ fn files(catalog: &Catalog) -> Vec<Listed> {
     let mut files = Vec::new();
     let mut taken = BTreeSet::new();
     for script in &scan.scripts {
-        let is_first = taken.insert(&script.path);
+        let is_first = script.spec.is_none() || taken.insert(&script.path);
         files.push(of_script(script, is_first));
         if script.described_in != script.file {
             files.push(of_sidecar(script));
@@ -125,6 +125,11 @@ fn of_script(script: &ScannedScript, is_first: bool) -> Listed {
         .map(|fault| fault.message.clone())
         .next();
     let (status, name, reason) = match (&script.spec, is_first) {
+        (None, _) if !script.is_faulty() => {
+            let reason = script.diagnostics.first();
+            let reason = reason.map(|reason| reason.message.clone());
+            (Status::PassedOver, None, reason)
+        }
         (None, _) => (Status::Faulty, None, fault),
         (Some(_), true) => (Status::Served, Some(script.path.to_string()), None),
         (Some(_), false) => {

@@ -1,7 +1,9 @@
 //! The languages of scriptlets: how a block names them, which extension they have, and how they read variables.
 
 use super::{
+    literal::{self, Syntax},
     placeholder::{Placeholder, placeholders},
+    printed,
     shell::{self, Shell},
 };
 use crate::{invocation::alias, json::Span};
@@ -34,23 +36,67 @@ const LANGUAGES: &[(&str, &str)] = &[
     ("ps1", "ps1"),
     ("basic", "bas"),
     ("bas", "bas"),
+    ("kit", "ts"),
+    ("bun", "ts"),
+    ("deno", "ts"),
+    ("clojure", "clj"),
+    ("csharp", "cs"),
+    ("dart", "dart"),
+    ("elixir", "exs"),
+    ("erlang", "erl"),
+    ("go", "go"),
+    ("groovy", "groovy"),
+    ("haskell", "hs"),
+    ("java", "java"),
+    ("julia", "jl"),
+    ("kotlin", "kts"),
+    ("ocaml", "ml"),
+    ("rust", "rs"),
+    ("scala", "scala"),
+    ("swift", "swift"),
 ];
+
+/// Kind of a text that is the result; a shell prints it.
+const TEMPLATE: &str = "template";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Language {
     pub(super) extension: &'static str,
+    /// Tells whether a block is a text with values in it, and no code.
+    is_template: bool,
 }
 
 /// What blocks can say.
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     let names = LANGUAGES.iter().map(|(name, _)| *name);
-    names.filter(|name| !name.is_empty())
+    names.filter(|name| !name.is_empty()).chain([TEMPLATE])
 }
 
 impl Language {
+    /// Returns the language that a block names; behind a colon Script Kit has the name of a tool.
     pub(super) fn of(name: &str) -> Option<Self> {
-        let known = LANGUAGES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, extension)| Self { extension })
+        let kind = match name.split_once(':') {
+            Some(("tool", _)) => "kit",
+            Some((TEMPLATE, _)) => TEMPLATE,
+            _ => name,
+        };
+        let is_template = kind == TEMPLATE;
+        let kind = if is_template { "sh" } else { kind };
+        let (_, extension) = LANGUAGES.iter().find(|(known, _)| *known == kind)?;
+        Some(Self {
+            extension,
+            is_template,
+        })
+    }
+
+    /// Returns whether this is JavaScript or TypeScript, which Script Kit declares names for.
+    pub(super) fn is_javascript(self) -> bool {
+        matches!(self.extension, "js" | "ts")
+    }
+
+    /// Returns whether code reads arguments as a shell does.
+    pub(super) fn has_arguments(self) -> bool {
+        !self.is_template && matches!(self.extension, "sh" | "bash" | "zsh")
     }
 
     /// The code with variables for its placeholders. They are faults in languages that don't read variables as shells do.
@@ -60,6 +106,9 @@ impl Language {
         is_number: &dyn Fn(&str) -> bool,
     ) -> (String, Vec<Placeholder>) {
         let shell = match self.extension {
+            _ if self.is_template => return printed::fill(code),
+            "js" | "ts" => return literal::fill(code, Syntax::JavaScript, is_number),
+            "py" => return literal::fill(code, Syntax::Python, is_number),
             "sh" => Shell::Plain,
             "bash" => Shell::Bash,
             "zsh" => Shell::Zsh,

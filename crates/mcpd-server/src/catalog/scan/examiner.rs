@@ -301,6 +301,7 @@ impl Examiner {
             } = tool;
             let extension = match &body {
                 Body::Code { extension, .. } => Some(Cow::Borrowed(extension.as_str())),
+                Body::None => None,
                 _ if self.is_program(&candidate, has_shebang) => None,
                 _ => Some(extension(&candidate.file)),
             };
@@ -320,6 +321,8 @@ impl Examiner {
                     variants,
                     ..
                 } => self.launch_of_part(&path, &extension, variants),
+                // Nothing is served of it.
+                Body::None => Ok(Launch::of_program(Path::new(""))),
                 _ if description.dialect == Dialect::ScriptKit
                     && !self.is_program(&candidate, has_shebang) =>
                 {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec};
+use mcpd_scriptspec::{Diagnostic, Dialect, Parsed, ScriptPath, ScriptSpec, Severity};
 
 use super::HelpText;
 use crate::catalog::served::Served;
@@ -30,7 +30,7 @@ pub struct ScannedScript {
     pub root: PathBuf,
     /// The dialect it is described in, unless it was asked with `--help`.
     pub dialect: Option<Dialect>,
-    /// What it said, parsed; absent if a fault keeps it from being served.
+    /// What it said, parsed; absent if it is not served.
     pub spec: Option<Arc<ScriptSpec>>,
     /// What is wrong or doubtful.
     pub diagnostics: Vec<Diagnostic>,
@@ -101,6 +101,15 @@ impl ScannedScript {
             help: said.help,
             served,
         }
+    }
+}
+
+impl ScannedScript {
+    /// Returns whether a fault keeps it from being served. What is merely passed over has none.
+    #[must_use]
+    pub fn is_faulty(&self) -> bool {
+        let mut faults = self.diagnostics.iter();
+        self.spec.is_none() && faults.any(|fault| fault.severity == Severity::Error)
     }
 }
 

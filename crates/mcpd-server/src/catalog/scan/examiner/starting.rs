@@ -97,7 +97,9 @@ impl Examiner {
         if self.is_static && self.interpreters.know(extension) {
             return Ok(Launch::of_program(Path::new("")));
         }
-        let interpreter = self.interpreter(extension)?;
+        let found = self.interpreter(extension)?;
+        let for_script_kit = matches!(extension, "js" | "ts").then(|| found.for_script_kit());
+        let interpreter = for_script_kit.as_ref().unwrap_or(found);
         let run_as = self
             .policy
             .terms(path, Path::new(""), None)

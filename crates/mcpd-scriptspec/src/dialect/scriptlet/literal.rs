@@ -1,0 +1,272 @@
+//! Placeholders in string literals of JavaScript, TypeScript and Python → expressions that read variables.
+//!
+//! A value is never pasted: `"Hello {{name}}"` becomes `("Hello " + process.env.MCPD_OPT_name)`. A placeholder elsewhere is a
+//! fault, as is every placeholder in code that runs texts.
+
+use super::{
+    language::variable,
+    placeholder::{self, Placeholder},
+};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Syntax {
+    JavaScript,
+    Python,
+}
+
+const PASTED: &str =
+    "values are never pasted into code, and this language reads variables in another way";
+
+/// Words of code that runs texts, or has a shell run them.
+const RUNNERS: &[&str] = &[
+    "eval",
+    "exec",
+    "Function",
+    "spawn",
+    "fork",
+    "system",
+    "popen",
+    "subprocess",
+    "compile",
+    "import(",
+    "require(",
+    "__import__",
+    "Bun.$",
+    "execa",
+    "setTimeout(\"",
+    "setTimeout('",
+];
+
+/// What the code at hand stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Around {
+    Code,
+    /// A comment, up to this.
+    Comment(&'static str),
+    /// A literal between such quotes; in one of several lines or with a prefix nothing is replaced.
+    Literal {
+        quotes: &'static str,
+        is_plain: bool,
+    },
+}
+
+/// Returns the code with expressions in place of placeholders.
+pub(super) fn fill(
+    code: &str,
+    syntax: Syntax,
+    is_number: &dyn Fn(&str) -> bool,
+) -> (String, Vec<Placeholder>) {
+    let runs_texts = RUNNERS.iter().any(|runner| code.contains(runner));
+    let mut filler = Filler {
+        code,
+        syntax,
+        is_number,
+        runs_texts,
+        at: 0,
+        around: Around::Code,
+        literal: 0,
+        before: 0,
+        output: String::with_capacity(code.len()),
+        placeholders: Vec::new(),
+    };
+    while filler.at < code.len() {
+        filler.step();
+    }
+    (filler.output, filler.placeholders)
+}
+
+struct Filler<'a> {
+    code: &'a str,
+    syntax: Syntax,
+    is_number: &'a dyn Fn(&str) -> bool,
+    runs_texts: bool,
+    at: usize,
+    around: Around,
+    /// Where in the output the literal at hand begins.
+    literal: usize,
+    /// How many placeholders came before it.
+    before: usize,
+    output: String,
+    placeholders: Vec<Placeholder>,
+}
+
+impl Filler<'_> {
+    fn rest(&self) -> &str {
+        &self.code[self.at..]
+    }
+
+    fn copy(&mut self, length: usize) {
+        self.output.push_str(&self.code[self.at..self.at + length]);
+        self.at += length;
+    }
+
+    fn step(&mut self) {
+        if let Some((name, length)) = placeholder::first(self.rest()) {
+            let name = name.to_owned();
+            return self.placeholder(name, length);
+        }
+        match self.around {
+            Around::Code => self.plain(),
+            Around::Comment(end) if self.rest().starts_with(end) => {
+                self.around = Around::Code;
+                self.copy(end.len());
+            }
+            Around::Literal { quotes, .. } if self.rest().starts_with(quotes) => {
+                self.copy(quotes.len());
+                self.end_literal(quotes);
+            }
+            Around::Literal { quotes, .. }
+                if quotes.len() == 1 && quotes != "`" && self.rest().starts_with('\n') =>
+            {
+                // It was none.
+                self.around = Around::Code;
+                self.copy(1);
+            }
+            Around::Literal { .. } if self.rest().starts_with('\\') => self.copy_chars(2),
+            _ => self.copy_chars(1),
+        }
+    }
+
+    fn copy_chars(&mut self, count: usize) {
+        let length = self.rest().chars().take(count).map(char::len_utf8).sum();
+        self.copy(length);
+    }
+
+    fn plain(&mut self) {
+        let rest = self.rest();
+        let comments: &[(&str, &str)] = match self.syntax {
+            Syntax::JavaScript => &[("//", "\n"), ("/*", "*/")],
+            Syntax::Python => &[("#", "\n")],
+        };
+        let quotes: &[&str] = match self.syntax {
+            Syntax::JavaScript => &["\"", "'", "`"],
+            Syntax::Python => &["\"\"\"", "'''", "\"", "'"],
+        };
+        if let Some((start, end)) = comments.iter().find(|(start, _)| rest.starts_with(start)) {
+            self.around = Around::Comment(end);
+            return self.copy(start.len());
+        }
+        if self.starts_pattern() {
+            return self.pass_pattern();
+        }
+        let Some(quotes) = quotes.iter().find(|quotes| rest.starts_with(**quotes)) else {
+            return self.copy_chars(1);
+        };
+        self.around = Around::Literal {
+            quotes,
+            is_plain: !self.has_prefix(quotes) && quotes.len() == 1,
+        };
+        self.literal = self.output.len();
+        self.before = self.placeholders.len();
+        self.copy(quotes.len());
+    }
+
+    /// Returns whether the characters at hand begin a regular expression of JavaScript.
+    fn starts_pattern(&self) -> bool {
+        let before = self.output.trim_end().chars().next_back();
+        self.syntax == Syntax::JavaScript
+            && self.rest().starts_with('/')
+            && before.is_none_or(|before| "(=:[!&|?{};,".contains(before))
+    }
+
+    /// Passes a regular expression, in which quotes are signs as others are.
+    fn pass_pattern(&mut self) {
+        let line = self.rest().lines().next().unwrap_or_default();
+        let mut is_escaped = true;
+        let end = line.find(|char| {
+            let is_end = char == '/' && !is_escaped;
+            is_escaped = char == '\\' && !is_escaped;
+            is_end
+        });
+        self.copy(end.map_or(1, |end| end + 1));
+    }
+
+    /// Returns whether something before a literal says how it is read.
+    fn has_prefix(&self, quotes: &str) -> bool {
+        let is_part = |char: char| char.is_alphanumeric() || matches!(char, '_' | '$' | ')' | ']');
+        let before = self.output.trim_end();
+        match self.syntax {
+            // A tag before a template, and the name of a module.
+            Syntax::JavaScript if quotes == "`" => before.ends_with(is_part),
+            Syntax::JavaScript => before.ends_with("from") || before.ends_with("import"),
+            // Such as `f`, and a literal that this one goes on.
+            Syntax::Python => self.output.ends_with(is_part) || before.ends_with(['"', '\'']),
+        }
+    }
+
+    /// Returns whether what stands behind a literal makes it more than a value.
+    fn has_suffix(&self) -> bool {
+        let rest = self.rest().trim_start();
+        match self.syntax {
+            Syntax::JavaScript => rest.starts_with(':'),
+            Syntax::Python => {
+                let is_letter = |char: char| char.is_ascii_alphabetic();
+                let literal = rest.trim_start_matches(is_letter);
+                let is_format = rest.starts_with('%') || rest.starts_with(".format");
+                is_format || literal.starts_with(['"', '\''])
+            }
+        }
+    }
+
+    /// Puts brackets around a literal that has become a sum, and leaves out its empty parts.
+    fn end_literal(&mut self, quotes: &str) {
+        let has_suffix = self.has_suffix();
+        let values = &mut self.placeholders[self.before..];
+        if has_suffix {
+            values
+                .iter_mut()
+                .for_each(|value| value.fault = Some(PASTED));
+        }
+        if !values.is_empty() && quotes != "`" {
+            let literal = self.output.split_off(self.literal);
+            let sum = literal.as_str();
+            let empty = format!("{quotes}{quotes}");
+            let sum = sum.strip_prefix(&format!("{empty} + ")).unwrap_or(sum);
+            let sum = sum.strip_suffix(&format!(" + {empty}")).unwrap_or(sum);
+            self.output.push_str(&format!("({sum})"));
+        }
+        self.around = Around::Code;
+    }
+
+    fn placeholder(&mut self, name: String, length: usize) {
+        let value = match self.syntax {
+            Syntax::JavaScript => format!("(process.env.{} ?? \"\")", variable(&name)),
+            Syntax::Python => {
+                format!(
+                    "__import__(\"os\").environ.get(\"{}\", \"\")",
+                    variable(&name)
+                )
+            }
+        };
+        let is_number = (self.is_number)(&name);
+        let replacement = match self.around {
+            Around::Comment(_) => Some(String::new()),
+            Around::Code if is_number => Some(match self.syntax {
+                Syntax::JavaScript => format!("Number({value})"),
+                Syntax::Python => format!("__import__(\"json\").loads({value})"),
+            }),
+            Around::Literal {
+                quotes: "`",
+                is_plain: true,
+            } => {
+                // Braces that are open hold code.
+                let inside = &self.output[self.literal..];
+                let is_open = inside.matches("${").count() > inside.matches('}').count();
+                (!is_open).then(|| format!("${{{value}}}"))
+            }
+            Around::Literal {
+                quotes,
+                is_plain: true,
+            } => Some(format!("{quotes} + {value} + {quotes}")),
+            _ => None,
+        };
+        let fault = (replacement.is_none() || self.runs_texts).then_some(PASTED);
+        self.output.push_str(&replacement.unwrap_or_default());
+        self.placeholders.push(Placeholder {
+            name,
+            span: self.at..self.at + length,
+            fault,
+        });
+        self.at += length;
+    }
+}

@@ -1,0 +1,32 @@
+//! Templates: texts whose placeholders become values, and which are the result as they are.
+
+use super::{
+    language::variable,
+    placeholder::{Placeholder, placeholders},
+};
+
+/// Makes of a template a program for `sh` that prints it with the values of a call.
+pub(super) fn fill(template: &str) -> (String, Vec<Placeholder>) {
+    let template = template.strip_suffix('\n').unwrap_or(template);
+    let mut program = "printf '%s\\n' ".to_owned();
+    let mut found = Vec::new();
+    let mut at = 0;
+    for (name, span) in placeholders(template) {
+        program += &quoted(&template[at..span.start]);
+        program += &format!("\"${{{}}}\"", variable(name));
+        at = span.end;
+        found.push(Placeholder {
+            name: name.to_owned(),
+            span,
+            fault: None,
+        });
+    }
+    program += &quoted(&template[at..]);
+    program.push('\n');
+    (program, found)
+}
+
+/// Returns a text as one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
