@@ -144,6 +144,8 @@ impl Dialect {
         match extension.as_str() {
             "bas" => Some(Self::Basic),
             "md" if scriptlet::is_file(path) => Some(Self::Scriptlets),
+            // Comments in a manual are those of its examples.
+            "md" if !text.starts_with(b"#!") => None,
             "ts" | "tsx" | "js" | "mjs" | "cjs" if script_kit::is_tool(valid) => {
                 Some(Self::ScriptKit)
             }
