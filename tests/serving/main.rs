@@ -25,6 +25,7 @@ mod reload;
 mod saving;
 mod tasks;
 mod telemetry;
+mod tripwires;
 mod unread_log;
 
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
