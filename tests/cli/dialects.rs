@@ -544,11 +544,8 @@ print({{#if grams}}"g"{{else}}"kg"{{/if}})
     }
 }
 
-#[test]
-fn scriptlets_without_a_program_are_templates_or_passed_over() {
-    let sandbox = Sandbox::new().with_script(
-        "scriptlets/mail.md",
-        r#"## Reply
+/// Scriptlets that are no programs, beside two that are.
+const MAIL: &str = r#"## Reply
 
 Answers a letter.
 
@@ -577,8 +574,11 @@ Counts words.
 ```bash
 echo "$#" "$@"
 ```
-"#,
-    );
+"#;
+
+#[test]
+fn scriptlets_without_a_program_are_templates_or_passed_over() {
+    let sandbox = Sandbox::new().with_script("scriptlets/mail.md", MAIL);
     for (call, expected) in [
         (
             &["reply", "name=O'Hara `id`"] as &[&str],

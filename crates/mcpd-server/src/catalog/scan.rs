@@ -359,7 +359,7 @@ impl Scanner {
                     continue;
                 }
                 Ok(Sight::Unasked(script)) => Pending::Unasked(script),
-                Err(candidate) => Pending::Unquiet(candidate, debounce),
+                Err(candidate) => Pending::Unquiet(*candidate, debounce),
             };
             let earlier = self.earlier(root, script.candidate());
             looked.extend(earlier.map(|earlier| (root, Arc::clone(earlier))));
@@ -378,7 +378,7 @@ impl Scanner {
         &self,
         mut candidates: Vec<(usize, Candidate)>,
         debounce: Debounce,
-    ) -> Vec<(usize, Result<Sight, Candidate>)> {
+    ) -> Vec<(usize, Result<Sight, Box<Candidate>>)> {
         let share = candidates.len().div_ceil(self.processors);
         let mut reading = Vec::with_capacity(self.processors);
         while !candidates.is_empty() {

@@ -146,7 +146,7 @@ impl UnquietFile {
         }
     }
 
-    async fn see(&self) -> Result<Sight, Candidate> {
+    async fn see(&self) -> Result<Sight, Box<Candidate>> {
         let waited = wait_for_quiet(&self.candidate, self.debounce, self.begun).await;
         if let (Err(unrest), Some(earlier)) = (&waited, &self.earlier)
             && earlier.is_ours()

@@ -166,7 +166,7 @@ impl Examiner {
         candidate: Candidate,
         recalled: Recalled,
         quiet_time: Duration,
-    ) -> Result<Sight, Candidate> {
+    ) -> Result<Sight, Box<Candidate>> {
         if let Some((answer, conditions)) = recalled.answer
             && *conditions == *self.conditions(&candidate, answer.shebang.as_deref())
         {
@@ -174,7 +174,7 @@ impl Examiner {
         }
         // Where nothing is run, nothing is run too early.
         if !self.is_static && Unrest::of(&candidate, quiet_time).is_some() {
-            return Err(candidate);
+            return Err(Box::new(candidate));
         }
         Ok(self.read(candidate, recalled.was_ours))
     }
