@@ -37,7 +37,7 @@ const RUNNERS: &[&str] = &[
     "setTimeout('",
 ];
 
-/// What the code at hand stands in.
+/// Surroundings of the code at hand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Around {
     Code,

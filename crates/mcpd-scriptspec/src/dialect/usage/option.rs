@@ -128,7 +128,7 @@ pub(super) fn arg(node: &Node, tool: &mut Tool) {
     let is_last = placeholder.is_last || fields.double_dash.as_deref() == Some("required");
     let option = Declared {
         name: placeholder.name.to_owned(),
-        // What stands after a `--` in the form needs one whatever it is.
+        // An argument after `--` in the form always needs one.
         argument: match is_last || tool.is_run_by_usage {
             true => "positional".to_owned(),
             false => "operand".to_owned(),
