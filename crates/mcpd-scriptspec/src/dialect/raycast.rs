@@ -3,7 +3,7 @@
 //! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags.
 //! What only says how Raycast shows a command is skipped.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use super::draft::{Draft, Literal, Node, span_of};
 use crate::{
@@ -75,14 +75,18 @@ pub(super) fn read(source: &str) -> Draft {
         draft: Draft::new(0..first_line),
         arguments: Vec::new(),
     };
-    let mut seen = BTreeSet::new();
+    let mut seen = BTreeMap::new();
     for (key, value) in tags(source) {
-        if seen.insert(key) || REPEATABLE.contains(&key) {
-            reader.field(key, value);
-        } else {
-            let message = format!("a second `{key}`");
-            let span = reader.span(key);
-            reader.draft.fault(Code::DuplicateKey, span, message);
+        match seen.insert(key, value) {
+            Some(_) if REPEATABLE.contains(&key) => reader.field(key, value),
+            // Said once more, it says the same.
+            Some(before) if before == value => {}
+            Some(_) => {
+                let message = format!("a second `{key}`");
+                let span = reader.span(key);
+                reader.draft.fault(Code::DuplicateKey, span, message);
+            }
+            None => reader.field(key, value),
         }
     }
     reader.finish()
