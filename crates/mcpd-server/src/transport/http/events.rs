@@ -53,8 +53,7 @@ impl Events {
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        let first = first.and_then(event);
-        Self::with_first(first, event, notifications, answer)
+        Self::written_by(event, notifications, answer).beginning_with(first.and_then(event))
     }
 
     /// A stream of what `write` makes of `notifications`, then of `answer`.
@@ -63,45 +62,27 @@ impl Events {
         notifications: mpsc::Receiver<Bytes>,
         answer: Answer,
     ) -> Self {
-        Self::with_first(None, write, notifications, answer)
-    }
-
-    /// A stream of `events`, which are written already, until `end`.
-    pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: Answer) -> Self {
-        Self::with_first(None, Some, events, end)
-    }
-
-    /// This stream after `first`, which is written already.
-    pub(super) fn beginning_with(mut self, first: Option<Bytes>) -> Self {
-        self.first = first.map(Frame::data);
-        self
-    }
-
-    /// The same after an event that is written already.
-    pub(super) fn starting_with(
-        first: Bytes,
-        notifications: mpsc::Receiver<Bytes>,
-        answer: Answer,
-    ) -> Self {
-        Self::with_first(Some(first), event, notifications, answer)
-    }
-
-    fn with_first(
-        first: Option<Bytes>,
-        write: Write,
-        notifications: mpsc::Receiver<Bytes>,
-        answer: Answer,
-    ) -> Self {
         let mut keep_alive = interval_at(tokio::time::Instant::now() + KEEP_ALIVE, KEEP_ALIVE);
         keep_alive.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            first: first.map(Frame::data),
+            first: None,
             write,
             notifications,
             answer: State::Pending(answer),
             keep_alive,
             probe: None,
         }
+    }
+
+    /// A stream of `events`, which are written already, until `end`.
+    pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: Answer) -> Self {
+        Self::written_by(Some, events, end)
+    }
+
+    /// This stream after `first`, which is written already.
+    pub(super) fn beginning_with(mut self, first: Option<Bytes>) -> Self {
+        self.first = first.map(Frame::data);
+        self
     }
 
     /// This stream with a comment as soon as `peer` has closed its sending side.

@@ -508,7 +508,9 @@ fn stream(
     match (resumable, first) {
         (Some(resumable), first) => resumable.stream(first, notifications, answer),
         (None, Some(first)) => Events::new(Some(first), notifications, answer),
-        (None, None) => Events::starting_with(events::COMMENT, notifications, answer),
+        (None, None) => {
+            Events::new(None, notifications, answer).beginning_with(Some(events::COMMENT))
+        }
     }
 }
 

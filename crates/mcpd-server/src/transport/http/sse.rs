@@ -59,11 +59,8 @@ impl Streams {
             drop(connection);
             None
         };
-        reply::without_end(reply::events(Events::starting_with(
-            endpoint.into(),
-            messages,
-            Box::pin(open),
-        )))
+        let events = Events::new(None, messages, Box::pin(open));
+        reply::without_end(reply::events(events.beginning_with(Some(endpoint.into()))))
     }
 
     /// Takes a message for the stream that the address names; its answer goes there.
