@@ -33,9 +33,12 @@ const ORDINARY: &[&str] = &[
     "TZ",
 ];
 
+/// What a script would take for what it is told of its own call.
+const OF_CALLS: &str = "MCP_*";
+
 /// mcpd's own, what a script would take for its own call's, and what a service manager tells the service alone.
 const OURS: &[&str] = &[
-    "MCP_*",
+    OF_CALLS,
     "TOOL_QUERY",
     "TOOL_ARGS",
     "LISTEN_*",
@@ -139,6 +142,16 @@ impl Environment {
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .chain(set.map(|(name, value)| (name.into(), value.into())))
             .collect()
+    }
+
+    /// Returns whether scripts don't get a variable because of how it is called, and no rule here says that this is meant.
+    #[must_use]
+    pub fn withholds(&self, name: &OsStr) -> bool {
+        let rules = &self.rules;
+        matches_any(&[OF_CALLS], name)
+            && !matches_any(&rules.passed, name)
+            && !matches_any(&rules.dropped, name)
+            && !rules.set.keys().any(|key| OsStr::new(key) == name)
     }
 
     /// Returns in words how it differs from that of this process.

@@ -1,10 +1,11 @@
 //! The variables that are mcpd's own, by their names: a misspelt one would change nothing without a word.
 
 use std::env;
+use std::ffi::OsStr;
 
 use mcpd_server::source::NO_SOURCES;
 
-use super::{File, listening};
+use super::{File, listening, policy};
 use crate::{args, suggest};
 
 /// What the names of all of them begin with.
@@ -15,9 +16,6 @@ const TOKEN: &str = "MCPD_TOKEN";
 
 /// What every script gets, and with it variables that are not for mcpd.
 const TOOL: &str = "MCPD_TOOL";
-
-/// How the names begin that are kept for what mcpd tells scripts of a call.
-const KEPT_BACK: &str = "MCP_";
 
 /// Names of variables in one message, at most.
 const MAX_NAMED: usize = 10;
@@ -42,21 +40,14 @@ fn kept_back(names: &[String], file: &File) -> Option<String> {
     if names.iter().any(|name| name == TOOL) {
         return None;
     }
-    let env = &file.tables.env;
-    let settled = env.pass.iter().chain(&env.drop).chain(env.set.keys());
+    // Faulty rules are reported where they are used.
+    let environment = policy::environment(file).ok()?;
     let given = file.tables.tool.iter().flat_map(|tool| tool.env.keys());
-    let settled: Vec<_> = settled.chain(given).map(|name| name.get_ref()).collect();
-    let is_settled = |name: &str| {
-        let mut settled = settled.iter();
-        settled.any(|pattern| match pattern.strip_suffix('*') {
-            Some(beginning) => name.starts_with(beginning),
-            None => *pattern == name,
-        })
-    };
+    let given: Vec<_> = given.map(|name| name.get_ref()).collect();
     let is_kept_back = |name: &&String| {
-        name.starts_with(KEPT_BACK)
+        environment.withholds(OsStr::new(name))
             && !listening::VARIABLES.contains(&name.as_str())
-            && !is_settled(name)
+            && !given.contains(name)
     };
     let mut kept: Vec<_> = names.iter().filter(is_kept_back).collect();
     kept.sort_unstable();
@@ -70,7 +61,7 @@ fn kept_back(names: &[String], file: &File) -> Option<String> {
     };
     (!kept.is_empty()).then(|| {
         format!(
-            "scripts don't get {}{more}: names that begin with `{KEPT_BACK}` tell a script of its call. \
+            "scripts don't get {}{more}: names that begin with `MCP_` tell a script of its call. \
              `pass` in `[env]` of mcpd.toml passes them on, and `drop` ends this message",
             shown.join(", ")
         )
