@@ -286,7 +286,6 @@ fn value_in(
     let name = option.env.as_deref()?;
     let text = environment(name)?;
     let text = serde_json::Value::from(text).to_string();
-    let list = format!("[{text}]");
     let accept = |text: &str| {
         let value = json::read(text, 0).ok()?.root;
         let accepted = value::accept(&option.value_type, value, Strings::Coerced).ok()?;
@@ -294,7 +293,7 @@ fn value_in(
     };
     // A list of one needs no brackets.
     let accepted = accept(&text).or_else(|| match option.value_type {
-        ValueType::Array { .. } => accept(&list),
+        ValueType::Array { .. } => accept(&format!("[{text}]")),
         _ => None,
     });
     // The value may be a secret of the operator's.

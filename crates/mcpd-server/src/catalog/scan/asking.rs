@@ -31,7 +31,7 @@ impl Pending {
 }
 
 impl Scanner {
-    /// Begins to ask scripts, of those that nobody wants to know of only as many as it takes.
+    /// Begins to ask scripts; those that are not wanted only where the wanted one was not found.
     pub(super) async fn ask(&mut self, scripts: Vec<(usize, Pending)>) {
         let (first, others): (Vec<_>, Vec<_>) = scripts
             .into_iter()
@@ -100,7 +100,7 @@ impl Scanner {
         wanted.is_none_or(|wanted| path.as_str() == wanted)
     }
 
-    /// What is known of a file as it is now, or as it was before.
+    /// Returns the last look at a file, as it is now or was before.
     pub(super) fn earlier(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
         self.known.get(root)?.get(&candidate.path)
     }

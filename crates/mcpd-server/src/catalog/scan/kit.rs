@@ -19,9 +19,9 @@ pub struct SchemalessScript {
     pub path: ScriptPath,
     /// Where it is.
     pub file: PathBuf,
-    /// What it is called, by itself or by its file.
+    /// Its own title, or else the name of its file.
     pub title: String,
-    /// What it says that it does.
+    /// Its own description.
     pub description: Option<String>,
 }
 

@@ -30,7 +30,7 @@ pub struct ScannedScript {
     pub root: PathBuf,
     /// The dialect it is described in, unless it was asked with `--help`.
     pub dialect: Option<Dialect>,
-    /// What it said, parsed; absent if it is not served.
+    /// Its description, parsed; absent if it is not served.
     pub spec: Option<Arc<ScriptSpec>>,
     /// What is wrong or doubtful.
     pub diagnostics: Vec<Diagnostic>,

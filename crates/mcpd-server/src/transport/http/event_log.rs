@@ -48,12 +48,12 @@ impl FromStr for EventId {
     }
 }
 
-/// What a stream carries.
+/// Messages that a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The messages of a POST, and at the end its answer; with the id of its request, if it is a single one.
     Answer(Option<RequestId>),
-    /// What the session is told without asking.
+    /// Notifications that the session gets without asking.
     Listening,
 }
 

@@ -16,7 +16,7 @@ impl Examiner {
     /// Asks a script what it says of itself, which has taken too long for that so many times.
     pub(in crate::catalog::scan) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
         let candidate = script.candidate.clone();
-        // What one script does to its reader must not concern the others.
+        // A script that upsets its reader must not concern the others.
         let asked = AssertUnwindSafe(self.heard(script, time_outs)).catch_unwind();
         asked.await.unwrap_or_else(|_| {
             let fault = Diagnostic::help_not_started("reading what it says failed");

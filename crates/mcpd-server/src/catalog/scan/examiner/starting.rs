@@ -17,8 +17,8 @@ use crate::launch::{FileVariant, Launch};
 use crate::sync::lock;
 
 impl Examiner {
-    /// What nobody asks for its help is looked at instead, or its first call would be the first to find out that it
-    /// can't be started.
+    /// Checks that a script that is not asked for its help can be started, which only its first call would find out
+    /// otherwise.
     pub(super) fn looked_at(
         &self,
         launch: Launch,
@@ -34,8 +34,8 @@ impl Examiner {
         }
     }
 
-    /// The same of what was asked at an earlier start: its interpreter may have gone since. One look for each first line is
-    /// enough.
+    /// Does so for a script that was asked at an earlier start: its interpreter may have gone since. One look for each first
+    /// line is enough.
     pub(super) fn looked_at_again(
         &self,
         launch: Launch,
@@ -69,7 +69,7 @@ impl Examiner {
         )
     }
 
-    /// The same for a script of Script Kit, which needs an interpreter.
+    /// Returns how a script of Script Kit is started, which needs an interpreter.
     pub(super) fn launch_for_script_kit(
         &self,
         candidate: &Candidate,
@@ -81,7 +81,7 @@ impl Examiner {
         )
     }
 
-    /// Whether a file is started as what it is.
+    /// Returns whether a file is started as a program of its own.
     pub(super) fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
         let is_known = || self.interpreters.know(&extension(&candidate.file));
         candidate.is_executable && (has_shebang || !is_known())
