@@ -1,4 +1,5 @@
-//! What callers have to get past before anything is done for them: how fast they are, and whose turn it is.
+//! Admission control: the rate limit of callers, the run queue and the memory budget for what is
+//! read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,27 +16,28 @@ use crate::quota::{self, Pace};
 use crate::room::{Crowded, Room, Taken};
 use crate::turns::{Busy, Lane, Turns};
 
-/// How much of what is read may be waiting for its readers: so many of the largest files, and so many for one client.
+/// Memory budget for contents that wait for their readers, in largest files: overall and per
+/// client.
 const CONTENTS: usize = 16;
 const CONTENTS_OF_ONE: usize = 4;
-/// In bytes.
+/// Size of the largest file, in bytes.
 const LARGEST: usize = MAX_SIZE as usize;
 
-/// The gates of one server.
+/// Limits of one server.
 #[derive(Debug)]
 pub(crate) struct Admission {
-    /// How fast callers are.
+    /// Rate limit per caller.
     pub(crate) pace: Pace,
-    /// Who may run a process now.
+    /// Scheduler of processes.
     pub(crate) runs: Turns,
-    /// Who may call now what is no process of ours.
+    /// Scheduler of calls that run no local process.
     pub(crate) calls: Turns,
-    /// What is read for somebody, until they have it.
+    /// Memory budget of contents that are read, until they are sent.
     contents: Room,
 }
 
 impl Admission {
-    /// With so many processes at a time.
+    /// Creates the limits of a server that runs `processes` at a time.
     pub(crate) fn new(processes: usize) -> Self {
         Self {
             pace: Pace::default(),
@@ -46,11 +48,11 @@ impl Admission {
     }
 }
 
-/// Waits for room for so many bytes that are to be read for a caller.
+/// Waits for memory for `bytes` that are to be read for a caller.
 ///
 /// # Errors
 ///
-/// There was none for too long.
+/// Fails with `429` if memory does not become free in time.
 pub(crate) async fn room(
     server: &Server,
     principal: &Principal,
@@ -64,8 +66,8 @@ pub(crate) async fn room(
     })
 }
 
-/// Does `work` when it is the caller's turn. It runs no process of ours, so that nothing limits it but the quota of its
-/// caller, who knows it by its kind and name, such as the tool `x`.
+/// Runs `work` when it is the caller's turn. No process of the server runs it, so only the
+/// caller's quota limits it. `kind` and `name` identify it to the caller, such as the tool `x`.
 pub(crate) fn in_turn<T, N, W>(
     server: &Server,
     context: &Context,
@@ -83,8 +85,9 @@ where
     async move {
         match turns.take(&caller, &lane).await {
             Ok(_turn) => {
-                // Whoever takes in messages has each request begin, and leaves the rest to the task that waits for the
-                // answer: whatever a function does before it first waits, messages are read and answered meanwhile.
+                // The transport polls each request once and leaves the rest to the task that
+                // waits for the answer. The first poll ends here, so that messages are read and
+                // answered while a function works before its first wait.
                 yield_now().await;
                 work.await
             }
@@ -97,17 +100,17 @@ where
     }
 }
 
-/// Why something was not even begun.
+/// Reason for which a request was rejected before it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Refused {
-    /// Its caller was too fast.
+    /// Rate limit of the caller.
     Rate,
-    /// Too much was waiting.
+    /// Full queue or exhausted memory budget.
     Busy,
-    /// It came from where nothing may come from.
+    /// Origin, host or address that is not allowed.
     #[cfg(feature = "http")]
     Source,
-    /// It had no token, or a wrong one.
+    /// Missing or wrong token.
     #[cfg(feature = "http")]
     Token,
 }

@@ -1,4 +1,4 @@
-//! How much a caller may ask for: so many runs at a time, and so many calls a second.
+//! Quotas of callers: concurrent calls, and a rate limit (a token bucket per caller).
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU32, NonZeroUsize};
@@ -11,23 +11,24 @@ use serde_json::json;
 use crate::principal::Principal;
 use crate::sync::lock;
 
-/// How many calls of one caller are carried out at a time, if nobody has another wish.
+/// Default number of concurrent calls of one caller.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(32).expect("it is not zero");
-/// Of how many callers it is remembered how fast they were.
+/// Maximum number of callers whose rate is tracked.
 const MAX_CALLERS: usize = 4096;
-/// The error of calls that are too many now, named as in HTTP: codes of JSON-RPC and MCP lie elsewhere.
+/// Error code of calls rejected for now, named as in HTTP: codes of JSON-RPC and MCP lie
+/// elsewhere.
 const TOO_MANY_CALLS: ErrorCode = ErrorCode::new(429);
 
-/// When somebody may try again who has too much open.
+/// Suggested retry delay of a caller that has too much open.
 const CROWDED: Duration = Duration::from_secs(1);
 
-/// How much a caller may ask for.
+/// Limits of one caller.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct Quota {
-    /// How many of its calls are carried out at a time; others wait. 32.
+    /// Number of its calls that run at a time; further ones are queued. 32.
     pub concurrency: NonZeroUsize,
-    /// How many calls it may begin. As many as it likes.
+    /// Rate limit of its calls. Unlimited.
     pub rate: Option<Rate>,
 }
 
@@ -40,17 +41,18 @@ impl Default for Quota {
     }
 }
 
-/// A number of calls within a time.
+/// Rate limit: a number of calls a second, with a burst.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rate {
-    /// The time that one call takes up.
+    /// Time that one call uses up.
     each: Duration,
-    /// How far ahead of time a caller may be.
+    /// Time by which calls may run ahead of the clock: the depth of the bucket.
     ahead: Duration,
 }
 
 impl Rate {
-    /// So many calls a second in the long run, and of them `burst` at once; `None` if that can't be.
+    /// Allows `per_second` calls in the long run, and `burst` of them at once; `None` unless both
+    /// are representable.
     #[must_use]
     pub fn new(per_second: f64, burst: NonZeroU32) -> Option<Self> {
         let each = Duration::try_from_secs_f64(1.0 / per_second).ok()?;
@@ -61,19 +63,20 @@ impl Rate {
     }
 }
 
-/// How fast callers were of late.
+/// Rate limiter: a token bucket per caller, kept as the time up to which its calls are paid for
+/// (the generic cell rate algorithm).
 #[derive(Debug, Default)]
 pub(crate) struct Pace {
-    /// The time that the calls of each have taken up.
+    /// Time up to which the calls of each caller are paid for.
     until: Mutex<BTreeMap<Arc<str>, Instant>>,
 }
 
 impl Pace {
-    /// Counts a call, unless it comes too soon.
+    /// Counts a call, or rejects it.
     ///
     /// # Errors
     ///
-    /// `429`, saying when to try again.
+    /// `429` with the time after which to try again.
     pub(crate) fn admit(&self, caller: &Principal) -> Result<(), ErrorObject> {
         let Some(rate) = caller.quota().rate else {
             return Ok(());
@@ -82,7 +85,7 @@ impl Pace {
             .map_err(|wait| try_again("too many calls", wait))
     }
 
-    /// Says how long to wait, if it comes too soon.
+    /// Counts a call, or returns the time until the next one is allowed.
     fn count(&self, caller: &Arc<str>, rate: Rate, now: Instant) -> Result<(), Duration> {
         let mut until = lock(&self.until);
         if until.len() >= MAX_CALLERS && !until.contains_key(caller) {
@@ -101,21 +104,21 @@ impl Pace {
     }
 }
 
-/// The error of a call that is refused for now, and when to try again.
+/// Error of a call that is rejected for now, with the time after which to try again.
 pub(crate) fn try_again(reason: &str, wait: Duration) -> ErrorObject {
-    // Rounded up: a little sooner would be too soon again.
+    // Rounded up, because a little sooner would be too soon again.
     let milliseconds = wait.as_millis() + 1;
     let message = format!("{reason}; try again in {milliseconds} ms");
     ErrorObject::new(TOO_MANY_CALLS, message)
         .with_data(&json!({ "retryAfterMs": milliseconds as u64 }))
 }
 
-/// The error of a request for which there is no room until its sender has ended another.
+/// Error of a request that has to wait until its sender has ended another.
 pub(crate) fn crowded(reason: &str) -> ErrorObject {
     try_again(reason, CROWDED)
 }
 
-/// How long whoever got this error is asked to wait.
+/// Returns the retry delay that an error suggests.
 #[cfg(feature = "http")]
 pub(crate) fn wait(error: &ErrorObject) -> Option<Duration> {
     #[derive(serde::Deserialize)]
@@ -149,7 +152,7 @@ mod tests {
         assert_eq!(pace.count(&bob, rate, at(60)), Ok(()), "each has its own");
         assert_eq!(pace.count(&alice, rate, at(100)), Ok(()));
         assert_eq!(pace.count(&alice, rate, at(100)), wait(100));
-        // Whoever has waited long enough has all of it again, and no more.
+        // A full bucket allows one burst, and no more.
         for _ in 0..3 {
             assert_eq!(pace.count(&alice, rate, at(10_000)), Ok(()));
         }

@@ -1,6 +1,22 @@
-//! Who may run next: so many at a time, of them so many of one script and of one caller. Those who wait are served
-//! caller by caller, so nobody waits for all that another has brought; where there is no more room to wait, the caller
-//! who takes most of it gives way.
+//! Fair scheduler for runs: round-robin over callers, with concurrency limits for the server, for
+//! each script and for each caller.
+//!
+//! Backpressure: when a queue is full, the newest call of the caller with the most queued calls
+//! is rejected, so a busy caller displaces its own calls before those of others. A rejected call
+//! gets a suggested retry delay. Delays are handed out in sequence (a backoff), so that rejected
+//! callers do not all return at once:
+//!
+//! ```text
+//! now              now + drain       previous       next           now + 8 × drain
+//!  |--------------------|----------------|------------|------------------|
+//!                       ^ earliest       |<-k × turn->|                  ^ latest
+//!
+//! drain  time until all calls queued now have run
+//! turn   mean time between two turns that become free
+//! k      1 + drain times since the overload began, at most 8
+//! ```
+//!
+//! A `next` outside of these two bounds restarts the sequence at the earliest.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroUsize;
@@ -13,61 +29,63 @@ use tokio::sync::oneshot;
 use crate::principal::Principal;
 use crate::sync::lock;
 
-/// How many may wait in all.
+/// Maximum number of queued calls in all.
 const QUEUE: usize = 1024;
-/// How many may wait in one lane.
+/// Maximum number of queued calls of one lane.
 const LANE_QUEUE: usize = 256;
-/// How many lanes there may be before those are forgotten in which nobody is.
+/// Number of named lanes from which idle ones are dropped before another is added.
 const LANES: usize = 1024;
-/// How long a turn takes of which nothing is known yet.
+/// Assumed duration of a turn before the first one has been measured.
 const UNKNOWN_TURN: Duration = Duration::from_millis(100);
-/// The shortest and the longest time that somebody is asked to wait before trying again.
+/// Bounds of the suggested retry delay.
 const SHORTEST_WAIT: Duration = Duration::from_millis(100);
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
-/// How many times as long as all who wait take somebody is asked to stay away at most, and how many turns later than
-/// whoever was asked before.
+/// Upper bound of the suggested retry delay as a multiple of the current drain time, and of the
+/// spacing between two suggestions as a multiple of a turn.
 const FARTHEST: u32 = 8;
 
-/// Runs that are alike, such as those of one script: so many of them at a time.
+/// Queue and concurrency limit of runs that are alike, such as those of one script.
 #[derive(Debug)]
 pub(crate) struct Lane {
-    /// How many may wait.
+    /// Maximum number of queued calls.
     places: usize,
-    // They change under the lock of the turns only.
+    // These change only under the lock of the scheduler; atomics merely make them writable behind
+    // `Arc`.
     at_once: AtomicUsize,
     running: AtomicUsize,
     waiting: AtomicUsize,
-    /// How long a turn took of late, in microseconds.
+    /// Moving average of the duration of a turn, in microseconds.
     turn: AtomicU64,
     began: Instant,
-    /// When the last who was refused was asked to come back, in microseconds after it `began`.
+    /// Last suggested retry time, in microseconds after `began`.
     appointment: AtomicU64,
-    /// When the first was refused since there was room for many, likewise.
+    /// Time of the first rejection since the queue was last less than half full, in microseconds
+    /// after `began`; [`NEVER`] without one.
     crowded: AtomicU64,
 }
 
-/// Nobody has been refused.
+/// Value of `crowded` while no call has been rejected.
 const NEVER: u64 = u64::MAX;
 
-/// How many may run at a time in a lane that has a name, and since when that has been said.
+/// Concurrency limit of a named lane, and the time at which it was set.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Width {
     at_once: NonZeroUsize,
     said: Instant,
 }
 
-/// Those who run and those who wait for it. All clones are one.
+/// Scheduler state shared by all clones.
 #[derive(Debug, Clone)]
 pub(crate) struct Turns(Arc<Mutex<State>>);
 
-/// The right to run, given back when dropped.
+/// Permission to run, returned when dropped.
 #[derive(Debug)]
 pub(crate) struct Turn {
     claim: Claim,
     since: Instant,
 }
 
-/// Whose turn it is or will be, and in which lane.
+/// Caller and lane that a turn or a queued call belongs to.
 #[derive(Debug, Clone)]
 struct Claim {
     turns: Turns,
@@ -75,7 +93,7 @@ struct Claim {
     lane: Arc<Lane>,
 }
 
-/// As many as may are waiting.
+/// Rejection of a call because a queue is full.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Busy {
     #[error("run a script: {waiting} calls of it are waiting already")]
@@ -85,20 +103,20 @@ pub(crate) enum Busy {
 }
 
 impl Busy {
-    /// How a call ends that is refused so, in a word.
+    /// Name of this ending in metrics and in the audit log.
     pub(crate) const NAME: &'static str = "busy";
 }
 
 #[derive(Debug)]
 struct State {
-    /// In which everybody is.
+    /// Limits and counters over all lanes.
     all: Lane,
     tickets: u64,
-    /// Those who run or wait.
+    /// Callers with running or queued calls.
     callers: BTreeMap<Arc<str>, Caller>,
-    /// Those who wait; the first is next.
+    /// Callers with queued calls; the first is next.
     order: VecDeque<Arc<str>>,
-    /// Those that have names, whoever was the last to say how wide they are.
+    /// Named lanes, each with the latest limit set for it.
     lanes: BTreeMap<String, (Arc<Lane>, Width)>,
 }
 
@@ -106,7 +124,7 @@ struct State {
 struct Caller {
     at_once: usize,
     running: usize,
-    /// The oldest first.
+    /// Oldest first.
     waiting: VecDeque<Entry>,
 }
 
@@ -117,18 +135,18 @@ struct Entry {
     answer: oneshot::Sender<Result<Instant, Busy>>,
 }
 
-/// A place in the queue, given up when dropped.
+/// Queued call; dropping it leaves the queue.
 struct Place {
     claim: Claim,
     ticket: u64,
     answer: Answer,
 }
 
-/// What becomes of a place: a turn since then, if all goes well.
+/// Decision on a queued call: the time since when it may run, or a rejection.
 type Answer = oneshot::Receiver<Result<Instant, Busy>>;
 
 impl Default for Lane {
-    /// As many at a time as there are.
+    /// Creates a lane without a limit of its own.
     fn default() -> Self {
         Self::new(NonZeroUsize::MAX)
     }
@@ -152,7 +170,7 @@ impl Lane {
         }
     }
 
-    /// One more waits.
+    /// Counts one more queued call, and ends the overload once the queue is less than half full.
     fn waits(&self) {
         let before = self.waiting.fetch_add(1, Relaxed);
         if before < self.places / 2 {
@@ -164,16 +182,17 @@ impl Lane {
         self.running.load(Relaxed) < self.at_once.load(Relaxed)
     }
 
-    /// Remembers how long a turn has taken: each counts for less the more have been since.
+    /// Adds the duration of a turn to the moving average, with a weight of one eighth.
     fn took(&self, time: Duration) {
         let before = self.turn.load(Relaxed);
         self.turn
             .store(before - before / 8 + micros(time) / 8, Relaxed);
     }
 
-    /// How long to stay away: as long as it takes until all have run that wait now, and a turn longer than whoever was
-    /// asked before. Who comes back any sooner takes time from those who run, and is refused again. The longer there
-    /// are too many, the more turns it is: most who are served come again, and take the places that are free by then.
+    /// Returns the suggested retry delay: the drain time of the queue at least, and a turn later
+    /// than the previous suggestion. A caller that returns sooner costs running calls time and is
+    /// rejected again. Spacing grows with the length of the overload, because most served callers
+    /// come again and take the places that are free by then.
     fn wait(&self) -> Duration {
         self.wait_at(self.began.elapsed())
     }
@@ -181,16 +200,21 @@ impl Lane {
     fn wait_at(&self, now: Duration) -> Duration {
         let [waiting, running] =
             [&self.waiting, &self.running].map(|number| number.load(Relaxed).max(1) as u32);
+        // Turns become free this often, as `running` of them proceed side by side.
         let turn = Duration::from_micros(self.turn.load(Relaxed)) / running;
         let wait = turn
             .saturating_mul(waiting)
             .clamp(SHORTEST_WAIT, LONGEST_WAIT);
+        // The overload begins now unless an earlier rejection began it.
         let crowded = self.crowded.load(Relaxed).min(micros(now));
         self.crowded.store(crowded, Relaxed);
+        // Each drain time of overload adds one turn to the spacing, up to the maximum.
         let rounds = (micros(now) - crowded) / micros(wait);
         let turns = 1 + rounds.min(u64::from(FARTHEST) - 1) as u32;
         let appointments = now + wait..=now + wait * FARTHEST;
         let next = Duration::from_micros(self.appointment.load(Relaxed)) + turn * turns;
+        // Callers may have ignored earlier suggestions, or the queue may have drained since: the
+        // sequence restarts instead of leading into the past or ever further into the future.
         let next = match appointments.contains(&next) {
             true => next,
             false => now + wait,
@@ -201,7 +225,7 @@ impl Lane {
 }
 
 impl Width {
-    /// So many at a time, from now on.
+    /// Creates a limit that replaces all earlier ones.
     pub(crate) fn new(at_once: NonZeroUsize) -> Self {
         let said = Instant::now();
         Self { at_once, said }
@@ -213,7 +237,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Turns {
-    /// So many turns at a time.
+    /// Creates a scheduler with a limit for all callers together.
     pub(crate) fn new(at_once: usize) -> Self {
         Self(Arc::new(Mutex::new(State {
             all: Lane::with_places(
@@ -227,8 +251,8 @@ impl Turns {
         })))
     }
 
-    /// The lane called `name`. It is the same for all of that name, so that those count who came when it had another
-    /// width; of several widths the one that was said last holds.
+    /// Returns the lane called `name`. All calls of one name share it, including those queued
+    /// under an earlier limit; the latest limit applies.
     pub(crate) fn lane(&self, name: &str, width: Width) -> Arc<Lane> {
         lock(&self.0).lane(name, width)
     }
@@ -237,11 +261,11 @@ impl Turns {
     ///
     /// # Errors
     ///
-    /// There is no room to wait, or no longer.
+    /// Fails if the queue is full, or if the call has to leave a queue that has become full.
     ///
     /// # Cancel safety
     ///
-    /// Dropping the future gives up the place in the queue.
+    /// Dropping the future leaves the queue.
     pub(crate) async fn take(&self, principal: &Principal, lane: &Arc<Lane>) -> Result<Turn, Busy> {
         let claim = Claim {
             turns: self.clone(),
@@ -267,7 +291,7 @@ impl Turns {
         }
     }
 
-    /// How many wait.
+    /// Returns the number of queued calls.
     #[cfg(feature = "metrics")]
     pub(crate) fn waiting(&self) -> usize {
         lock(&self.0).all.waiting.load(Relaxed)
@@ -281,7 +305,7 @@ impl State {
             if known.said < width.said {
                 *known = width;
                 lane.at_once.store(width.at_once.get(), Relaxed);
-                // There may be room for those who wait.
+                // A higher limit may let queued calls run.
                 self.give_turns();
             }
             return lane;
@@ -296,11 +320,12 @@ impl State {
         lane
     }
 
-    /// Gives a turn at once, or a place in the queue.
+    /// Grants a turn at once, or queues the call.
     fn enter(&mut self, claim: &Claim, at_once: usize) -> Result<Option<(u64, Answer)>, Busy> {
         let caller = self.callers.entry(Arc::clone(&claim.caller)).or_default();
         caller.at_once = at_once;
-        // Overtakes nobody: whoever could run has been given a turn when it became free.
+        // Overtakes no queued call: one that could run was granted its turn when that became
+        // free.
         if self.all.has_room() && caller.running < at_once && claim.lane.has_room() {
             self.begin(&claim.caller, &claim.lane);
             return Ok(None);
@@ -327,7 +352,8 @@ impl State {
         Ok(Some((self.tickets, answer)))
     }
 
-    /// Sees to it that one more can wait: where a queue is full, the last call of whoever has most in it is refused.
+    /// Makes room for one more queued call: a full queue rejects the newest call of the caller
+    /// with the most calls in it.
     fn make_room(&mut self, claim: &Claim) -> Result<(), Busy> {
         let waiting = claim.lane.waiting.load(Relaxed);
         if waiting >= claim.lane.places {
@@ -343,7 +369,8 @@ impl State {
         Ok(())
     }
 
-    /// Refuses the last of the calls in question of whoever has most of them; that is an error if it is `asking`.
+    /// Rejects the newest of the matching calls of the caller with the most of them; returns the
+    /// rejection as an error if that caller is `asking`.
     fn refuse_most(
         &mut self,
         asking: &Arc<str>,
@@ -354,7 +381,7 @@ impl State {
         let own = self.callers.get(asking).map_or(0, count);
         let most = self.callers.iter().map(|(name, it)| (count(it), name));
         let (most, name) = most.max().ok_or(busy)?;
-        // With one more it would have as many.
+        // One more call would give `asking` as many: it rejects its own.
         if most <= own + 1 {
             return Err(busy);
         }
@@ -368,7 +395,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes a place out of the queue, if it is still there.
+    /// Removes a queued call, if it is still queued.
     fn leave(&mut self, name: &Arc<str>, ticket: u64) -> Option<Entry> {
         let caller = self.callers.get_mut(name)?;
         let place = caller.waiting.iter().position(|e| e.ticket == ticket)?;
@@ -390,7 +417,7 @@ impl State {
         self.callers.entry(Arc::clone(name)).or_default().running += 1;
     }
 
-    /// Takes a turn back.
+    /// Takes back a turn.
     fn end(&mut self, claim: &Claim) {
         for lane in [&claim.lane, &self.all] {
             lane.running.fetch_sub(1, Relaxed);
@@ -402,15 +429,15 @@ impl State {
         self.give_turns();
     }
 
-    /// Gives all turns there are to whoever is next.
+    /// Grants all free turns to queued calls, in order.
     fn give_turns(&mut self) {
         while self.all.has_room()
             && let Some((name, ticket)) = self.next()
         {
-            // Whoever has had a turn is the last to have another.
+            // Round-robin: a caller that was served goes to the end.
             if let Some(entry) = self.leave(&name, ticket) {
                 self.begin(&name, &entry.lane);
-                // It counts from now on, however long it takes the call to wake up.
+                // The turn counts from now on, however late its task wakes up.
                 entry.answer.send(Ok(Instant::now())).ok();
             }
             if let Some(place) = self.order.iter().position(|waiting| *waiting == name) {
@@ -420,7 +447,7 @@ impl State {
         }
     }
 
-    /// The first that may run.
+    /// Returns the first queued call that may run.
     fn next(&self) -> Option<(Arc<str>, u64)> {
         self.order.iter().find_map(|name| {
             let caller = self.callers.get(name)?;
@@ -432,7 +459,7 @@ impl State {
         })
     }
 
-    /// Nothing is kept of a caller that neither runs nor waits.
+    /// Drops the entry of a caller with neither running nor queued calls.
     fn forget(&mut self, name: &Arc<str>) {
         let is_idle = |caller: &Caller| caller.running == 0 && caller.waiting.is_empty();
         if self.callers.get(name).is_some_and(is_idle) {
@@ -458,7 +485,7 @@ impl Drop for Place {
         if state.leave(&self.claim.caller, self.ticket).is_some() {
             return;
         }
-        // A turn that came too late.
+        // The turn was granted, but its call is gone.
         if let Ok(Ok(_)) = self.answer.try_recv() {
             state.end(&self.claim);
         }

@@ -1,4 +1,4 @@
-//! Who gets the next turn, and who is told that there is no room.
+//! Order of turns, and rejections when a queue is full.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn caller(name: &str, at_once: usize) -> Principal {
     Principal::new(name).limited(quota)
 }
 
-/// Queues for a turn, and comes back when it is in the queue or has one.
+/// Starts a task that takes a turn, and returns once it is queued or has the turn.
 async fn queue(
     turns: &Turns,
     caller: &Principal,
@@ -32,7 +32,7 @@ async fn queue(
     waiting
 }
 
-/// A turn that has been given.
+/// Waits for a turn that is granted.
 async fn given(waiting: JoinHandle<Result<Turn, Busy>>) -> Turn {
     let turn = tokio::time::timeout(Duration::from_secs(30), waiting).await;
     turn.expect("it is given a turn")
@@ -67,7 +67,7 @@ async fn a_full_lane_and_a_full_share_let_others_pass() {
     let first = turns.take(&alice, &slow).await.unwrap();
     let second = queue(&turns, &alice, &slow).await;
     let third = given(queue(&turns, &alice, &any).await).await;
-    // She has two by now.
+    // Alice has two turns by now.
     let fourth = queue(&turns, &alice, &any).await;
     drop(given(queue(&turns, &bob, &any).await).await);
     assert!(!second.is_finished() && !fourth.is_finished());
@@ -86,7 +86,7 @@ async fn whoever_came_before_a_lane_had_another_width_counts() {
     let first = given(take(old).await).await;
     let second = given(take(old).await).await;
     let third = take(narrow).await;
-    // What was said before does not count any more.
+    // The earlier limit is replaced.
     let fourth = take(old).await;
     drop(first);
     tokio::task::yield_now().await;
@@ -163,7 +163,7 @@ async fn who_leaves_the_queue_takes_no_turn_along() {
     let alice = caller("alice", 1);
     let running = turns.take(&alice, &any).await.unwrap();
     let leaving = queue(&turns, &alice, &any).await;
-    // Its turn comes, and it goes before it knows.
+    // Its turn comes, and it is dropped before it is polled again.
     let mut unaware = Box::pin(turns.take(&alice, &any));
     assert!((&mut unaware).now_or_never().is_none());
     let last = queue(&turns, &alice, &any).await;
@@ -210,7 +210,7 @@ fn who_is_refused_is_told_how_long_the_others_will_take() {
     check(50, 1, 256, 12_800);
     check(5, 32, 256, 100);
     check(60_000, 1, 256, 30_000);
-    // Somebody else has all the places.
+    // Another caller has all places.
     check(50, 0, 256, 12_800);
 }
 
@@ -225,14 +225,14 @@ fn those_who_are_refused_at_once_come_back_one_after_the_other() {
         (0..count).map(|_| lane.wait_at(now).as_millis()).collect()
     };
     assert_eq!(waits(0, 4), [400, 500, 600, 700]);
-    // As turns are taken meanwhile, it is hardly longer than it was.
+    // Turns are taken meanwhile, so the delay hardly grows.
     assert_eq!(waits(300, 1), [500]);
-    // Where there are too many for long, fewer come at a time.
+    // A lasting overload spaces suggestions further apart.
     assert_eq!(waits(800, 3), [400, 700, 1_000]);
     assert_eq!(waits(10_000, 3), [400, 1_200, 2_000]);
-    // Those who come far too often keep nobody away for ever.
+    // Callers that return far too often do not postpone the others for ever.
     assert_eq!(waits(10_000, 3), [2_800, 400, 1_200]);
-    // There is room again.
+    // The queue has room again.
     lane.waiting.store(0, Relaxed);
     lane.waits();
     assert_eq!(waits(20_000, 2), [100, 200]);
