@@ -1,5 +1,5 @@
-//! The current set of tools, prompts and resources: an immutable snapshot, replaced whole. Knows what is
-//! served and under which names; not how it is found ([`scan`]) or run.
+//! Current set of tools, prompts and resources: an immutable snapshot, replaced as a whole. Knows
+//! the entries and their names; neither how they are found ([`scan`]) nor how they run.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -46,32 +46,32 @@ pub use resource::{Resource, Template};
 use scan::{Scan, ScannedScript};
 use view::Views;
 
-/// How many entries a page of a list holds by default.
+/// Default number of entries on a page of a list.
 ///
-/// Some clients never ask for a second page, and a list that fits into one answer needs none.
+/// Some clients never request a second page, and a list that fits into one result needs none.
 pub const DEFAULT_PAGE_SIZE: NonZeroUsize = NonZeroUsize::new(1000).expect("it is not zero");
 
-/// The variables of a template, in its order, and what a URI says of them.
+/// Variables of a template in its order, each with its value from a URI.
 type Values<'a> = Vec<(&'a str, String)>;
 
-/// What is built into the program, whatever the directories hold.
+/// Entries built into the program, independent of the directories.
 #[derive(Debug, Default)]
 pub(crate) struct BuiltIn {
     pub(crate) tools: Vec<Arc<Tool>>,
     pub(crate) resources: Vec<Arc<Resource>>,
 }
 
-/// What mcpd serves at one moment.
+/// Entries that mcpd serves at one moment.
 #[derive(Debug)]
 pub struct Catalog {
     tools: List<Tool>,
     prompts: List<Prompt>,
     resources: List<Resource>,
     templates: List<Template>,
-    /// Every spelling a call may use, to the place in `tools`.
+    /// Maps every spelling that a call may use to an index in `tools`.
     tool_names: BTreeMap<String, usize>,
     prompt_names: BTreeMap<String, usize>,
-    /// The templates in the order in which they are tried.
+    /// Templates in the order in which they are tried.
     matchers: Vec<Arc<Template>>,
     scan: Scan,
     offers: Vec<Arc<Offer>>,
@@ -79,33 +79,34 @@ pub struct Catalog {
     views: Views,
 }
 
-/// Two scripts or files that want one name or one URI.
+/// Two scripts or files that claim one name or one URI.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Conflict {
-    /// The path of the one that had to give way.
+    /// Path of the one that lost.
     pub path: ScriptPath,
-    /// What happened, as a sentence fragment.
+    /// Description of the conflict, as a sentence fragment.
     pub message: String,
-    /// How to mend it, likewise.
+    /// Advice for the operator, likewise.
     pub help: &'static str,
 }
 
 impl From<Scan> for Catalog {
-    /// What a server of these scripts would serve.
+    /// Builds the catalog of a server that serves these scripts.
     fn from(scan: Scan) -> Self {
         Self::new(&BuiltIn::default(), scan, Vec::new(), DEFAULT_PAGE_SIZE)
     }
 }
 
 impl Catalog {
-    /// What a server of the same scripts would serve beside these offers.
+    /// Builds the catalog of a server that serves the same scripts beside these offers.
     #[must_use]
     pub fn with_offers(self, offers: Vec<Arc<Offer>>) -> Self {
         Self::new(&BuiltIn::default(), self.scan, offers, DEFAULT_PAGE_SIZE)
     }
 
-    /// Puts what is built in, everything scanned and what sources offer under their names and URIs.
+    /// Assigns names and URIs to the built-in entries, the scanned scripts and the offers of
+    /// sources.
     pub(crate) fn new(
         built_in: &BuiltIn,
         scan: Scan,
@@ -135,7 +136,7 @@ impl Catalog {
         }
     }
 
-    /// What of this somebody with `access` gets to see, under the same names.
+    /// Returns the part of the catalog that `access` allows to see, under the same names.
     pub(crate) fn view(&self, access: &Arc<Access>) -> Arc<Self> {
         self.views.get(access, || Arc::new(self.seen_with(access)))
     }
@@ -164,38 +165,38 @@ impl Catalog {
         }
     }
 
-    /// The tools, in the order of their paths.
+    /// Tools, in the order of their paths.
     #[must_use]
     pub fn tools(&self) -> &[Arc<Tool>] {
         self.tools.entries()
     }
 
-    /// The prompts, in the order of their paths.
+    /// Prompts, in the order of their paths.
     #[must_use]
     pub fn prompts(&self) -> &[Arc<Prompt>] {
         self.prompts.entries()
     }
 
-    /// The resources, in the order of their URIs.
+    /// Resources, in the order of their URIs.
     #[must_use]
     pub fn resources(&self) -> &[Arc<Resource>] {
         self.resources.entries()
     }
 
-    /// The resource templates, in their own order.
+    /// Resource templates, in the order of their URI templates.
     #[must_use]
     pub fn templates(&self) -> &[Arc<Template>] {
         self.templates.entries()
     }
 
-    /// The tool that `name` means: `math/add`, `math_add` and `math.add` are one.
+    /// Returns the tool called `name`: `math/add`, `math_add` and `math.add` are one.
     #[must_use]
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         let place = self.tool_names.get(name)?;
         Some(&self.tools()[*place])
     }
 
-    /// Returns the faulty script that `name` means, in any spelling.
+    /// Returns the faulty script called `name`, in any spelling.
     pub(crate) fn faulty_script(&self, name: &str) -> Option<&Arc<ScannedScript>> {
         self.scan.faulty().find(|script| {
             let path = &script.path;
@@ -203,27 +204,28 @@ impl Catalog {
         })
     }
 
-    /// The prompt that `name` means, in any spelling.
+    /// Returns the prompt called `name`, in any spelling.
     #[must_use]
     pub fn prompt(&self, name: &str) -> Option<&Arc<Prompt>> {
         let place = self.prompt_names.get(name)?;
         Some(&self.prompts()[*place])
     }
 
-    /// The resource at `uri`, whatever spelling of it that is.
+    /// Returns the resource at `uri`, in any equivalent spelling of the URI.
     #[must_use]
     pub fn resource(&self, uri: &str) -> Option<&Arc<Resource>> {
         let normalized = || self.resources.find(&normalize_uri(uri));
         self.resources.find(uri).or_else(normalized)
     }
 
-    /// The template written `uri`.
+    /// Returns the template written `uri`.
     #[must_use]
     pub fn template(&self, uri: &str) -> Option<&Arc<Template>> {
         self.templates.find(uri)
     }
 
-    /// The template that `uri` is made from, the one with the most text of several, and its variables.
+    /// Returns the template that matches `uri`, and its variables. Of several, the template with
+    /// the most literal text matches.
     #[must_use]
     pub fn template_of(&self, uri: &str) -> Option<(&Arc<Template>, Values<'_>)> {
         self.matchers
@@ -231,45 +233,45 @@ impl Catalog {
             .find_map(|template| Some((template, template.uri().values(uri)?)))
     }
 
-    /// What was found under the roots, faulty scripts included.
+    /// Scan of the roots, faulty scripts included.
     #[must_use]
     pub fn scan(&self) -> &Scan {
         &self.scan
     }
 
-    /// What each source offers, the faulty ones included.
+    /// Offer of each source, the faulty ones included.
     #[must_use]
     pub fn offers(&self) -> &[Arc<Offer>] {
         &self.offers
     }
 
-    /// What is not served under the name it asked for, or not at all.
+    /// Conflicts: entries that are served under another name than their own, or not at all.
     #[must_use]
     pub fn conflicts(&self) -> &[Conflict] {
         &self.conflicts
     }
 
-    /// A page of `tools/list`.
+    /// Returns a page of `tools/list`.
     pub(crate) fn tools_page(&self, wanted: Wanted<'_>) -> MethodResult {
         self.tools.page(wanted)
     }
 
-    /// A page of `prompts/list`.
+    /// Returns a page of `prompts/list`.
     pub(crate) fn prompts_page(&self, wanted: Wanted<'_>) -> MethodResult {
         self.prompts.page(wanted)
     }
 
-    /// A page of `resources/list`.
+    /// Returns a page of `resources/list`.
     pub(crate) fn resources_page(&self, wanted: Wanted<'_>) -> MethodResult {
         self.resources.page(wanted)
     }
 
-    /// A page of `resources/templates/list`.
+    /// Returns a page of `resources/templates/list`.
     pub(crate) fn templates_page(&self, wanted: Wanted<'_>) -> MethodResult {
         self.templates.page(wanted)
     }
 
-    /// What has to be told to clients that know the catalog `before`.
+    /// Returns the notifications for clients that know the catalog `before`.
     pub(crate) fn events_since(&self, before: &Self) -> Vec<Event> {
         let mut events = Vec::new();
         if !self.tools.is_like(&before.tools) {

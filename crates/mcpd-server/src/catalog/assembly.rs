@@ -1,5 +1,5 @@
-//! From what was found to what is served: each script in its role, each name and each URI to whoever
-//! comes first. What gives way is reported, never silently missing.
+//! Assembly of a catalog from its findings: each script in its role, each name and URI for its
+//! first claimant. A conflict is reported, never silently resolved.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{BuiltIn, Conflict};
 use crate::source::Offer;
 use crate::tool::Tool;
 
-/// The parts of a catalog, without conflicts among them.
+/// Parts of a catalog, without conflicts among them.
 pub(super) struct Assembly {
     pub(super) tools: Vec<Arc<Tool>>,
     pub(super) prompts: Vec<Arc<Prompt>>,
@@ -20,14 +20,14 @@ pub(super) struct Assembly {
     pub(super) templates: Vec<Arc<Template>>,
     pub(super) conflicts: Vec<Conflict>,
     paths: Claims,
-    /// A source may have a tool and a prompt of one name.
+    /// Apart from `paths`, because a source may have a tool and a prompt of one name.
     prompt_paths: Claims,
     uris: Claims,
 }
 
 impl Assembly {
-    /// What is built into the program first, then the scripts of the roots in their order, then what runs elsewhere.
-    /// URIs of mcpd's own making come before those that scripts choose.
+    /// Assembles built-in entries first, then the scripts of the roots in their order, then the
+    /// offers of sources. URIs that mcpd makes take precedence over those that scripts choose.
     pub(super) fn new(built_in: &BuiltIn, scan: &Scan, offers: &[Arc<Offer>]) -> Self {
         let mut assembly = Self {
             tools: Vec::new(),
@@ -65,8 +65,8 @@ impl Assembly {
         assembly
     }
 
-    /// The scripts that can be served, whatever they are: a path means one script. A faulty one keeps its path as well,
-    /// or callers would get another program while it is edited.
+    /// Returns the scripts that can be served, in any role: a path means one script. A faulty
+    /// script keeps its path as well, or callers would reach another program while it is edited.
     fn scripts<'a>(&mut self, scan: &'a Scan) -> Vec<&'a Served> {
         let mut scripts = Vec::new();
         for found in &scan.scripts {
@@ -74,7 +74,7 @@ impl Assembly {
             match (&found.served, claim) {
                 (Some(served), Ok(())) => scripts.push(served),
                 (Some(_), Err(conflict)) => self.conflicts.push(conflict),
-                // What is wrong with it is reported already.
+                // Its faults are reported already.
                 (None, _) => {}
             }
         }

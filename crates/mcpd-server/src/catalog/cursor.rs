@@ -1,24 +1,25 @@
-//! Where the next page of a list begins. A cursor is the key of the last entry sent, so it needs no memory,
-//! outlives the server, and skips or repeats nothing when entries come and go. It gives no right to
-//! anything, hence nothing in it is secret or signed.
+//! Cursors of paged lists. A cursor is the key of the last entry sent, so it needs no state,
+//! stays valid across restarts, and skips or repeats nothing when entries come and go. It grants
+//! no rights, hence it is neither secret nor signed.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpd_protocol::jsonrpc::ErrorObject;
 
-/// Another layout gets another number, so that an old cursor is refused and not misread.
+/// Version of the layout: a new layout gets a new number, so that an old cursor is rejected
+/// instead of misread.
 const VERSION: u8 = 1;
 
-/// The cursor after the entry `key` of the list `kind`.
+/// Encodes the cursor after the entry `key` of the list `kind`.
 pub(crate) fn encode(kind: u8, key: &str) -> String {
     URL_SAFE_NO_PAD.encode([&[VERSION, kind], key.as_bytes()].concat())
 }
 
-/// The key in a cursor of the list `kind`.
+/// Decodes the key in a cursor of the list `kind`.
 ///
 /// # Errors
 ///
-/// `-32602` for anything that [`encode`] does not give.
+/// `-32602` for anything that [`encode`] does not return.
 pub(crate) fn decode(kind: u8, cursor: &str) -> Result<String, ErrorObject> {
     URL_SAFE_NO_PAD
         .decode(cursor)

@@ -1,5 +1,5 @@
-//! One file that is served as it is. What was true of it when it was found is checked again when it is
-//! read: that it is a regular file, inside its root, of a size that fits into a message.
+//! A static file, served unchanged. The conditions under which it was found are checked again
+//! when it is read: a regular file, inside its root, of a size that fits into a message.
 
 use std::fmt;
 use std::fs::File;
@@ -11,13 +11,13 @@ use mcpd_scriptspec::ScriptPath;
 use super::fingerprint::Fingerprint;
 use crate::regular;
 
-/// The directory of a root whose files are resources.
+/// Directory of a root whose files are resources.
 pub(super) const DIRECTORY: &str = "resources";
 
-/// The largest file that is read, in bytes.
+/// Size of the largest file that is read, in bytes.
 pub(crate) const MAX_SIZE: u64 = 16 << 20;
 
-/// A file under [`DIRECTORY`].
+/// A file below [`DIRECTORY`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StaticFile {
     path: ScriptPath,
@@ -27,10 +27,10 @@ pub(crate) struct StaticFile {
     fingerprint: Fingerprint,
 }
 
-/// Why a file is not read.
+/// Reason for which a file is not read.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    /// Nothing is there that may be read, or not any more.
+    /// No readable file is there, or not any more.
     #[error("{0}")]
     NotThere(&'static str),
     #[error("it is larger than {MAX_SIZE} bytes")]
@@ -65,12 +65,12 @@ impl StaticFile {
         }
     }
 
-    /// Its path below the root, [`DIRECTORY`] included.
+    /// Path below the root, [`DIRECTORY`] included.
     pub(crate) fn path(&self) -> &ScriptPath {
         &self.path
     }
 
-    /// Where it is.
+    /// Location in the file system.
     pub(super) fn file(&self) -> &Path {
         &self.file
     }
@@ -79,25 +79,25 @@ impl StaticFile {
         self.path.uri()
     }
 
-    /// Its path below [`DIRECTORY`].
+    /// Path below [`DIRECTORY`].
     pub(crate) fn name(&self) -> &str {
         let path = self.path.as_str();
         path.split_once('/').map_or(path, |(_, name)| name)
     }
 
-    /// In bytes, when it was found.
+    /// Size at the time of the scan, in bytes.
     pub(crate) fn size(&self) -> u64 {
         self.size
     }
 
-    /// As its name has it; a content is not looked at before it is asked for.
+    /// Media type by the name of the file; its content is not inspected.
     pub(crate) fn mime_type(&self) -> Option<String> {
         mime_guess::from_path(&self.file)
             .first_raw()
             .map(str::to_owned)
     }
 
-    /// Whether this is `before` with another content.
+    /// Returns whether this is `before` with another content.
     pub(super) fn is_edited(&self, before: &Self) -> bool {
         self.fingerprint != before.fingerprint
     }
@@ -114,7 +114,7 @@ impl StaticFile {
             return Err(ReadError::NotThere("it is outside of its root"));
         }
         let mut bytes = Vec::new();
-        // It may grow while it is read.
+        // The file may grow while it is read.
         file.take(MAX_SIZE + 1).read_to_end(&mut bytes)?;
         if bytes.len() as u64 > MAX_SIZE {
             return Err(ReadError::TooLarge);
@@ -129,14 +129,14 @@ impl fmt::Display for StaticFile {
     }
 }
 
-/// Where the opened file is, whatever the path leads to by now.
+/// Returns the location of the opened file, even if its path leads elsewhere by now.
 #[cfg(target_os = "linux")]
 pub(crate) fn real_path(file: &File, _: &Path) -> io::Result<PathBuf> {
     use std::os::fd::AsRawFd as _;
     std::fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// Where the path leads to, as no other question can be asked here.
+/// Returns the target of the path: the system has no query for the location of an opened file.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn real_path(_: &File, path: &Path) -> io::Result<PathBuf> {
     path.canonicalize()
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
     use crate::catalog::walk::walk;
 
-    /// A root with one file, and that file as it was found.
+    /// Creates a root with one file, and finds that file.
     fn found(content: &[u8]) -> (tempfile::TempDir, StaticFile) {
         let root = tempfile::tempdir().unwrap();
         let file = root.path().join("resources/sub/a b.md");

@@ -1,14 +1,14 @@
-//! What tells one content of a file from another without reading it.
+//! Fingerprints that tell one content of a file from another without reading it.
 
 #[cfg(feature = "database")]
 use std::fmt;
 use std::fs::Metadata;
 
-/// What must be equal for two sightings of a file to be the same content.
+/// Metadata that must be equal for two observations of a file to have the same content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fingerprint([i64; 8]);
 
-/// The fingerprints of a file and of its sidecar, if it has one, in a form that can be stored.
+/// Fingerprints of a file and of its sidecar, if it has one, in a form that can be stored.
 #[cfg(feature = "database")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
@@ -51,7 +51,8 @@ impl Stamp {
         Self { file, sidecar }
     }
 
-    /// Whether `text` is what is stored of it. Numbers are read in less time than they are written.
+    /// Returns whether `text` is the stored form of this stamp. Parsing numbers is faster than
+    /// formatting them.
     pub(crate) fn is(&self, text: &str) -> bool {
         text.split(' ').map(str::parse).eq(self.numbers().map(Ok))
     }

@@ -1,4 +1,5 @@
-//! Lists in pages, each encoded once per snapshot, revision and naming, and spliced into every answer.
+//! Paged lists, each encoded once per snapshot, revision and naming, and spliced into every
+//! result.
 
 use std::num::NonZeroUsize;
 use std::sync::{Arc, OnceLock};
@@ -9,29 +10,29 @@ use mcpd_protocol::{ProtocolVersion, ResultObject, Stamp};
 use super::{ToolNames, cursor};
 use crate::dispatch::MethodResult;
 
-/// What a list consists of.
+/// Entry of a list.
 pub(super) trait Entry: Sized {
-    /// What is shown of one.
+    /// Form of an entry in a list.
     type Listed;
-    /// The result that holds a page of them.
+    /// Result that holds a page of entries.
     type Page: ResultObject;
 
     /// Marks the cursors of this list.
     const KIND: u8;
 
-    /// What the list is ordered by; no other entry of it has the same.
+    /// Sort key of the list, unique in it.
     fn key(&self) -> &str;
 
-    /// What is shown of it, without what `version` has no words for.
+    /// Returns the entry as lists show it, without the fields that `version` does not define.
     fn listed(&self, version: ProtocolVersion, names: ToolNames) -> Self::Listed;
 
     fn page(listed: Vec<Self::Listed>, next_cursor: Option<String>) -> Self::Page;
 
-    /// Whether lists show the same of both.
+    /// Returns whether lists show both entries alike.
     fn is_listed_like(&self, other: &Self) -> bool;
 }
 
-/// Which page is wanted, and in which form.
+/// Page that is requested, and its form.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wanted<'a> {
     pub(crate) cursor: Option<&'a str>,
@@ -40,15 +41,15 @@ pub(crate) struct Wanted<'a> {
     pub(crate) stamp: &'a Stamp,
 }
 
-/// The pages of one list in one naming and one revision, as far as they have been asked for.
+/// Pages of one list in one naming and one revision, as far as they have been requested.
 type Pages = Box<[OnceLock<Bytes>]>;
 
-/// Entries in order.
+/// Sorted entries with their encoded pages.
 #[derive(Debug)]
 pub(super) struct List<T> {
     entries: Vec<Arc<T>>,
     page_size: NonZeroUsize,
-    /// For each naming, for each revision.
+    /// By naming, then by revision.
     pages: [[Pages; ProtocolVersion::ALL.len()]; 2],
 }
 
@@ -65,7 +66,7 @@ impl<T: Entry> List<T> {
         }
     }
 
-    /// The list of those entries that `keep` says.
+    /// Returns the list of the entries that satisfy `keep`.
     pub(super) fn filtered(&self, keep: impl Fn(&T) -> bool) -> Self {
         let entries = self.entries.iter().filter(|entry| keep(entry));
         Self::new(entries.cloned().collect(), self.page_size)
@@ -82,7 +83,7 @@ impl<T: Entry> List<T> {
             .map(|place| &self.entries[place])
     }
 
-    /// Whether a client that knows one of the lists knows the other.
+    /// Returns whether clients see no difference between the two lists.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.entries.len() == other.entries.len()
             && self
@@ -92,7 +93,7 @@ impl<T: Entry> List<T> {
                 .all(|(ours, theirs)| ours.is_listed_like(theirs))
     }
 
-    /// The encoded result that holds the wanted page.
+    /// Returns the encoded result that holds the requested page.
     pub(super) fn page(&self, wanted: Wanted<'_>) -> MethodResult {
         let start = match wanted.cursor {
             None => 0,
@@ -104,8 +105,8 @@ impl<T: Entry> List<T> {
         let size = self.page_size.get();
         let number = start / size;
         let encode = || self.encode(start, self.entries.len().min((number + 1) * size), wanted);
-        // A cursor from before a change may point between two pages: it gets the rest of the one it is
-        // in, and from there on goes from page to page again.
+        // A cursor from before a change may point into the middle of a page: it gets the rest of
+        // that page, and continues from page to page afterwards.
         let page = self
             .pages(wanted)
             .get(number)
@@ -196,7 +197,7 @@ mod tests {
         list.page(wanted).unwrap()
     }
 
-    /// The letters on a page, and the cursor of the next.
+    /// Returns the letters on a page, and the cursor of the next.
     fn read(page: &[u8]) -> (String, Option<String>) {
         let page: Value = serde_json::from_slice(page).unwrap();
         let names = page["resources"].as_array().unwrap().iter();
@@ -206,7 +207,7 @@ mod tests {
         )
     }
 
-    /// All pages, where the list is `later` from the second page on.
+    /// Compares all pages of a list that becomes `later` after the first page.
     #[track_caller]
     fn check(first: &str, later: &str, page_size: usize, expected: &[&str]) {
         let (mut letters, mut cursor) = read(&page(&list(first, page_size), None));

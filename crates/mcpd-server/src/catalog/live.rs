@@ -1,5 +1,18 @@
-//! The catalog as it is now: scanned at the start, scanned again when the roots change, swapped in one
-//! piece. Readers take no lock; whoever needs the first scan waits for it.
+//! Hot reload of the catalog: scanned at the start, rescanned when the roots change, replaced in
+//! one piece. Readers take no lock; callers that need the first scan wait for it.
+//!
+//! Changes are debounced before a rescan; what failed for a passing reason is retried with
+//! exponential backoff:
+//!
+//! ```text
+//! file event ──► debounce: 200 ms of quiet, at most 500 ms ──┐
+//! source changed ──► 80 ms ──────────────────────────────────┤
+//! reconfiguration ───────────────────────────────────────────┼──► scan ──► publish, if different
+//! retry timer ───────────────────────────────────────────────┘      │
+//!       ▲                                                           │
+//!       └── 500 ms, doubled up to 30 s, while the scan is incomplete┘
+//! probe answered ────────────────────────────────────────────────────────► publish, if different
+//! ```
 
 use std::num::NonZeroUsize;
 use std::panic::AssertUnwindSafe;
@@ -25,25 +38,25 @@ use crate::tool::Tool;
 
 mod faults;
 
-/// How long the roots must be quiet before they are looked at: editors write several files. What a file itself has to be
-/// quiet for is up to the [scanner](super::scan).
+/// Debounce interval: time without changes before a rescan, since editors write several files.
+/// The time for which a single file has to be unchanged is set by the [scanner](super::scan).
 const QUIET_TIME: Duration = Duration::from_millis(200);
-/// The longest wait for that: a file that is written all the time must not hold up others.
+/// Upper bound of the debounce: a file that is written all the time must not hold up others.
 const LONGEST_UNREST: Duration = Duration::from_millis(500);
-/// A look takes at most one part in so many of the time, where something in large roots is written all the time, such as a
-/// log.
+/// Minimum ratio of debounce time to scan time, where a file in large roots is written all the
+/// time, such as a log.
 const LOOKS_PER_PAUSE: u32 = 10;
-/// How long to wait for further news of sources.
+/// Debounce interval for changes of sources.
 const SETTLE: Duration = Duration::from_millis(80);
-/// How long others wait for scripts that are being asked. Most answer within it, and show together.
+/// Time that a publication waits for probes. Most scripts answer within it, and appear together.
 const ANSWER_PATIENCE: Duration = Duration::from_millis(200);
-/// How often it is checked whether the watch is still that of the roots.
+/// Interval between checks that the watch still covers the roots.
 const ROOTS_INTERVAL: Duration = Duration::from_secs(2);
-/// How long to wait before what could not be asked is asked again: at first, and at most.
+/// First and longest backoff before failed probes are repeated.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-/// The catalog and whether the first scan has been made.
+/// Current catalog, and whether the first scan is complete.
 #[derive(Debug)]
 pub(crate) struct LiveCatalog {
     current: ArcSwap<Catalog>,
@@ -51,28 +64,29 @@ pub(crate) struct LiveCatalog {
     orders: Orders,
 }
 
-/// What is to be another. Of several that wait, the last counts.
+/// Slot for the next reconfiguration; a later one replaces an earlier one that has not been
+/// applied.
 #[derive(Debug, Default)]
 struct Orders {
     next: Mutex<Option<Order>>,
     is_there: Notify,
 }
 
-/// Everything in a catalog that can be another while the server runs.
+/// Parts of a catalog that can be replaced while the server runs.
 #[derive(Debug)]
 pub(crate) struct Order {
-    /// How scripts are asked and run, if that is another.
+    /// New policy and interpreters for probes and runs, if these change.
     pub(crate) scripts: Option<(Policy, Interpreters)>,
-    /// What takes the place of the built-in tool with its path.
+    /// Replacement for the built-in tool with its path.
     pub(crate) tool: Option<Arc<Tool>>,
     pub(crate) sources: Vec<Described>,
     pub(crate) host: Host,
-    /// Whether the host's policy is the one before.
+    /// Tells whether the policy of the host is unchanged.
     pub(crate) is_same_policy: bool,
 }
 
 impl LiveCatalog {
-    /// Starts with what is built into the program and keeps following `roots` until `stop`.
+    /// Starts with the built-in entries and follows `roots` until `stop`.
     ///
     /// Must be called on a tokio runtime.
     pub(crate) fn start(
@@ -111,17 +125,18 @@ impl LiveCatalog {
         live
     }
 
-    /// The catalog of this moment; before the first scan only what is built in.
+    /// Returns the current catalog; before the first scan it holds the built-in entries only.
     pub(crate) fn current(&self) -> Arc<Catalog> {
         self.current.load_full()
     }
 
-    /// Whether the first scan has been made.
+    /// Returns whether the first scan is complete.
     pub(crate) fn is_scanned(&self) -> bool {
         *self.scanned.borrow()
     }
 
-    /// Has another catalog made, by and by. Until it is there, this one goes on.
+    /// Requests a reconfiguration, which is applied in the background. Until then the current
+    /// catalog stays.
     pub(crate) fn order(&self, order: Order) {
         let mut next = lock(&self.orders.next);
         let (scripts, tool, was_same_policy) = match next.take() {
@@ -137,14 +152,15 @@ impl LiveCatalog {
         self.orders.is_there.notify_one();
     }
 
-    /// Waits for the first scan. Returns at once ever after.
+    /// Waits for the first scan; afterwards it returns at once.
     pub(crate) async fn scanned(&self) {
-        // An error means the follower is gone with the server: what there is is all there will be.
+        // An error means that the follower ended with the server: the catalog is as complete as
+        // it gets.
         self.scanned.clone().wait_for(|scanned| *scanned).await.ok();
     }
 }
 
-/// Keeps a [`LiveCatalog`] current.
+/// Background task that keeps a [`LiveCatalog`] current.
 struct Follower {
     live: Arc<LiveCatalog>,
     built_in: BuiltIn,
@@ -153,9 +169,9 @@ struct Follower {
     sources: Sources,
     subscribers: Arc<Subscribers>,
     ready: watch::Sender<bool>,
-    /// What is built in is another than in the catalog of now.
+    /// Built-in entries differ from those in the current catalog.
     is_rebuilt: bool,
-    /// Duration of the last look.
+    /// Duration of the last scan.
     look_cost: Duration,
 }
 
@@ -163,7 +179,8 @@ impl Follower {
     async fn follow(mut self, watched: Option<Vec<PathBuf>>) {
         let is_watching = watched.is_some();
         let changed = Arc::new(Notify::new());
-        // Nobody shall wait for the watch, so what changes before it is there is looked for when it is.
+        // Callers must not wait for the watch, so changes before its start are searched for
+        // afterwards.
         let mut again = survived(self.first()).await.unwrap_or(true);
         self.ready.send_replace(true);
         let mut watch = start_watch(watched.as_ref(), &changed).await;
@@ -171,7 +188,7 @@ impl Follower {
             changed.notify_one();
         }
         let mut pause = FIRST_PAUSE;
-        // Neither begins anew when something else is due.
+        // These timers are not restarted when another event comes first.
         let mut retry = Instant::now() + pause;
         let mut check = interval_at(Instant::now() + ROOTS_INTERVAL, ROOTS_INTERVAL);
         check.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -180,7 +197,7 @@ impl Follower {
             tokio::select! {
                 () = self.live.orders.is_there.notified() => {
                     survived(self.obey()).await;
-                    // Nothing may be known any more, and nothing shall be missing in between.
+                    // Scripts may have to be probed anew, and must not be missing in between.
                     patience = Duration::MAX;
                 }
                 () = changed.notified() => debounce(&changed, self.look_cost).await,
@@ -198,7 +215,7 @@ impl Follower {
                     if is_current {
                         continue;
                     }
-                    // A watch stays with the directory it began with, not with its name.
+                    // A watch is bound to the directory it was started on, not to the name.
                     tracing::info!("watching the roots anew");
                     watch = start_watch(watched.as_ref(), &changed).await;
                 }
@@ -213,7 +230,8 @@ impl Follower {
         }
     }
 
-    /// Does what was ordered, and waits for new sources, so that what they have is not missing in between.
+    /// Applies the requested reconfiguration, and waits for new sources, so that their entries
+    /// are not missing in between.
     async fn obey(&mut self) {
         let Some(order) = lock(&self.live.orders.next).take() else {
             return;
@@ -233,7 +251,7 @@ impl Follower {
         self.sources.first().await;
     }
 
-    /// Makes the catalog that everybody waits for. Says whether another look is worth while.
+    /// Builds the first catalog. Returns whether another scan may find more.
     async fn first(&mut self) -> bool {
         let scripts = async {
             self.scanner.look().await;
@@ -242,14 +260,14 @@ impl Follower {
         tokio::join!(scripts, self.sources.first());
         let (scan, offers) = (self.scanner.found(), self.sources.offers());
         let again = scan.is_passing;
-        // Before anybody is answered, as a command ends when it has its answer. Nobody has seen a list before, so none has
-        // changed.
+        // Saved before any client is answered, because a command ends with its answer. No client
+        // has seen a list yet, so none has changed.
         let swap = async { self.swap(scan, offers) };
         tokio::join!(self.scanner.remember(), swap);
         again
     }
 
-    /// Looks at the roots, and publishes what there is. Says whether another look is worth while.
+    /// Scans the roots and publishes the result. Returns whether another scan may find more.
     async fn refresh(&mut self, patience: Duration) -> bool {
         let begun = Instant::now();
         self.scanner.look().await;
@@ -257,18 +275,20 @@ impl Follower {
         self.publish(patience).await
     }
 
-    /// Swaps the catalog if anything is different. Who is asked and takes long comes with another one, and is what it was
-    /// until then. Says whether another look is worth while.
+    /// Replaces the catalog if anything differs. A script whose probe takes longer than
+    /// `patience` keeps its previous entry and joins a later catalog. Returns whether another
+    /// scan may find more.
     async fn publish(&mut self, patience: Duration) -> bool {
         let answers = self.scanner.all_answered();
         timeout(patience, answers).await.ok();
         let again = self.renew();
-        // Nobody waits for it, as another process may keep the database for seconds.
+        // Clients do not wait for this, as another process may keep the database locked for
+        // seconds.
         self.scanner.remember().await;
         again
     }
 
-    /// The same with what is known now.
+    /// Replaces the catalog with what is known now, if anything differs.
     fn renew(&mut self) -> bool {
         let before = self.live.current();
         let (scan, offers) = (self.scanner.found(), self.sources.offers());
@@ -282,7 +302,7 @@ impl Follower {
         again
     }
 
-    /// Puts the catalog of these in the place of the one before.
+    /// Builds the catalog and makes it the current one.
     fn swap(&self, scan: Scan, offers: Vec<Arc<Offer>>) -> Arc<Catalog> {
         let after = Catalog::new(&self.built_in, scan, offers, self.page_size);
         faults::log_changes(&self.live.current(), &after);
@@ -292,7 +312,7 @@ impl Follower {
     }
 }
 
-/// Waits until nothing has changed for a while, but not forever.
+/// Debounces changes: waits for a quiet interval, within an upper bound.
 async fn debounce(changed: &Notify, look_cost: Duration) {
     let until = Instant::now() + LONGEST_UNREST.max(look_cost * LOOKS_PER_PAUSE);
     while Instant::now() < until {
@@ -302,7 +322,8 @@ async fn debounce(changed: &Notify, look_cost: Duration) {
     }
 }
 
-/// What comes of `work`; nothing if it panics. The roots are followed on, or the catalog would stay as it is for good.
+/// Runs `work`; returns `None` if it panics. The follower goes on, or the catalog would stay
+/// unchanged for good.
 async fn survived<T>(work: impl Future<Output = T>) -> Option<T> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     if done.is_err() {

@@ -1,5 +1,5 @@
-//! What scripts said of themselves at an earlier start, so that a warm one asks none. Lost, it is made again:
-//! nothing about it is an error to anybody but the log.
+//! Cache of probe results from earlier starts, so that a warm start probes no script. A lost
+//! cache is rebuilt; its errors are only logged.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,21 +15,22 @@ use crate::database::{Change, Compiled, Database, DatabaseError, Definition, Ref
 use crate::id;
 use crate::tool::raw;
 
-/// What the database knows of the scripts of some roots.
+/// Contents of the database for the scripts of some roots.
 #[derive(Debug)]
 pub(super) struct Memory {
     database: Database,
     roots: Vec<PathBuf>,
-    /// By the names of the scripts, one for each root; nothing before it is needed.
+    /// By the names of the scripts, one map per root; empty until `recall`.
     known: Vec<BTreeMap<String, Remembered>>,
 }
 
 /// Knowledge of a file from an earlier start.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
-    /// Answer of the file if it is still the same, and the conditions beside it.
+    /// Probe result of the file if it is unchanged, and the conditions under which it was
+    /// obtained.
     pub(super) answer: Option<(Answer, Arc<str>)>,
-    /// Tells whether it, or what was there before, was a tool or a faulty one.
+    /// Tells whether the file, or its predecessor, was a tool or a faulty one.
     pub(super) was_ours: bool,
 }
 
@@ -42,7 +43,7 @@ impl Memory {
         }
     }
 
-    /// Reads everything, unless that has been done. Blocks.
+    /// Reads the whole cache, unless that has been done. Blocks.
     pub(super) fn recall(&mut self) {
         if self.known.is_empty() {
             let roots = self.roots.iter();
@@ -56,7 +57,7 @@ impl Memory {
         }
     }
 
-    /// Returns what is known of a file.
+    /// Returns the cached knowledge of a file.
     pub(super) fn recalled(&self, root: usize, candidate: &Candidate) -> Recalled {
         let known = self.known.get(root);
         let Some(known) = known.and_then(|known| known.get(candidate.path.as_str())) else {
@@ -74,7 +75,7 @@ impl Memory {
         }
     }
 
-    /// Remembers what was found under each root, and nothing else. Blocks.
+    /// Saves the current findings under each root, and deletes the rest. Blocks.
     pub(super) fn remember(&mut self, found: &[BTreeMap<ScriptPath, Arc<Looked>>]) {
         let roots = found.iter().enumerate();
         let changes: Vec<_> = roots
@@ -83,7 +84,7 @@ impl Memory {
         if changes.iter().all(Change::is_none) {
             return;
         }
-        // At once, as each time another process may have to be waited for.
+        // One transaction, as each may have to wait for another process.
         if let Err(error) = self.database.remember(&changes) {
             return self.warn(&error);
         }
@@ -96,7 +97,7 @@ impl Memory {
         }
     }
 
-    /// What was found under a root that is another than what is known.
+    /// Returns the difference between the findings under a root and the cache.
     fn change(&self, root: usize, files: &BTreeMap<ScriptPath, Arc<Looked>>) -> Change {
         let mut found = BTreeMap::new();
         let mut refused = BTreeMap::new();
@@ -144,7 +145,7 @@ impl Memory {
     }
 }
 
-/// Knowledge of a file for the next start.
+/// Returns the knowledge of a file to save for the next start.
 fn remembered(looked: &Looked) -> Remembered {
     let (answer, conditions) = match &looked.answer {
         Some((answer, conditions)) => (Some(answer.clone()), Arc::clone(conditions)),

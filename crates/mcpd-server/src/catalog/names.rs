@@ -1,4 +1,4 @@
-//! What answers to which name. A path is an identity; what a list shows is a spelling of it.
+//! Names of entries. A path is the identity; lists show a spelling of it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,37 +10,37 @@ use mcpd_scriptspec::ScriptPath;
 
 use super::Conflict;
 
-/// How a list spells the names of tools and prompts; a request may always use any spelling.
+/// Spelling of tools and prompts in lists; a request may use any spelling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ToolNames {
-    /// `math_add`: what every client and model API accepts.
+    /// `math_add`, which every client and model API accepts.
     Portable,
-    /// `math/add`: the path below the root.
+    /// `math/add`, the path below the root.
     Path,
 }
 
-/// What is called by a name. Displayed, it says where it comes from.
+/// Entry that is called by a name. Displays its origin.
 pub(super) trait Named: Display {
     fn path(&self) -> &ScriptPath;
 
     fn portable_name(&self) -> &str;
 
-    /// The same under a name that no other path has.
+    /// Returns a copy under a name that no other path has.
     fn with_distinct_name(&self) -> Self;
 }
 
-/// What to do about two of one name, and of one URI.
+/// Advice on two entries with one name, and with one URI.
 pub(super) const RENAME: &str = "rename one of the two";
 pub(super) const OTHER_URI: &str = "give one of the two another `uri` or `uri_template`";
 
-/// Who came first, where one thing can have only one owner.
+/// First claimants of keys that can have only one owner.
 pub(super) struct Claims {
-    /// What is claimed: a name, a URI.
+    /// Kind of the keys: a name, a URI.
     what: &'static str,
-    /// What to do if two claim the same.
+    /// Advice if two claim the same key.
     help: &'static str,
-    /// Displayed, they say where they come from.
+    /// Owners by key; they display their origin.
     owners: BTreeMap<String, Arc<dyn Display>>,
 }
 
@@ -53,7 +53,7 @@ impl Claims {
         }
     }
 
-    /// Gives `key` to `claimant`, at `path`, unless somebody has it.
+    /// Assigns `key` to `claimant`, at `path`, unless it has an owner.
     pub(super) fn claim(
         &mut self,
         key: &str,
@@ -78,13 +78,14 @@ impl Claims {
     }
 }
 
-/// Gives each entry, all of different paths, a portable name of its own: what is listed is what is run.
+/// Gives each entry, all of different paths, a portable name of its own: the listed name runs
+/// that entry.
 pub(super) fn assign<T: Named>(
     mut entries: Vec<Arc<T>>,
     conflicts: &mut Vec<Conflict>,
 ) -> Vec<Arc<T>> {
     entries.sort_by(|a, b| a.path().cmp(b.path()));
-    // A path that is portable already means its own entry in every request, so it is listed as itself.
+    // A portable path means its own entry in every request already, so it is listed unchanged.
     let is_portable = |entry: &Arc<T>| entry.portable_name() == entry.path().as_str();
     let mut taken: BTreeMap<String, Arc<T>> = entries
         .iter()
@@ -110,8 +111,8 @@ pub(super) fn assign<T: Named>(
     entries
 }
 
-/// Every spelling of every entry. A path is never shadowed by another entry's alias, nor a listed name
-/// by a dotted one.
+/// Maps every spelling of every entry to its index. A path is never shadowed by the alias of
+/// another entry, nor a listed name by a dotted one.
 pub(super) fn index<T: Named>(entries: &[Arc<T>]) -> BTreeMap<String, usize> {
     let paths = entries.iter().map(|entry| entry.path().as_str().to_owned());
     let mut index: BTreeMap<_, _> = paths.zip(0..).collect();

@@ -1,4 +1,4 @@
-//! One prompt: its definition and what is behind it, a script or a source.
+//! A prompt: its definition, and the script or source behind it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::names::Named;
 use crate::source::{Behind, RemotePrompt};
 use crate::tool::{Script, definition};
 
-/// A prompt of the catalog.
+/// Prompt of the catalog.
 #[derive(Debug, Clone)]
 pub struct Prompt {
     portable_name: String,
@@ -39,7 +39,7 @@ impl Prompt {
         }
     }
 
-    /// A prompt that is elsewhere, under its path.
+    /// Creates a prompt of a source, under its path.
     pub(crate) fn remote(mut definition: protocol::Prompt, remote: Arc<RemotePrompt>) -> Self {
         let path = remote.path();
         path.as_str().clone_into(&mut definition.name);
@@ -53,25 +53,25 @@ impl Prompt {
         }
     }
 
-    /// Its identity: the path below its root.
+    /// Identity: the path below its root.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         self.behind.path()
     }
 
-    /// The name that every client accepts.
+    /// Name that every client accepts.
     #[must_use]
     pub fn portable_name(&self) -> &str {
         &self.portable_name
     }
 
-    /// What a list shows of it, in the newest revision and under its path.
+    /// Entry in a list of the newest revision, under its path.
     #[must_use]
     pub fn definition(&self) -> &protocol::Prompt {
         &self.definition
     }
 
-    /// What the script said of itself, if it is one.
+    /// Spec of the script, if a script is behind it.
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
         self.behind.spec().map(|spec| &**spec)

@@ -1,4 +1,5 @@
-//! What can be read: the state of a script, what a script prints, a file; one by one or by template.
+//! Resources and templates: the state of a script, the output of a script, a file, a function, a
+//! source.
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,30 +18,30 @@ use crate::output::downgrade_annotations;
 use crate::source::{Behind, RemoteResource};
 use crate::tool::{Script, definition};
 
-/// A resource of the catalog.
+/// Resource of the catalog.
 #[derive(Debug)]
 pub struct Resource {
     definition: protocol::Resource,
     source: Source,
 }
 
-/// Where the content of a resource comes from.
+/// Origin of the content of a resource.
 #[derive(Debug, Clone)]
 pub(crate) enum Source {
-    /// A script, asked with `--state`.
+    /// State of a script, read with `--state`.
     State(Arc<Script>),
-    /// A script, run.
+    /// Output of a script.
     Script(Arc<Script>),
-    /// The file itself.
+    /// Content of a file.
     File(Arc<StaticFile>),
-    /// A function of the embedding program.
+    /// Function of the embedding program.
     Native(ScriptPath, Arc<NativeResource>),
-    /// A source, asked.
+    /// Resource of a source.
     Remote(Arc<RemoteResource>),
 }
 
 impl Resource {
-    /// The state of a stateful script.
+    /// Creates the state resource of a stateful script.
     pub(super) fn state(script: &Arc<Script>) -> Self {
         let name = format!("{}/state", script.path);
         let mut listed = protocol::Resource::new(script.path.state_uri(), name);
@@ -58,7 +59,7 @@ impl Resource {
         }
     }
 
-    /// What a script prints that is a resource.
+    /// Creates the resource of a script whose output is the content.
     pub(super) fn script(script: Arc<Script>, uri: &str, mime_type: Option<&str>) -> Self {
         let mut listed = protocol::Resource::new(uri, script.path.as_str());
         listed.title = Some(definition::title(&script.path, &script.spec));
@@ -82,7 +83,7 @@ impl Resource {
         }
     }
 
-    /// A resource built into the program.
+    /// Creates a resource built into the program.
     pub(crate) fn native(
         path: ScriptPath,
         definition: protocol::Resource,
@@ -94,7 +95,7 @@ impl Resource {
         }
     }
 
-    /// A resource that is elsewhere.
+    /// Creates a resource of a source.
     pub(crate) fn remote(definition: protocol::Resource, remote: Arc<RemoteResource>) -> Self {
         Self {
             definition,
@@ -102,13 +103,13 @@ impl Resource {
         }
     }
 
-    /// What a list shows of it, in the newest revision.
+    /// Entry in a list of the newest revision.
     #[must_use]
     pub fn definition(&self) -> &protocol::Resource {
         &self.definition
     }
 
-    /// The path of the script or file behind it, or the name it was built in or offered under.
+    /// Path of the script or file behind it, or the name under which it was built in or offered.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         match &self.source {
@@ -127,7 +128,7 @@ impl Resource {
         matches!(self.source, Source::File(_))
     }
 
-    /// Whether it is a file that was not there `before`, or with different content.
+    /// Returns whether it is a file that is new since `before` or has another content.
     pub(super) fn is_another_file(&self, before: Option<&Arc<Self>>) -> bool {
         match (&self.source, before.map(|before| &before.source)) {
             (Source::File(now), Some(Source::File(then))) => now.is_edited(then),
@@ -165,7 +166,8 @@ impl Entry for Resource {
         page
     }
 
-    /// The size counts as content: a file that grows is updated, and the list it is in stays the same.
+    /// Ignores the size, which counts as content: a growing file is updated, and its list stays
+    /// the same.
     fn is_listed_like(&self, other: &Self) -> bool {
         let without_size = |resource: &Self| {
             let mut definition = resource.definition.clone();
@@ -188,7 +190,7 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A template of the catalog: a script, or a source, that answers for every URI of one form.
+/// Template of the catalog: a script, or a source, that answers for every URI of one form.
 #[derive(Debug)]
 pub struct Template {
     definition: protocol::ResourceTemplate,
@@ -211,7 +213,7 @@ impl Template {
         }
     }
 
-    /// A template whose resources are elsewhere.
+    /// Creates a template whose resources a source holds.
     pub(crate) fn remote(
         definition: protocol::ResourceTemplate,
         uri: UriTemplate,
@@ -224,19 +226,19 @@ impl Template {
         }
     }
 
-    /// What a list shows of it, in the newest revision.
+    /// Entry in a list of the newest revision.
     #[must_use]
     pub fn definition(&self) -> &protocol::ResourceTemplate {
         &self.definition
     }
 
-    /// The path of the script behind it, or the name it was offered under.
+    /// Path of the script behind it, or the name under which it was offered.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         self.behind.path()
     }
 
-    /// What the script said of itself, if it is one.
+    /// Spec of the script, if a script is behind it.
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
         self.behind.spec().map(|spec| &**spec)

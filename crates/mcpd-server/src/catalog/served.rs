@@ -1,4 +1,4 @@
-//! What a script is served as, by its role: made once, when it is found.
+//! Catalog entry of a script by its role, made once per scan result.
 
 use std::sync::Arc;
 
@@ -8,14 +8,14 @@ use super::prompt::Prompt;
 use super::resource::{Resource, Template};
 use crate::tool::{Script, Tool};
 
-/// A script, and what lists show of it.
+/// A script and its entry in a list.
 #[derive(Debug, Clone)]
 pub(crate) struct Served {
     pub(super) script: Arc<Script>,
     pub(super) entry: Entry,
 }
 
-/// In which list a script is.
+/// Entry of a script in the list that its role selects.
 #[derive(Debug, Clone)]
 pub(super) enum Entry {
     Tool(Arc<Tool>),

@@ -1,4 +1,4 @@
-//! What lists show of a tool.
+//! Tools as entries of a list.
 
 use mcpd_protocol::ProtocolVersion;
 use mcpd_protocol::{self as protocol, ListToolsResult};
@@ -43,7 +43,7 @@ impl Entry for Tool {
             }
         }
         if !version.has_titles() {
-            // One revision has a place for it there alone.
+            // One revision has a title in the annotations only.
             if let Some(title) = listed.title.take() {
                 listed.annotations.get_or_insert_default().title = Some(title);
             }

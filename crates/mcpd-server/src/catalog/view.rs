@@ -1,4 +1,4 @@
-//! What some callers see of a catalog, worked out once for each kind of access.
+//! Views of a catalog for callers with restricted access, built once per kind of access.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,15 +6,15 @@ use super::Catalog;
 use crate::access::Access;
 use crate::sync::lock;
 
-/// How many are kept.
+/// Maximum number of cached views.
 const KEPT: usize = 64;
 
-/// The views of one catalog. They go with it.
+/// Cached views of one catalog; dropped with it.
 #[derive(Debug, Default)]
 pub(super) struct Views(Mutex<Vec<(Arc<Access>, Arc<Catalog>)>>);
 
 impl Views {
-    /// The view for `access`, which `make` makes if there is none yet.
+    /// Returns the view for `access`, built by `make` on first use.
     pub(super) fn get(
         &self,
         access: &Arc<Access>,
@@ -33,7 +33,7 @@ impl Views {
             return view;
         }
         if views.len() >= KEPT {
-            // Those of kinds of access that are gone, as after a reload; or else the oldest.
+            // Views of access rules that no longer exist, as after a reload, or else the oldest.
             views.retain(|(access, _)| Arc::strong_count(access) > 1);
             if views.len() >= KEPT {
                 views.remove(0);

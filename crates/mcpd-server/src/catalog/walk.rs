@@ -1,6 +1,7 @@
-//! Files under a root that may be served: what is executable, what may describe itself by its name or has a
-//! sidecar that does, and under `resources/` everything as it is; not hidden, not a backup, not ignored, not linked out
-//! of the root. Reads directory entries and ignore files only; it never opens or runs another file.
+//! Directory walk: files under a root that may be served. Candidates are executable files, files
+//! whose name or sidecar may describe them, and every file below `resources/`; never a hidden
+//! file, a backup, an ignored file or a link out of the root. Reads directory entries and ignore
+//! files only; it never opens or runs another file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,30 +24,31 @@ mod ignored;
 
 use ignored::{Ignored, belongs_to_others, reason_of_name};
 
-/// Directories at this depth are not entered: a loop of mounts, or somebody's whole home.
+/// Depth at which directories are not entered, against a loop of mounts or an entire home
+/// directory.
 pub(crate) const MAX_DEPTH: usize = 16;
 
-/// Directories behind more links than this are not entered: a few that link to each other have more paths than can ever
-/// be walked.
+/// Maximum number of links on the way to a directory: a few directories that link to each other
+/// have more paths than can ever be walked.
 pub(crate) const MAX_LINKS: usize = 3;
 
-/// What there is under a root.
+/// Findings under a root.
 #[derive(Debug, Default)]
 pub(crate) struct Walked {
-    /// By their paths.
+    /// By path.
     pub(crate) scripts: BTreeMap<ScriptPath, Candidate>,
     /// In the order of their paths.
     pub(crate) files: Vec<StaticFile>,
     pub(crate) rejected: Vec<Rejected>,
     /// Other files and directories, and links to nothing.
     pub(crate) passed_over: BTreeMap<PathBuf, PassedOver>,
-    /// Where something could not be seen that may be there: it and what is below.
+    /// Places that could not be read although an entry may be there, with everything below.
     pub(crate) unseen: Vec<PathBuf>,
-    /// Each with the file it is about.
+    /// Sidecars, each with the file that it describes.
     sidecars: Vec<(PathBuf, Sidecar)>,
 }
 
-/// A file that may be a script. Two that are equal have one content.
+/// File that may be a script. Two that are equal have one content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Candidate {
     pub(crate) path: ScriptPath,
@@ -54,62 +56,62 @@ pub(crate) struct Candidate {
     pub(crate) root: PathBuf,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) is_executable: bool,
-    /// Tells whether the operator has named it, and not only a directory that it is in.
+    /// Tells whether the operator named the file itself and not only a directory above it.
     pub(crate) is_named: bool,
     pub(crate) sidecar: Option<Sidecar>,
 }
 
-/// A file that describes the one beside it.
+/// File that describes the file beside it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Sidecar {
     pub(crate) file: PathBuf,
     pub(crate) fingerprint: Fingerprint,
 }
 
-/// A file that should be served and can't be.
+/// File that should be served and cannot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rejected {
     pub(crate) file: PathBuf,
     pub(crate) reason: Reason,
 }
 
-/// Why a file was rejected.
+/// Reason for which a file was rejected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// A link whose target lies outside of the root.
     LeavesRoot,
-    /// A path that nothing can be named after.
+    /// A path from which no name can be made.
     Unnameable(String),
-    /// A file that was named outright, may not be executed and describes nothing.
+    /// A file named by the operator that is neither executable nor describes itself.
     NotExecutable,
-    /// A directory below too many others, whatever is in it.
+    /// A directory below too many others, with everything in it.
     TooDeep,
-    /// A directory behind too many links, whatever is in it.
+    /// A directory behind too many links, with everything in it.
     TooManyLinks,
-    /// A sidecar without the file it is about, and the name that it should perhaps have.
+    /// A sidecar without its file, and the name that was probably meant.
     Orphan(Option<String>),
-    /// A sidecar of a file that has one already.
+    /// A second sidecar of a file.
     SecondSidecar,
-    /// A sidecar by its name that is a directory, a link to nothing or the like.
+    /// A directory, a link to nothing or the like with the name of a sidecar.
     NoFile,
-    /// The file system refused to say what is there.
+    /// An error of the file system.
     Unreadable(String),
 }
 
 impl Walked {
-    /// Whether a file may be there that was not seen.
+    /// Returns whether `file` may exist although it was not seen.
     pub(crate) fn is_hidden(&self, file: &Path) -> bool {
         self.unseen.iter().any(|place| file.starts_with(place))
     }
 }
 
 impl Candidate {
-    /// Where its file is.
+    /// Directory of its file.
     pub(crate) fn directory(&self) -> &Path {
         self.file.parent().unwrap_or(&self.file)
     }
 
-    /// What is different for any other content, in a form that can be stored.
+    /// Fingerprints of its content, in a form that can be stored.
     #[cfg(feature = "database")]
     pub(crate) fn stamp(&self) -> Stamp {
         let sidecar = self.sidecar.as_ref().map(|sidecar| sidecar.fingerprint);
@@ -117,8 +119,8 @@ impl Candidate {
     }
 }
 
-/// Lists what is served of `root` (canonical), for which an operator may have a `rule`. A root that is a file is its only
-/// script, named as if its directory were the root.
+/// Lists the candidates under `root` (canonical), to which the operator's `rule` applies if there
+/// is one. A root that is a file is its only script, named as if its directory were the root.
 pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     let mut walked = Walked::default();
     if root.is_file() {
@@ -140,7 +142,7 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
             if !is_looked_at {
                 return false;
             }
-            // Before it is entered: a link to `/` would serve everything.
+            // Checked before it is entered: a link to `/` would serve everything.
             let rejected = reason_against_link(root, entry).map(|reason| Rejected {
                 file: entry.path().to_owned(),
                 reason,
@@ -170,7 +172,7 @@ pub(crate) fn walk(root: &Path, rule: Option<&Root>) -> Walked {
     walked
 }
 
-/// The path is told beside the reason.
+/// Converts an error without its path, which is reported beside the reason.
 fn unreadable(error: &walkdir::Error) -> Reason {
     Reason::Unreadable(match error.io_error() {
         Some(error) => format!("it can't be read: {error}"),
@@ -178,8 +180,8 @@ fn unreadable(error: &walkdir::Error) -> Reason {
     })
 }
 
-/// Whether another look may succeed: the machine lacks something, there is something to see, the permission is not what is
-/// missing, and no link leads round in a circle.
+/// Returns whether another scan may succeed: the cause is a shortage of the machine, not a
+/// missing entry, a missing permission or a loop of links.
 fn is_passing(error: &walkdir::Error) -> bool {
     #[cfg(unix)]
     const LOOP: i32 = rustix::io::Errno::LOOP.raw_os_error();
@@ -274,7 +276,7 @@ impl Walked {
         }
     }
 
-    /// Adds what is called `file`, if anything is.
+    /// Adds the file at `file`, if one is there.
     fn add_one(&mut self, root: &Path, file: &Path) -> Result<(), Reason> {
         if !is_inside(root, file) {
             return Err(Reason::LeavesRoot);
@@ -286,13 +288,13 @@ impl Walked {
         }
     }
 
-    /// Gives each sidecar to the file it is about. A file whose sidecar was rejected is no script: what should tell of it
-    /// can't, and it may be one that must not be run to be asked.
+    /// Gives each sidecar to the file that it describes. A file whose sidecar was rejected is no
+    /// script: its description is missing, and it may be a file that must not be run for a probe.
     fn attach_sidecars(&mut self, root: &Path) {
         let mut sidecars = std::mem::take(&mut self.sidecars);
         let rejected = self.rejected.iter();
         let rejected: Vec<_> = rejected.map(|rejected| rejected.file.clone()).collect();
-        // Of two for one file the first is taken, at every walk the same.
+        // Of two for one file the first in order is taken, so that every walk decides alike.
         sidecars.sort_by(|(_, a), (_, b)| a.file.cmp(&b.file));
         for (subject, sidecar) in sidecars {
             let file = sidecar.file.clone();
@@ -316,7 +318,7 @@ impl Walked {
     fn attach(&mut self, root: &Path, subject: &Path, sidecar: Sidecar) -> Result<(), Reason> {
         let script = match self.scripts.entry(path_below(root, subject)?) {
             Entry::Occupied(script) => script.into_mut(),
-            // Only the sidecar makes a script of it.
+            // Only the sidecar makes it a script.
             Entry::Vacant(place) => {
                 let orphan = || Reason::Orphan(meant(subject, &sidecar.file));
                 let metadata = subject.metadata().map_err(|_| orphan())?;
@@ -335,7 +337,7 @@ impl Walked {
         Ok(())
     }
 
-    /// Notes an entry below `root` that could not be looked at.
+    /// Records an entry below `root` that could not be read.
     fn add_error(&mut self, root: &Path, error: &walkdir::Error) {
         let is_missing = |error: &std::io::Error| error.kind() == ErrorKind::NotFound;
         // A dangling link is no script.
@@ -363,19 +365,20 @@ impl Walked {
     }
 }
 
-/// The name of a file alone: where its root lies is no matter of what is in it.
+/// Name of a file, without its directories: the location of a root says nothing about its
+/// contents.
 fn name(file: &Path) -> Cow<'_, str> {
     file.file_name().unwrap_or_default().to_string_lossy()
 }
 
-/// The file that another one describes, if it does.
+/// Returns the file that a sidecar describes, if `file` is one.
 fn subject_of_sidecar(file: &Path) -> Option<PathBuf> {
     let name = name(file);
     let subject = Dialect::subject_of_sidecar(&name)?;
     Some(file.with_file_name(subject))
 }
 
-/// What a sidecar would be called for a file that has the name of `subject` and an extension; of several for the first.
+/// Returns the name of a sidecar for the first file named `subject` plus an extension.
 fn meant(subject: &Path, sidecar: &Path) -> Option<String> {
     let beside = subject.parent()?.read_dir().ok()?.flatten();
     let files = beside.map(|entry| entry.path()).filter(|file| {
@@ -386,22 +389,23 @@ fn meant(subject: &Path, sidecar: &Path) -> Option<String> {
     files.min().map(|file| name(&file).into_owned() + ending)
 }
 
-/// Whether it has the name of a sidecar, where there may be scripts.
+/// Returns whether it has the name of a sidecar, in a place for scripts.
 fn is_sidecar(root: &Path, file: &Path) -> bool {
     subject_of_sidecar(file).is_some() && !is_static(root, file)
 }
 
-/// Whether a file lies below `resources/`, where nothing is a script.
+/// Returns whether a file lies below `resources/`, where no file is a script.
 fn is_static(root: &Path, file: &Path) -> bool {
     file.strip_prefix(root)
         .is_ok_and(|path| path.starts_with(file::DIRECTORY) && path != Path::new(file::DIRECTORY))
 }
 
-/// Returns what is said of an entry that is not looked at, if it isn't.
+/// Returns why an entry is passed over, if it is.
 fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> {
     let path = entry.path();
     let is_directory = entry.file_type().is_dir();
-    // A sidecar goes where its file goes: without it a file that must not be run to be asked would be.
+    // A sidecar is ignored with its file: without the sidecar, a file that must not be run for a
+    // probe would be probed.
     let subject = subject_of_sidecar(path).filter(|_| !is_directory);
     let reason = reason_of_name(path)
         .map(str::to_owned)
@@ -413,7 +417,7 @@ fn pass_over(ignored: &mut Ignored<'_>, entry: &DirEntry) -> Option<PassedOver> 
     Some(PassedOver::new(path.to_owned(), Because::NoScript, reason))
 }
 
-/// Why an entry is not followed, if it is a link.
+/// Returns why a link is not followed; `None` for other entries.
 fn reason_against_link(root: &Path, entry: &DirEntry) -> Option<Reason> {
     if !entry.path_is_symlink() {
         return None;
@@ -426,7 +430,8 @@ fn reason_against_link(root: &Path, entry: &DirEntry) -> Option<Reason> {
     (entry.file_type().is_dir() && links > MAX_LINKS).then_some(Reason::TooManyLinks)
 }
 
-/// A target that can't be resolved counts as inside: it is no script, and reported elsewhere.
+/// Returns whether a link stays inside the root. An unresolvable target counts as inside: it is
+/// no script, and reported elsewhere.
 fn is_inside(root: &Path, link: &Path) -> bool {
     link.canonicalize()
         .map_or(true, |target| target.starts_with(root))
@@ -444,7 +449,7 @@ fn candidate(root: &Path, file: &Path, metadata: &Metadata) -> Result<Candidate,
     })
 }
 
-/// The name that a file has below its root.
+/// Returns the name that a file has below its root.
 fn path_below(root: &Path, file: &Path) -> Result<ScriptPath, Reason> {
     let relative = file.strip_prefix(root).unwrap_or(file);
     relative
@@ -464,7 +469,7 @@ fn is_executable(_: &Path, metadata: &Metadata) -> bool {
     metadata.permissions().mode() & 0o111 != 0
 }
 
-/// Windows has no executable bit: what the system itself starts by its extension counts.
+/// Windows has no executable bit: the extensions that the system itself starts count.
 #[cfg(not(unix))]
 fn is_executable(file: &Path, _: &Metadata) -> bool {
     file.extension().is_some_and(|extension| {
@@ -474,7 +479,7 @@ fn is_executable(file: &Path, _: &Metadata) -> bool {
     })
 }
 
-/// Names are written with `/` on every platform.
+/// Returns the path with `/` as its separator, as names have on every platform.
 fn slashed(path: &str) -> Cow<'_, str> {
     if std::path::MAIN_SEPARATOR == '/' {
         Cow::Borrowed(path)
@@ -555,7 +560,7 @@ mod tests {
         let unmarked = unmarked.filter(|passed| passed.because == Because::Unmarked);
         let expected = ["a/lib", "dangling", "resources/dangling"];
         assert!(unmarked.map(|passed| passed.file).eq(expected.map(at)));
-        // It is refused as the root.
+        // As a root, this file is rejected instead.
         assert!(walk(&at("a/lib"), None).passed_over.is_empty());
     }
 

@@ -1,5 +1,5 @@
-//! Tells that something under the roots may have changed. Says neither what nor where: the scan that
-//! follows finds out, and is cheap where nothing did.
+//! Watch on the roots that reports that something may have changed. Reports neither what nor
+//! where: the scan that follows finds out, and is cheap where nothing changed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,41 +13,41 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// How often the roots are looked at where the system can't tell of changes.
+/// Poll interval on systems that cannot report changes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
 
 /// Watches until it is dropped.
 pub(super) struct Watch {
     roots: Vec<PathBuf>,
-    /// What the roots were when the watch began.
+    /// Identities of the roots at the start of the watch.
     identities: Vec<Option<Identity>>,
-    /// The system could not tell of any changes when the watch began, which may be another time: descriptors are short
-    /// for a moment only.
+    /// Tells that the system could report no changes when the watch began. A later attempt may
+    /// succeed: descriptors are short for a moment only.
     is_makeshift: bool,
     gaps: Gaps,
     _watcher: Option<Box<dyn Watcher + Send + Sync>>,
 }
 
-/// Directories that are not watched. All clones are one.
+/// Directories that are not watched. Clones share one list.
 #[derive(Debug, Clone, Default)]
 struct Gaps {
-    /// Directories that could not be watched, such as those that may not be read.
+    /// Directories that could not be watched, such as unreadable ones.
     errors: Arc<Mutex<Vec<notify::Error>>>,
-    /// Set once a root was removed, and its watch with it. A new directory in its place may have the same identity, as file
-    /// systems use numbers again.
+    /// Set once a root was removed, and its watch with it. A new directory in its place may have
+    /// the same identity, as file systems reuse inode numbers.
     has_lost_root: Arc<AtomicBool>,
 }
 
-/// What tells one directory from another that has its name.
+/// Device and inode, which tell a directory from its successor of the same name.
 type Identity = (u64, u64);
 
 impl Watch {
-    /// Starts watching `roots`, and notifies `changed` of every change; changes since the last look
-    /// count. Falls back to looking every two seconds.
+    /// Starts to watch `roots`, and notifies `changed` of every change, including changes since
+    /// the last scan. Falls back to polling every two seconds.
     pub(super) async fn start(roots: Vec<PathBuf>, changed: Arc<Notify>) -> Self {
-        // A directory tree is walked for this, which blocks.
+        // Walks the directory tree, which blocks.
         let start = move || {
-            // Before the watch, for a root that is replaced meanwhile must be found to be another.
+            // Taken before the watch starts, so that a root replaced in between is noticed.
             let identities = identities(&roots);
             let gaps = Gaps::default();
             let watcher = RecommendedWatcher::new(announce(&changed, &gaps, &roots), config());
@@ -83,7 +83,8 @@ impl Watch {
             })
     }
 
-    /// Whether the roots are still the directories that are watched, and can't be watched any better.
+    /// Returns whether the roots are still the watched directories, and cannot be watched any
+    /// better.
     pub(super) async fn is_current(&self) -> bool {
         let (roots, is_makeshift) = (self.roots.clone(), self.is_makeshift);
         let gaps = self.gaps.clone();
@@ -106,7 +107,8 @@ impl Gaps {
         gaps.push(error);
     }
 
-    /// Why a directory is not watched that can be read, if there is one. Nothing is served from the others.
+    /// Returns the error of an unwatched directory that can be read, if there is one. Unreadable
+    /// directories serve nothing.
     fn take_readable(&self) -> Option<notify::Error> {
         let mut gaps = lock(&self.errors);
         let is_readable =
@@ -128,23 +130,23 @@ fn identity(root: &Path) -> Option<Identity> {
         .map(|metadata| (metadata.dev(), metadata.ino()))
 }
 
-/// Elsewhere only whether it is there at all.
+/// Elsewhere only its existence is known.
 #[cfg(not(unix))]
 fn identity(root: &Path) -> Option<Identity> {
     root.metadata().ok().map(|_| (0, 0))
 }
 
-/// Whether the system tells of changes at all.
+/// Returns whether the system reports changes at all.
 fn can_watch() -> bool {
     RecommendedWatcher::new(|_| (), config()).is_ok()
 }
 
-/// The watcher, watching all `roots`.
+/// Watches all `roots` with the watcher.
 fn watching(
     mut watcher: impl Watcher + Send + Sync + 'static,
     roots: &[PathBuf],
 ) -> notify::Result<Box<dyn Watcher + Send + Sync>> {
-    // One that is not there now is watched when it is.
+    // A missing root is watched once it exists.
     let mut present = roots.iter().filter(|root| root.exists());
     present.try_for_each(|root| watcher.watch(root, RecursiveMode::Recursive))?;
     Ok(Box::new(watcher))
@@ -166,13 +168,14 @@ fn announce(
             Ok(_) => {}
             Err(error) => gaps.add(error),
         }
-        // An error means that events were lost: look again.
+        // An error means that events were lost, so a scan is due.
         changed.notify_one();
     }
 }
 
-/// Every run opens and reads its script; only what may alter one counts. What a link below a root leads to is served
-/// only if it lies below the root itself, and is watched there: beyond it may be the whole file system.
+/// Configures events and links. Every run opens and reads its script, so only modifications
+/// count. The target of a link below a root is served only if it lies below the root itself, and
+/// is watched there; beyond it may be the entire file system.
 fn config() -> Config {
     Config::default()
         .with_event_kinds(EventKindMask::CORE | EventKindMask::ACCESS_CLOSE)
@@ -215,7 +218,7 @@ mod tests {
         fs::remove_dir(&root).unwrap();
         changed.notified().await;
         fs::create_dir(&root).unwrap();
-        // As if the file system had used its number again, which it may.
+        // As if the file system had reused the inode number.
         watch.identities = identities(&watch.roots);
         assert!(!watch.is_current().await);
     }
@@ -235,7 +238,7 @@ mod tests {
         let _watcher = watching(watcher, std::slice::from_ref(&root)).unwrap();
         fs::write(outside.path().join("beyond"), "").unwrap();
         fs::write(root.join("directory/script"), "").unwrap();
-        // Changes are told in their order.
+        // Events arrive in order.
         let first = events.recv_timeout(Duration::from_secs(10)).unwrap();
         assert_eq!(first.paths, [root.join("directory/script")]);
     }

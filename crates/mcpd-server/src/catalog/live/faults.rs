@@ -1,5 +1,6 @@
-//! Faults of a new catalog in the log: those that are new, at most ten lines at a time, and the number of the others.
-//! A directory of a thousand files that are no scripts must not bury what else the log says.
+//! Log of faults in a new catalog: the new ones, at most ten lines at a time, and the number of
+//! the rest. A directory of a thousand files that are no scripts must not bury other log
+//! messages.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,10 +11,10 @@ use super::super::scan::ScannedScript;
 use crate::catalog::Catalog;
 use crate::source::Offer;
 
-/// Faults of one catalog that have a line of their own.
+/// Maximum number of faults of one catalog that are logged line by line.
 const MAX_LOGGED: usize = 10;
 
-/// Logs the faults that `after` has and `before` had not, and sources that have none any more.
+/// Logs the faults that `after` has and `before` had not, and sources that have recovered.
 pub(super) fn log_changes(before: &Catalog, after: &Catalog) {
     let mut budget = Budget::default();
     log_scripts(before, after, &mut budget);
@@ -29,15 +30,15 @@ pub(super) fn log_changes(before: &Catalog, after: &Catalog) {
     }
 }
 
-/// Lines that may still be logged.
+/// Number of lines that may still be logged.
 #[derive(Debug, Default)]
 struct Budget {
-    /// Faults so far, logged or not.
+    /// Number of faults so far, logged or not.
     total: usize,
 }
 
 impl Budget {
-    /// Counts a fault; true while it may have a line.
+    /// Counts a fault, and returns whether it may have a line.
     fn take_line(&mut self) -> bool {
         self.total += 1;
         self.total <= MAX_LOGGED
@@ -53,7 +54,8 @@ fn log_scripts(before: &Catalog, after: &Catalog, budget: &mut Budget) {
         if known.contains(&Arc::as_ptr(script)) {
             continue;
         }
-        // The first fault is enough for a log; `mcpd check` shows all of them, and where they are.
+        // One fault per script is enough for a log; `mcpd check` shows all of them with their
+        // locations.
         let mut faults = script.diagnostics.iter();
         let fault = faults.find(|fault| fault.severity == Severity::Error);
         if let Some(fault) = fault

@@ -1,4 +1,4 @@
-//! Without a database nothing is remembered.
+//! Stub of the cache for builds without a database.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -9,11 +9,11 @@ use mcpd_scriptspec::ScriptPath;
 use super::scan::{Answer, Looked};
 use super::walk::Candidate;
 
-/// There is none.
+/// Cannot be constructed.
 #[derive(Debug)]
 pub(super) struct Memory(Infallible);
 
-/// Nothing.
+/// Always empty.
 #[derive(Debug, Default)]
 pub(super) struct Recalled {
     pub(super) answer: Option<(Answer, Arc<str>)>,

@@ -1,5 +1,5 @@
-//! Entries of a root that are not looked at: by their name, by `.mcpdignore`, by the operator's rule for the root, and
-//! directories that a program has installed or built.
+//! Ignored entries of a root: by their name, by `.mcpdignore`, by the operator's rule for the
+//! root, and directories that a program has installed or built.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,15 +12,15 @@ use ignore::gitignore::Gitignore;
 use super::{Reason, Rejected};
 use crate::policy::Root;
 
-/// The ignore file of a directory, in the syntax of `.gitignore`.
+/// Ignore file of a directory, in the syntax of `.gitignore`.
 const IGNORE_FILE: &str = ".mcpdignore";
 
-/// Ignore files below a root, read when they are needed, and the operator's rule.
+/// Ignore files below a root, read on first use, and the operator's rule.
 #[derive(Debug)]
 pub(super) struct Ignored<'a> {
     root: &'a Path,
     rule: Option<&'a Root>,
-    /// By their directories; nothing where there is none.
+    /// By directory; `None` for a directory without an ignore file.
     files: BTreeMap<PathBuf, Option<Gitignore>>,
     unreadable: Vec<Rejected>,
 }
@@ -35,9 +35,11 @@ impl<'a> Ignored<'a> {
         }
     }
 
-    /// Returns why the file or directory at `path` is ignored, if it is; the directories above it aren't.
+    /// Returns why the file or directory at `path` is ignored, if it is; the directories above it
+    /// are not.
     ///
-    /// As with `.gitignore`, the nearest file that has a pattern for it counts, and in that the last such pattern.
+    /// As with `.gitignore`, the nearest file with a matching pattern decides, and in it the last
+    /// such pattern.
     pub(super) fn reason_against(&mut self, path: &Path, is_directory: bool) -> Option<String> {
         let by_rule = self
             .rule
@@ -64,7 +66,7 @@ impl<'a> Ignored<'a> {
         None
     }
 
-    /// Returns the ignore files that are there and not, or not wholly, of use.
+    /// Returns the ignore files that could not be read, wholly or in part.
     pub(super) fn unreadable(self) -> Vec<Rejected> {
         self.unreadable
     }
@@ -88,7 +90,7 @@ impl<'a> Ignored<'a> {
     }
 }
 
-/// Returns why no file with a name like this is served: hidden files, and what editors leave behind.
+/// Returns why no file of this name is served: hidden files, and backups of editors.
 pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
     let name = file.file_name().unwrap_or_default().as_encoded_bytes();
     if name.starts_with(b".") {
@@ -100,11 +102,11 @@ pub(super) fn reason_of_name(file: &Path) -> Option<&'static str> {
     }
 }
 
-/// How a file begins by which a program says that a directory holds nothing that it can't make again.
+/// First bytes of a tag file by which a program marks a directory whose contents it can recreate.
 /// -- <https://bford.info/cachedir/>
 const CACHE_SIGNATURE: &[u8] = b"Signature: 8a477f597d28d172789f06886806bc55";
 
-/// Returns why a directory has no tools of the operator's own, if it is plain.
+/// Returns why a directory holds no tools of the operator, if it is evident.
 pub(super) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
     let has = |name: &str| directory.join(name).symlink_metadata().is_ok();
     let name = directory.file_name().unwrap_or_default();
@@ -128,7 +130,7 @@ pub(super) fn belongs_to_others(directory: &Path) -> Option<&'static str> {
 fn is_cache(directory: &Path) -> bool {
     let mut beginning = [0; CACHE_SIGNATURE.len()];
     let tag = directory.join("CACHEDIR.TAG");
-    // A pipe by that name would be waited for.
+    // Opening a named pipe would block.
     tag.is_file()
         && File::open(tag).is_ok_and(|mut tag| tag.read_exact(&mut beginning).is_ok())
         && beginning == CACHE_SIGNATURE
