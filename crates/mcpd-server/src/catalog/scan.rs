@@ -1,5 +1,6 @@
-//! From a directory to what its scripts say of themselves: walk, read what describes itself, ask the rest with
-//! `--help`. A script that can't be read or asked is part of the result, with the reason as a diagnostic.
+//! Scanner: walks the roots, reads scripts that describe themselves, and probes the rest with
+//! `--help`. A script that can be neither read nor probed is part of the result, with the reason
+//! as a diagnostic.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,29 +41,31 @@ pub use probe::HelpText;
 use quiet::Debounce;
 pub use script::ScannedScript;
 
-/// Everything found under the roots, in the order of the roots and then of the paths.
+/// Findings under the roots, in the order of the roots and then of the paths.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Scan {
-    /// The scripts, faulty ones included.
+    /// Scripts, faulty ones included.
     pub scripts: Vec<Arc<ScannedScript>>,
-    /// What is served as it is.
+    /// Static files.
     pub(crate) files: Vec<Arc<StaticFile>>,
-    /// Files that should be served and can't be.
+    /// Files that should be served and cannot.
     pub unusable: Vec<UnusableFile>,
-    /// Files that are passed over, and look as if they should not be. Only a [thorough](Scanner::thorough) scanner
-    /// looks for them.
+    /// Files that are passed over and look like scripts. Only a [thorough](Scanner::thorough)
+    /// scanner searches for them.
     pub overlooked: Vec<UnusableFile>,
-    /// Files and directories of which nothing should be served. Of those that are [not
-    /// remarkable](PassedOver::is_remarkable) only a [thorough](Scanner::thorough) scanner tells, but for [scripts without a
-    /// schema](Because::Schemaless).
+    /// Files and directories that should not be served. Entries that are [not
+    /// remarkable](PassedOver::is_remarkable) are reported by a [thorough](Scanner::thorough)
+    /// scanner only, except for [scripts without a schema](Because::Schemaless).
     pub passed_over: Vec<PassedOver>,
-    /// Something could not be seen or asked for a passing reason: another look is worth while.
+    /// Tells whether some entry could not be read or probed for a passing reason, so that another
+    /// scan may succeed.
     pub(crate) is_passing: bool,
 }
 
 impl Scan {
-    /// Whether nothing is different from `other`, so that what was made of it is still right.
+    /// Returns whether nothing differs from `other`, so that a catalog built from it is still
+    /// valid.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let same_scripts = self.scripts.len() == other.scripts.len()
             && self
@@ -76,42 +79,42 @@ impl Scan {
             && self.passed_over == other.passed_over
     }
 
-    /// The files that are served as they are, with their paths.
+    /// Iterates over the static files with their paths.
     pub fn static_files(&self) -> impl Iterator<Item = (&ScriptPath, &Path)> {
         self.files.iter().map(|file| (file.path(), file.file()))
     }
 
-    /// The scripts that a fault keeps from being served.
+    /// Iterates over the scripts that are not served because of a fault.
     pub fn faulty(&self) -> impl Iterator<Item = &Arc<ScannedScript>> {
         self.scripts.iter().filter(|script| script.is_faulty())
     }
 }
 
-/// Scans roots, again and again; looks only at the files that are new or changed.
+/// Repeated scan of roots; reads and probes only new and changed files.
 #[derive(Debug)]
 pub struct Scanner {
     examiner: Arc<Examiner>,
     roots: Vec<PathBuf>,
     memory: Option<Arc<Mutex<Memory>>>,
     is_thorough: bool,
-    /// The path of all that anybody wants to know of.
+    /// Path of the only script of interest, if there is one.
     wanted: Option<String>,
     processors: usize,
-    /// Of each root, by the paths of the files. Of a script that is being asked, what was known before.
+    /// By root and path. A script that is being probed keeps its previous entry.
     known: Arc<[BTreeMap<ScriptPath, Arc<Looked>>]>,
     asked: Asked,
-    /// Files that are being written, since when.
+    /// Files that are being written, each with the start of the unrest.
     unquiet: BTreeMap<(usize, ScriptPath), Instant>,
-    /// Of each root.
+    /// By root.
     files: Vec<Vec<Arc<StaticFile>>>,
-    /// What was found beside scripts and files.
+    /// Findings other than scripts and static files.
     rest: Scan,
 }
 
 impl Scanner {
-    /// A scanner of `roots`: absolute paths of directories or single scripts, links among them followed
-    /// anew by each scan. Scripts are asked under the policy they are called under, and started by `interpreters` where
-    /// they are no programs.
+    /// Creates a scanner of `roots`: absolute paths of directories or single scripts, whose links
+    /// each scan resolves anew. Scripts are probed under the policy of their calls, and started
+    /// by `interpreters` if they are not programs.
     #[must_use]
     pub fn new(
         executor: Executor,
@@ -135,30 +138,31 @@ impl Scanner {
         }
     }
 
-    /// Also opens the files that are passed over, to find what somebody may miss among the scripts.
+    /// Also opens the files that are passed over, to find files that an operator may miss among
+    /// the scripts.
     #[must_use]
     pub fn thorough(mut self) -> Self {
         self.is_thorough = true;
         self
     }
 
-    /// Runs nothing: scripts that must be asked are [passed over](Because::Unasked), and what would run the others need not
-    /// be installed.
+    /// Runs nothing: scripts that need a probe are [passed over](Because::Unasked), and
+    /// interpreters of the others need not be installed.
     #[must_use]
     pub fn static_only(mut self) -> Self {
         self.examiner = Arc::new(self.examiner.static_only());
         self
     }
 
-    /// Asks no more scripts than it takes to know what is at `path`, such as `math/add`: the others are not found, unless
-    /// they are known without being asked.
+    /// Probes no more scripts than necessary to know the one at `path`, such as `math/add`. Other
+    /// scripts are found only if they are known without a probe.
     #[must_use]
     pub fn only(mut self, path: impl Into<String>) -> Self {
         self.wanted = Some(path.into());
         self
     }
 
-    /// Asks no script again that has answered before, in another process even.
+    /// Probes no script again that has answered before, even in another process.
     #[cfg(feature = "database")]
     #[must_use]
     pub fn database(mut self, database: crate::Database) -> Self {
@@ -167,19 +171,20 @@ impl Scanner {
         self
     }
 
-    /// Asks and runs scripts so from now on, as if none had been seen before.
+    /// Changes how scripts are probed and run, and forgets all results.
     pub(crate) fn configure(&mut self, policy: Policy, interpreters: Interpreters) {
         self.examiner = Arc::new(self.examiner.configured(policy, interpreters));
         self.known = Arc::default();
-        // Anew, as somebody may have answered already who was asked the other way.
+        // Replaced, because a pending result may stem from the previous policy.
         self.asked = Asked::new(self.processors);
     }
 
-    /// Looks at every root now, and waits for everybody who has to be asked.
+    /// Scans every root, and waits for all probes.
     ///
     /// # Cancel safety
     ///
-    /// Dropped halfway, scripts may still be asked, and the next scan waits for those. They are killed with the scanner.
+    /// If it is dropped halfway, probes may go on, and the next scan waits for them. They are
+    /// killed with the scanner.
     pub async fn scan(&mut self) -> Scan {
         self.look().await;
         self.all_answered().await;
@@ -187,13 +192,13 @@ impl Scanner {
         self.found()
     }
 
-    /// Looks at every root, and begins to ask those scripts that can't be understood otherwise.
+    /// Scans every root, and starts probes of the scripts that cannot be read otherwise.
     pub(crate) async fn look(&mut self) {
         let (walked, ()) = tokio::join!(self.walk(), self.recall());
         self.look_through(walked).await;
     }
 
-    /// The same of what there is under each root.
+    /// Examines what was found under each root.
     async fn look_through(&mut self, walked: Vec<Walked>) {
         self.asked.retain(|root, candidate| {
             let walked = &walked[root];
@@ -211,7 +216,7 @@ impl Scanner {
             let found = std::mem::take(&mut walked.files).into_iter();
             let mut found: Vec<_> = found.map(Arc::new).collect();
             if !walked.unseen.is_empty() {
-                // What could not be seen this time has not gone.
+                // An entry that could not be read this time is not gone.
                 looked.extend(self.unseen(root, &walked));
                 found.extend(self.unseen_files(root, &walked, &found));
                 found.sort_by(|a, b| a.path().cmp(b.path()));
@@ -237,9 +242,9 @@ impl Scanner {
         self.look_at(candidates, looked).await;
     }
 
-    /// Waits for the next of those who are being asked. Says whether there was one.
+    /// Waits for the next probe to end. Returns whether there was one.
     ///
-    /// It may be dropped and called again.
+    /// May be dropped and called again.
     pub(crate) async fn answered(&mut self) -> bool {
         let Some((root, looked)) = self.asked.next().await else {
             return false;
@@ -250,12 +255,12 @@ impl Scanner {
         true
     }
 
-    /// Waits for all of them.
+    /// Waits for all probes.
     pub(crate) async fn all_answered(&mut self) {
         while self.answered().await {}
     }
 
-    /// All that is known now.
+    /// Returns all current results.
     pub(crate) fn found(&self) -> Scan {
         let mut scan = self.rest.clone();
         scan.files = self.files.iter().flatten().map(Arc::clone).collect();
@@ -267,7 +272,7 @@ impl Scanner {
             scan.passed_over.extend(passed.cloned());
             scripts.extend(looked.scripts.iter().map(|script| (root, script)));
         }
-        // Of two with one path the first is served, at every scan the same.
+        // Of two with one path the first is served, so that every scan decides alike.
         scripts.sort_by_key(|(root, script)| (*root, &script.path, &script.file));
         scan.scripts = scripts
             .into_iter()
@@ -277,13 +282,13 @@ impl Scanner {
         scan
     }
 
-    /// What is known of files, each with its root.
+    /// Iterates over the known files, each with its root.
     fn looked(&self) -> impl Iterator<Item = (usize, &Looked)> {
         let roots = self.known.iter().enumerate();
         roots.flat_map(|(root, files)| files.values().map(move |looked| (root, &**looked)))
     }
 
-    /// Walks every root. It blocks; a thread pool is where blocking belongs.
+    /// Walks every root on the thread pool, because it blocks.
     async fn walk(&self) -> Vec<Walked> {
         let (roots, examiner) = (self.roots.clone(), Arc::clone(&self.examiner));
         let work = move || {
@@ -296,7 +301,7 @@ impl Scanner {
         finished(tokio::task::spawn_blocking(work)).await
     }
 
-    /// Reads what is remembered, the first time. It blocks as well.
+    /// Loads the cache on first use, on the thread pool as well.
     async fn recall(&self) {
         if let Some(memory) = self.memory.clone() {
             let work = move || sync::lock(&memory).recall();
@@ -304,7 +309,7 @@ impl Scanner {
         }
     }
 
-    /// The scripts of a root that were there at the last look, where nothing could be seen this time.
+    /// Iterates over the known scripts of a root that could not be read this time.
     fn unseen(&self, root: usize, walked: &Walked) -> impl Iterator<Item = (usize, Arc<Looked>)> {
         let known = self.known.get(root).into_iter().flatten();
         known
@@ -314,7 +319,8 @@ impl Scanner {
             .map(move |(_, looked)| (root, Arc::clone(looked)))
     }
 
-    /// The same of files that are served as they are, without those that were `found`.
+    /// Returns the known static files that could not be read this time, without those that were
+    /// `found`.
     fn unseen_files(
         &self,
         root: usize,
@@ -332,8 +338,8 @@ impl Scanner {
             .collect()
     }
 
-    /// Looks at files, unless what is to be seen is still known, and begins to ask those that only asking can tell of.
-    /// Some have been `looked` at already.
+    /// Reads files, unless their result is still known, and starts probes of those that need one.
+    /// Some are `looked` at already.
     async fn look_at(
         &mut self,
         candidates: Vec<(usize, Candidate)>,
@@ -373,7 +379,7 @@ impl Scanner {
         self.ask(pending).await;
     }
 
-    /// Sees what can be seen of files without running them. It blocks a thread for each processor.
+    /// Reads files without running them, on one thread of the pool per processor.
     async fn read(
         &self,
         mut candidates: Vec<(usize, Candidate)>,
@@ -399,7 +405,7 @@ impl Scanner {
         read
     }
 
-    /// Keeps what was found on disk for the next start. It blocks as well.
+    /// Saves the results on disk for the next start, on the thread pool as well.
     pub(crate) async fn remember(&self) {
         if let Some(memory) = self.memory.clone() {
             let known = Arc::clone(&self.known);
@@ -409,25 +415,26 @@ impl Scanner {
     }
 }
 
-/// Returns what is remembered of a file, if anything is.
+/// Returns the cached knowledge of a file, if there is any.
 fn recall_one(memory: Option<&Mutex<Memory>>, root: usize, candidate: &Candidate) -> Recalled {
     memory.map_or_else(Recalled::default, |memory| {
         sync::lock(memory).recalled(root, candidate)
     })
 }
 
-/// Those of `files` that look like scripts. It blocks as well.
+/// Returns the entries of `files` that look like scripts, read on the thread pool.
 async fn overlooked(files: Vec<PathBuf>) -> Vec<UnusableFile> {
     let work = move || files.into_iter().filter_map(files::overlooked).collect();
     finished(tokio::task::spawn_blocking(work)).await
 }
 
-/// What comes of `work`, or its panic: what has seen nothing must not seem to have found nothing.
+/// Returns the result of `work`, or propagates its panic: an aborted scan must not look like an
+/// empty one.
 async fn finished<T>(work: JoinHandle<T>) -> T {
     match work.await.map_err(JoinError::try_into_panic) {
         Ok(done) => done,
         Err(Ok(panic)) => std::panic::resume_unwind(panic),
-        // It goes with the runtime, and so does whoever waits here.
+        // The task was cancelled with the runtime, and so is the caller.
         Err(Err(_)) => std::future::pending().await,
     }
 }
@@ -458,7 +465,7 @@ mod tests {
         };
         for (walked, files) in [
             (hidden(&resources), 1),
-            // Twice in a row.
+            // Two scans in a row.
             (hidden(&resources), 1),
             (walk::walk(&root, None), 1),
             (hidden(&root.join("elsewhere")), 0),
@@ -490,7 +497,7 @@ mod tests {
         let roots = vec![root.path().to_owned()];
         let mut scanner = Scanner::new(executor, policy("old"), interpreters.clone(), roots);
         scanner.look().await;
-        // Nobody hears the answer before the policy is another.
+        // The policy changes before the result is received.
         let answered = async {
             while tokio::runtime::Handle::current()
                 .metrics()

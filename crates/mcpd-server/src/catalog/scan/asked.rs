@@ -1,5 +1,5 @@
-//! The scripts that are being asked, some at a time, while nobody need wait for them. Whoever answers as a file that
-//! has gone or changed meanwhile is not heard.
+//! Queue of running probes, with bounded concurrency. Results of files that have gone or changed
+//! in the meantime are dropped.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::examiner::Looked;
 use crate::catalog::walk::Candidate;
 
-/// How many scripts are asked at once, for each processor: while one is started or has just ended, another runs.
+/// Probes per processor: while one is starting or has just ended, another runs.
 const ASKED_AT_ONCE: usize = 2;
 
-/// Dropped, it asks nobody any more.
+/// Running probes; dropping it cancels them.
 #[derive(Debug)]
 pub(super) struct Asked {
-    /// By their roots and paths: the files as they were when that began, and who asks them.
+    /// By root and path: the file as it was when its probe began, and the task of the probe.
     scripts: BTreeMap<(usize, ScriptPath), (Candidate, AbortHandle)>,
     answers: JoinSet<(usize, Looked)>,
     turns: Arc<Semaphore>,
 }
 
 impl Asked {
-    /// Nobody yet.
+    /// Creates an empty queue.
     pub(super) fn new(processors: usize) -> Self {
         Self {
             scripts: BTreeMap::new(),
@@ -33,23 +33,23 @@ impl Asked {
         }
     }
 
-    /// Whether a file is asked as it is now.
+    /// Returns whether this version of a file is being probed.
     pub(super) fn contains(&self, root: usize, candidate: &Candidate) -> bool {
         let asked = self.scripts.get(&(root, candidate.path.clone()));
         asked.is_some_and(|(asked, _)| asked == candidate)
     }
 
-    /// Returns whether a file is asked, as it is now or was before.
+    /// Returns whether a file is being probed, in this or an earlier version.
     pub(super) fn has(&self, key: &(usize, ScriptPath)) -> bool {
         self.scripts.contains_key(key)
     }
 
-    /// Permits to run a script.
+    /// Permits to run a probe.
     pub(super) fn turns(&self) -> Arc<Semaphore> {
         Arc::clone(&self.turns)
     }
 
-    /// Has `ask` tell of a file in the background.
+    /// Runs `ask` in the background, to examine a file.
     pub(super) fn add(
         &mut self,
         root: usize,
@@ -61,7 +61,7 @@ impl Asked {
         self.scripts.insert(key, (candidate, task));
     }
 
-    /// Asks only those on that are still there.
+    /// Cancels the probes of files that are no longer there.
     pub(super) fn retain(&mut self, is_there: impl Fn(usize, &Candidate) -> bool) {
         self.scripts.retain(|(root, _), (candidate, task)| {
             let is_there = is_there(*root, candidate);
@@ -72,10 +72,11 @@ impl Asked {
         });
     }
 
-    /// What comes of the next that answers, with its root; nothing if nobody is asked. It may be dropped and called again.
+    /// Waits for the next result, with its root; `None` if no probe is running. May be dropped
+    /// and called again.
     pub(super) async fn next(&mut self) -> Option<(usize, Looked)> {
         while let Some(answer) = self.answers.join_next().await {
-            // Who is not asked any more may have answered before.
+            // A cancelled probe may have ended before.
             if let Ok((root, looked)) = answer
                 && self.contains(root, &looked.candidate)
             {

@@ -1,4 +1,5 @@
-//! Asking scripts: which of them, in which order, and when each file is [quiet](super::quiet).
+//! Scheduling of probes: their selection, their order, and the moment at which each file is
+//! [quiet](super::quiet).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -13,9 +14,9 @@ use super::{Scanner, finished, recall_one};
 use crate::catalog::memory::Memory;
 use crate::catalog::walk::Candidate;
 
-/// A file that is not known yet.
+/// File that is not known yet.
 pub(super) enum Pending {
-    /// Only asking it can tell.
+    /// It needs a probe.
     Unasked(Unasked),
     /// It is being written.
     Unquiet(Candidate, Debounce),
@@ -31,7 +32,7 @@ impl Pending {
 }
 
 impl Scanner {
-    /// Begins to ask scripts; those that are not wanted only where the wanted one was not found.
+    /// Starts probes; scripts other than the wanted one are probed only if that was not found.
     pub(super) async fn ask(&mut self, scripts: Vec<(usize, Pending)>) {
         let (first, others): (Vec<_>, Vec<_>) = scripts
             .into_iter()
@@ -45,7 +46,7 @@ impl Scanner {
             let mut scripts = looked.scripts.iter();
             scripts.any(|script| self.is_wanted(&script.path) && script.served.is_some())
         });
-        // Otherwise any of the others may say what is missing.
+        // Otherwise any of the others may describe the wanted one.
         if !is_found {
             self.begin(others);
         }
@@ -59,7 +60,7 @@ impl Scanner {
             let turns = Arc::clone(&turns);
             match pending {
                 Pending::Unasked(mut script) => {
-                    // A former tool is a faulty one, whatever it says.
+                    // A former tool is reported as faulty if its output describes none.
                     script.is_ours |= earlier.as_deref().is_some_and(Looked::is_ours);
                     let earlier = earlier.filter(|earlier| earlier.candidate == candidate);
                     let time_outs = earlier.map_or(0, |earlier| earlier.time_outs);
@@ -87,7 +88,7 @@ impl Scanner {
         self.unquiet.retain(|key, _| asked.has(key));
     }
 
-    /// Times of the debouncing at this look.
+    /// Debounce times of this scan.
     pub(super) fn debounce(&self) -> Debounce {
         match self.known.is_empty() {
             true => Debounce::FIRST_LOOK,
@@ -100,13 +101,13 @@ impl Scanner {
         wanted.is_none_or(|wanted| path.as_str() == wanted)
     }
 
-    /// Returns the last look at a file, as it is now or was before.
+    /// Returns the last result for a file, in this or an earlier version.
     pub(super) fn earlier(&self, root: usize, candidate: &Candidate) -> Option<&Arc<Looked>> {
         self.known.get(root)?.get(&candidate.path)
     }
 }
 
-/// Asks a script when it is its turn.
+/// Probes a script once a permit is free.
 async fn ask_in_turn(
     examiner: Arc<Examiner>,
     turns: Arc<Semaphore>,
@@ -117,7 +118,7 @@ async fn ask_in_turn(
     examiner.ask(script, time_outs).await
 }
 
-/// A file that is being written, and what it takes to look at it afterwards.
+/// File that is being written, with everything needed to examine it afterwards.
 struct UnquietFile {
     candidate: Candidate,
     root: usize,
@@ -130,7 +131,7 @@ struct UnquietFile {
 }
 
 impl UnquietFile {
-    /// Looks at the file when it is quiet, and asks it in its turn if need be.
+    /// Examines the file once it is quiet, and probes it if necessary.
     async fn look(self, turns: Arc<Semaphore>) -> Looked {
         let was_ours = self.earlier.as_deref().is_some_and(Looked::is_ours);
         loop {

@@ -1,5 +1,6 @@
-//! Conditions of an answer beside the file of the script: its interpreter, what that finds installed, and how the
-//! script is asked. Answers of earlier starts hold as long as this is equal.
+//! Conditions of a probe result beside the script itself: its interpreter, the packages installed
+//! for that, and the policy of the probe. A result of an earlier start is valid as long as they
+//! are equal.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,12 +15,13 @@ use crate::id;
 use crate::policy::Policy;
 use crate::sync::lock;
 
-/// Conditions that are known, by what they are made of: reading a directory for each script would take too long.
+/// Cached conditions, by their inputs: reading a directory for each script would take too long.
 #[derive(Debug, Default)]
 pub(super) struct Conditions(Mutex<BTreeMap<String, Arc<str>>>);
 
 impl Conditions {
-    /// Returns the conditions for a script whose first line is `shebang`, if that names an interpreter.
+    /// Returns the conditions for a script whose first line is `shebang`, if that names an
+    /// interpreter.
     pub(super) fn of(
         &self,
         candidate: &Candidate,
@@ -49,7 +51,7 @@ impl Conditions {
     }
 }
 
-/// Returns what is known of the packages that JavaScript finds beside a script.
+/// Returns the fingerprints of the packages that JavaScript finds beside a script.
 fn packages_beside(candidate: &Candidate, runs: &str) -> Vec<Option<Fingerprint>> {
     const RUNTIMES: [&str; 8] = ["node", "bun", "deno", "tsx", ".js", ".mjs", ".cjs", ".ts"];
     if !RUNTIMES.iter().any(|name| runs.contains(name)) {
@@ -62,8 +64,8 @@ fn packages_beside(candidate: &Candidate, runs: &str) -> Vec<Option<Fingerprint>
         .collect()
 }
 
-/// Returns the programs that a first line names: the interpreter, and what `env` looks for. Without such a line, those that
-/// files of the extension are commonly run by.
+/// Returns the programs that a first line names: the interpreter, and the program that `env`
+/// searches for. Without such a line, returns the usual interpreters of the extension.
 fn programs(shebang: Option<&str>, extension: &str) -> Vec<PathBuf> {
     let Some(line) = shebang else {
         let name = match extension {
@@ -83,7 +85,7 @@ fn programs(shebang: Option<&str>, extension: &str) -> Vec<PathBuf> {
     let mut programs = vec![interpreter];
     if is_env {
         let is_name = |word: &&str| !word.starts_with('-') && !word.contains('=');
-        // One that is not there may be later.
+        // A missing program may be installed later.
         programs.extend(
             words
                 .find(is_name)
@@ -93,7 +95,7 @@ fn programs(shebang: Option<&str>, extension: &str) -> Vec<PathBuf> {
     programs
 }
 
-/// Adds what a change of a program, or of what is installed for it, would alter.
+/// Adds the state of a program, and of the packages installed for it.
 fn describe_program(text: &mut String, program: &Path) {
     let real = program.canonicalize();
     let real = real.as_deref().unwrap_or(program);
@@ -122,7 +124,7 @@ fn program_is_python(program: &Path) -> bool {
     name.as_encoded_bytes().starts_with(b"python")
 }
 
-/// Adds the directories below `library` in which packages of Python are installed.
+/// Adds the directories below `library` in which Python packages are installed.
 fn add_python_packages(text: &mut String, library: &Path) {
     let versions = library.read_dir().into_iter().flatten().flatten();
     let versions = versions.map(|entry| entry.path());

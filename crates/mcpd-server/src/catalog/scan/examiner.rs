@@ -1,4 +1,5 @@
-//! One file at a time: what it says of itself, or answers when it is asked, and how what it describes is started.
+//! Examination of a single file: its own description or the result of a probe, and the way in
+//! which the described scripts are started.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -30,17 +31,18 @@ mod starting;
 
 use starting::extension;
 
-/// How often a script is asked that takes too long to answer: it may be the machine, which has just been started.
+/// Maximum number of probes in a row that exceed the time limit: the machine may have just
+/// started.
 const PATIENCE: u8 = 3;
 
-/// Knows all it takes to look at a file.
+/// Dependencies for the examination of files.
 #[derive(Debug)]
 pub(super) struct Examiner {
     executor: Executor,
     policy: Policy,
     interpreters: Interpreters,
     excerpts: Arc<Excerpts>,
-    /// First lines whose interpreters are there.
+    /// First lines whose interpreters exist.
     sound: Mutex<BTreeSet<String>>,
     gaps: Arc<Gaps>,
     conditions: Conditions,
@@ -48,63 +50,65 @@ pub(super) struct Examiner {
     is_static: bool,
 }
 
-/// A file that has been looked at.
+/// Result for one file.
 #[derive(Debug)]
 pub(crate) struct Looked {
     pub(crate) candidate: Candidate,
-    /// What it is, or has in it; nothing if it has nothing to do with mcpd.
+    /// Scripts in the file; empty if it has nothing to do with mcpd.
     pub(crate) scripts: Vec<Arc<ScannedScript>>,
-    /// Why nothing is made of it, if that is no fault.
+    /// Reason for which it is passed over, if that is no fault.
     pub(crate) passed_over: Option<PassedOver>,
-    /// Knowledge worth remembering, and the conditions beside the file under which it holds.
+    /// Result to cache, and the conditions beside the file under which it is valid.
     #[cfg_attr(
         not(feature = "database"),
         expect(dead_code, reason = "only a database is asked for it")
     )]
     pub(crate) answer: Option<(Answer, Arc<str>)>,
-    /// It could not be asked for a reason that may have nothing to do with it: it is asked again.
+    /// Tells whether a probe failed for a reason that may be unrelated to the file: it is
+    /// repeated.
     pub(crate) is_passing: bool,
-    /// How often in a row it took too long to answer.
+    /// Number of probes in a row that exceeded the time limit.
     pub(super) time_outs: u8,
 }
 
-/// What a script answered, with what else has to be known of its file.
+/// Result of a probe, with the properties of the file that it depends on.
 #[derive(Debug, Clone)]
 pub(crate) struct Answer {
-    /// Nothing if the answer is a refusal that needs none.
+    /// Output of the probe; empty for a refusal without one.
     pub(crate) help: HelpText,
-    /// The first line of the file if it names an interpreter; empty if it can't be read.
+    /// First line of the file if it names an interpreter; empty if the file is unreadable.
     pub(crate) shebang: Option<String>,
     pub(crate) refusal: Option<Refusal>,
 }
 
-/// An answer that describes nothing.
+/// Result of a probe that describes nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
-    /// Of what is no tool, for this reason.
+    /// A file that is no tool, with the reason.
     NoTool(String),
-    /// Of a tool that could not be asked for this reason.
+    /// A tool whose probe failed.
     Fault(Diagnostic),
-    /// Of a tool that took too long so many times.
+    /// A tool whose probe exceeded the time limit, and how many times in a row.
     TimeOut(Diagnostic, u8),
-    /// Of a tool: what is wrong is in the text.
+    /// A tool whose output is faulty.
     Text,
 }
 
-/// What is to be seen of a file without running it.
+/// Result of an examination without running the file.
 pub(super) enum Sight {
-    /// All there is.
+    /// Everything is known.
     Clear(Looked),
-    /// Only asking it can tell.
+    /// It needs a probe.
     Unasked(Unasked),
 }
 
-/// A script that is to be asked.
+/// Script that needs a probe.
 pub(super) struct Unasked {
     candidate: Candidate,
     shebang: Option<String>,
     launch: Launch,
-    /// Tells whether a fault of it is the operator's concern: it speaks of mcpd, was named by them, or was a tool.
+    /// Tells whether its faults concern the operator: it mentions mcpd, was named explicitly, or
+    /// was a tool.
     pub(super) is_ours: bool,
 }
 
@@ -128,7 +132,8 @@ impl Examiner {
         }
     }
 
-    /// The same for scripts that are asked and run otherwise.
+    /// Returns an examiner with another policy and other interpreters, which shares the files it
+    /// has written.
     pub(super) fn configured(&self, policy: Policy, interpreters: Interpreters) -> Self {
         Self {
             executor: self.executor.clone(),
@@ -142,7 +147,7 @@ impl Examiner {
         }
     }
 
-    /// Returns one that runs nothing.
+    /// Returns an examiner that runs nothing.
     pub(super) fn static_only(&self) -> Self {
         Self {
             is_static: true,
@@ -150,17 +155,18 @@ impl Examiner {
         }
     }
 
-    /// Returns what the operator says of the root at `path`.
+    /// Returns the operator's rule for the root at `path`.
     pub(super) fn rule(&self, path: &Path) -> Option<&Root> {
         self.policy.root_of(path)
     }
 
-    /// Sees what can be seen without running anything: what the script has answered before, or what its file says.
-    /// Blocks, and must be called on a tokio runtime.
+    /// Examines a file without running it: by its cached result, or by its contents. Blocks, and
+    /// must be called on a tokio runtime.
     ///
     /// # Errors
     ///
-    /// The file was written within the `quiet_time`, or still is: it has to be waited for.
+    /// Returns the candidate if it was written within the `quiet_time`, or is still being
+    /// written.
     pub(super) fn see(
         &self,
         candidate: Candidate,
@@ -172,14 +178,14 @@ impl Examiner {
         {
             return Ok(Sight::Clear(self.recall(candidate, answer)));
         }
-        // Where nothing is run, nothing is run too early.
+        // A scan that runs nothing cannot run a half-written file.
         if !self.is_static && Unrest::of(&candidate, quiet_time).is_some() {
             return Err(Box::new(candidate));
         }
         Ok(self.read(candidate, recalled.was_ours))
     }
 
-    /// Sees what can be seen of a file that is still being written, and does not wait any longer.
+    /// Examines a file that is still being written, without waiting any longer.
     pub(super) fn see_unquiet(
         &self,
         candidate: Candidate,
@@ -202,9 +208,9 @@ impl Examiner {
         }
     }
 
-    /// Sees what a file says of itself.
+    /// Examines the contents of a file.
     fn read(&self, candidate: Candidate, was_ours: bool) -> Sight {
-        // What one file does to its reader must not concern the others.
+        // A panic of the parser on one file must not affect the others.
         let reading = panic::catch_unwind(|| reading::read(&candidate));
         let fault = match reading {
             Ok(Ok(Reading {
@@ -217,7 +223,7 @@ impl Examiner {
                 return Sight::Clear(Looked::passed(candidate, because, reason));
             }
             Ok(Ok(reading)) => return self.undescribed(candidate, reading, was_ours),
-            // Who may execute a file need not be allowed to read it.
+            // Permission to execute a file does not imply permission to read it.
             Ok(Err(Unreadable::Io(_)))
                 if candidate.is_executable && candidate.sidecar.is_none() =>
             {
@@ -233,19 +239,19 @@ impl Examiner {
         Sight::Clear(self.faulty(candidate, HelpText::default(), fault))
     }
 
-    /// Returns what beside its file an answer of a script depends on.
+    /// Returns the conditions beside its file on which a result for a script depends.
     fn conditions(&self, candidate: &Candidate, shebang: Option<&str>) -> Arc<str> {
         self.conditions.of(candidate, shebang, &self.policy)
     }
 
-    /// Makes of an answer of an earlier start what was made of it then.
+    /// Rebuilds the result for a file from a cached one.
     fn recall(&self, candidate: Candidate, answer: Answer) -> Looked {
         let conditions = self.conditions(&candidate, answer.shebang.as_deref());
         let remembered = Some((answer.clone(), conditions));
         let looked = match answer.refusal.clone() {
             Some(Refusal::NoTool(reason)) => Looked::passed(candidate, Because::NoTool, reason),
             Some(Refusal::Fault(fault)) => self.faulty(candidate, answer.help, fault),
-            // It may have been the machine: a server asks it again by and by.
+            // The machine may have been the cause: a server repeats the probe after a while.
             Some(Refusal::TimeOut(fault, time_outs)) => Looked {
                 is_passing: time_outs < PATIENCE,
                 time_outs,
@@ -271,11 +277,11 @@ impl Examiner {
         }
     }
 
-    /// Examines a file that may be executed and describes nothing.
+    /// Examines an executable file that describes nothing.
     fn undescribed(&self, candidate: Candidate, reading: Reading, was_ours: bool) -> Sight {
         let is_ours = reading.speaks_of_mcpd || candidate.is_named || was_ours;
         let is_run = reading.is_program || self.interpreters.know(&extension(&candidate.file));
-        // A script that speaks of mcpd hears what it lacks from the attempt to start it.
+        // A script that mentions mcpd gets the precise fault from the attempt to start it.
         if is_run || is_ours {
             return self.unasked(candidate, reading.shebang, is_ours);
         }
@@ -284,7 +290,7 @@ impl Examiner {
         Sight::Clear(Looked::passed(candidate, Because::NoScript, reason))
     }
 
-    /// The scripts that a text describes.
+    /// Returns the scripts that a text describes.
     fn described(
         &self,
         candidate: Candidate,
@@ -321,14 +327,14 @@ impl Examiner {
                     variants,
                     ..
                 } => self.launch_of_part(&path, &extension, variants),
-                // Nothing is served of it.
+                // It is not served.
                 Body::None => Ok(Launch::of_program(Path::new(""))),
                 _ if description.dialect == Dialect::ScriptKit
                     && !self.is_program(&candidate, has_shebang) =>
                 {
                     self.launch_for_script_kit(&candidate)
                 }
-                // argc reads it as Bash does, whatever its name ends in.
+                // argc reads it as Bash does, regardless of its extension.
                 _ if description.dialect == Dialect::Argc && !has_shebang => self
                     .interpreter("bash")
                     .map(|bash| Launch::by(bash, &candidate.file)),
@@ -353,7 +359,7 @@ impl Examiner {
     fn unasked(&self, candidate: Candidate, shebang: Option<String>, is_ours: bool) -> Sight {
         let launch = self.launch(&candidate, shebang.is_some());
         let launch = match launch {
-            // Its first line can be wrong, no matter which interpreter is to run it.
+            // Its first line can be wrong even where its interpreter must not run.
             Ok(launch) if self.is_static && is_ours => {
                 let path = candidate.path.clone();
                 self.looked_at(launch, &candidate, &path)
@@ -391,14 +397,14 @@ impl Examiner {
         };
         let conditions = self.conditions(&candidate, answer.shebang.as_deref());
         let script = self.script(&candidate, candidate.path.clone(), said, Ok(launch));
-        // A schema that is no good is found when what was said is read again.
+        // An unusable schema is detected again when the output is parsed again.
         Looked {
             answer: Some((answer, conditions)),
             ..Looked::new(candidate, vec![script])
         }
     }
 
-    /// A script of which nothing else is known.
+    /// Returns a faulty script without a description.
     fn faulty(&self, candidate: Candidate, help: HelpText, fault: Diagnostic) -> Looked {
         let sidecar = candidate.sidecar.as_ref();
         let said = Said {
@@ -425,7 +431,7 @@ impl Examiner {
     }
 }
 
-/// Returns why nothing is made of a file that may not be executed and describes nothing.
+/// Returns why a file that is not executable and describes nothing is passed over.
 fn unmarked(file: &Path) -> (Because, &'static str) {
     if is_kit_script(file) {
         let reason = "it is not executable, and has no schema that says what it takes";
@@ -437,7 +443,7 @@ fn unmarked(file: &Path) -> (Because, &'static str) {
 }
 
 impl Looked {
-    /// Returns its answer if that describes nothing.
+    /// Returns its refusal, if its result is one.
     #[cfg(feature = "database")]
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         let (answer, _) = self.answer.as_ref()?;
@@ -449,7 +455,7 @@ impl Looked {
         !self.scripts.is_empty()
     }
 
-    /// Returns this in the place of what can't be told of `candidate` yet.
+    /// Returns a copy that stands in for `candidate` until that can be examined.
     pub(super) fn kept_for(&self, candidate: Candidate) -> Self {
         Self {
             is_passing: true,

@@ -1,29 +1,29 @@
-//! Files of which nothing is served, each with the reason: unusable, overlooked or passed over.
+//! Files that are not served, each with the reason: unusable, overlooked or passed over.
 
 use std::path::PathBuf;
 
 use super::super::walk::{self, Reason, Rejected};
 use super::reading;
 
-/// A file that can't even be asked.
+/// File that should be served and cannot even be probed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnusableFile {
-    /// Where it is.
+    /// Location in the file system.
     pub file: PathBuf,
-    /// Why, as a sentence fragment.
+    /// Reason, as a sentence fragment.
     pub reason: String,
 }
 
-/// A file or directory of which nothing is served, and nothing should be.
+/// File or directory that is not served, and should not be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PassedOver {
-    /// Where it is.
+    /// Location in the file system.
     pub file: PathBuf,
     /// Kind of the reason.
     pub because: Because,
-    /// The reason, as a sentence fragment.
+    /// Reason, as a sentence fragment.
     pub reason: String,
 }
 
@@ -31,19 +31,19 @@ pub struct PassedOver {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Because {
-    /// The operator says so, or its name does: hidden files, and what editors leave behind.
+    /// Excluded by the operator or by its name: hidden files, and backups of editors.
     Ignored,
-    /// It may not be executed, and describes nothing.
+    /// Neither executable nor described.
     Unmarked,
-    /// It is a script of a Script Kit, may not be executed, and has no schema.
+    /// A script of a Script Kit that is not executable and has no schema.
     Schemaless,
-    /// It may be executed and is plainly no script; or it is a directory of what others have installed or built.
+    /// Executable but evidently no script; or a directory that a program has installed or built.
     NoScript,
-    /// Only asking it could tell, and nothing was to be run.
+    /// Needs a probe, and the scan runs nothing.
     Unasked,
-    /// Only asking it can tell, and it is still being written.
+    /// Needs a probe, and is still being written.
     Unfinished,
-    /// It was asked, and what it answered is no description.
+    /// Was probed, and its output is no description.
     NoTool,
 }
 
@@ -57,7 +57,7 @@ impl PassedOver {
         }
     }
 
-    /// Returns whether an operator may wonder why it isn't served.
+    /// Returns whether an operator may wonder why it is not served.
     #[must_use]
     pub fn is_remarkable(&self) -> bool {
         matches!(
@@ -66,13 +66,13 @@ impl PassedOver {
         )
     }
 
-    /// Returns whether every scan tells of it, and not only a thorough one.
+    /// Returns whether every scan reports it, and not only a thorough one.
     pub(super) fn is_kept(&self) -> bool {
         self.is_remarkable() || self.because == Because::Schemaless
     }
 }
 
-/// Says why `file`, which may not be executed, looks like a script all the same.
+/// Returns why `file`, which is not executable, looks like a script all the same.
 pub(super) fn overlooked(file: PathBuf) -> Option<UnusableFile> {
     let reason = match file.read_link() {
         Ok(target) if !file.exists() => {
@@ -90,7 +90,7 @@ pub(super) fn overlooked(file: PathBuf) -> Option<UnusableFile> {
 }
 
 impl UnusableFile {
-    /// A file, and why it can't be asked, as a sentence fragment.
+    /// Creates an entry for a file, with the reason as a sentence fragment.
     pub fn new(file: impl Into<PathBuf>, reason: impl Into<String>) -> Self {
         Self {
             file: file.into(),

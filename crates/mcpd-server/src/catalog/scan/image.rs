@@ -1,8 +1,9 @@
-//! Compiled programs, told from other files by how they begin.
+//! Compiled programs, recognized by their first bytes.
 
 use std::path::Path;
 
-/// How programs of other systems begin: Mach-O in its six forms, and PE behind its DOS header.
+/// First bytes of programs of other systems: Mach-O in its six forms, and PE behind its DOS
+/// header.
 const FOREIGN: [&[u8]; 7] = [
     b"\xfe\xed\xfa\xce",
     b"\xfe\xed\xfa\xcf",
@@ -13,7 +14,7 @@ const FOREIGN: [&[u8]; 7] = [
     b"MZ",
 ];
 
-/// Returns whether a file that begins so is a program of some system, and not a part of one.
+/// Returns whether a file with these first bytes is a program of some system, and not a library.
 pub(super) fn is_program(head: &[u8], file: &Path) -> bool {
     if !head.starts_with(b"\x7fELF") {
         return FOREIGN.iter().any(|magic| head.starts_with(magic));
@@ -26,7 +27,7 @@ pub(super) fn is_program(head: &[u8], file: &Path) -> bool {
         (_, Some(&[low, high])) => u16::from_le_bytes([low, high]),
         _ => return false,
     };
-    // Programs that can be loaded anywhere are shared objects as libraries are.
+    // Position-independent programs are shared objects as libraries are.
     kind == EXECUTABLE || (kind == SHARED && !is_library(file))
 }
 

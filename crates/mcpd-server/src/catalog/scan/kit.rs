@@ -1,4 +1,5 @@
-//! Scripts of a Script Kit that have no schema: no client can call them, and lists of the kit name them.
+//! Scripts of a Script Kit without a schema: clients cannot call them, and lists of the kit name
+//! them.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use mcpd_scriptspec::{Dialect, ScriptPath};
 use super::files::{Because, PassedOver};
 use super::{Scan, reading};
 
-/// Directory that Script Kit looks for scripts in.
+/// Directory in which Script Kit searches for scripts.
 const DIRECTORY: &str = "scripts";
 
 /// Script of a Script Kit that has no schema.
@@ -17,16 +18,16 @@ const DIRECTORY: &str = "scripts";
 pub struct SchemalessScript {
     /// Path that it would have as a tool.
     pub path: ScriptPath,
-    /// Where it is.
+    /// Location in the file system.
     pub file: PathBuf,
-    /// Its own title, or else the name of its file.
+    /// Title, or else the name of its file.
     pub title: String,
-    /// Its own description.
+    /// Description, if it has one.
     pub description: Option<String>,
 }
 
 impl Scan {
-    /// Reads what the scripts of a Script Kit without a schema say of themselves. Blocks.
+    /// Reads the metadata of the scripts of a Script Kit that have no schema. Blocks.
     #[must_use]
     pub fn schemaless_scripts(&self) -> Vec<SchemalessScript> {
         let passed_over = self.passed_over.iter();
@@ -36,7 +37,7 @@ impl Scan {
 }
 
 impl SchemalessScript {
-    /// Reads the beginning of a file; there is nothing if it can't be read, or can't be named.
+    /// Reads the beginning of a file; `None` if that is unreadable or has no valid name.
     fn read(passed: &PassedOver) -> Option<Self> {
         if passed.because == Because::Ignored {
             return None;

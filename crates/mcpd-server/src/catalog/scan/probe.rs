@@ -1,4 +1,4 @@
-//! Probes: asking a script with `--help`, confined and within limits, and why that may fail.
+//! Probes: runs a script with `--help`, confined and within limits, and classifies failures.
 
 use bytes::Bytes;
 use mcpd_exec::{
@@ -11,36 +11,36 @@ use crate::error::chain;
 use crate::launch::Launch;
 use crate::policy::{ProbeTerms, Terms};
 
-/// How much it may print for that, per stream, in bytes.
+/// Maximum size of the output of a probe per stream, in bytes.
 const OUTPUT_LIMIT: usize = 1 << 20;
 
-/// What a script says of itself: what it printed when it was asked for `--help`, or what stands in a file.
+/// Description of a script: its output for `--help`, or the text of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HelpText {
-    /// The metadata, if all went well.
+    /// Metadata, if the probe succeeded.
     pub stdout: Bytes,
-    /// The options, if all went well.
+    /// Options, if the probe succeeded.
     pub stderr: Bytes,
-    /// The file, of a script that was not asked.
+    /// Text of the file, for a script that was not probed.
     pub source: Bytes,
 }
 
-/// Why a script could not be asked.
+/// Failure of a probe.
 pub(super) enum ProbeFault {
     NotStarted(StartError),
     Ended(Box<Outcome>),
 }
 
-/// Result of a probe, and what of its confinement the system lacks.
+/// Result of a probe, and the mechanisms of its confinement that the system lacks.
 pub(super) struct Probed {
     pub(super) answer: Result<HelpText, ProbeFault>,
-    /// The key that helps the script if it lacked something for its confinement.
+    /// Configuration key that helps if the script failed because of its confinement.
     pub(super) remedy: Option<&'static str>,
     pub(super) missing: Vec<MissingMechanism>,
 }
 
-/// Asks a script what it says of itself.
+/// Runs a script with `--help`.
 pub(super) async fn probe(
     executor: &Executor,
     candidate: &Candidate,
@@ -74,7 +74,7 @@ pub(super) async fn probe(
     let remedy = terms.is_confined().then(|| remedy(&outcome)).flatten();
     let answer = match outcome.ending {
         Ending::Exited(0) => Ok(HelpText::of(outcome)),
-        // So ends `env` in a first line when it can't start the interpreter.
+        // `env` in a first line ends this way if it cannot start the interpreter.
         Ending::Exited(126 | 127) => Err(match look(executor, confined).await {
             Err(error) => ProbeFault::NotStarted(error),
             Ok(()) => ProbeFault::Ended(Box::new(outcome)),
@@ -97,8 +97,8 @@ fn limited(probe: &ProbeTerms, terms: &Terms, command: Command) -> Command {
     terms.apply(command).limits(limits)
 }
 
-/// Returns what is missing of the confinement that only probes have; that of calls is reported when they are run, and so
-/// is what their limits would take.
+/// Returns the missing mechanisms of the confinement that only probes have. Those of calls, and
+/// those of limits, are reported when calls run.
 fn lacking(enforced: &Enforced, terms: &ProbeTerms) -> Vec<MissingMechanism> {
     const LIMITS: [&str; 2] = ["cgroup", "process limit"];
     let mut missing = match terms.is_confined() {
@@ -109,20 +109,20 @@ fn lacking(enforced: &Enforced, terms: &ProbeTerms) -> Vec<MissingMechanism> {
     missing
 }
 
-/// Looks for what keeps `command` from being started.
+/// Searches for the reason why `command` cannot be started.
 async fn look(executor: &Executor, command: Command) -> Result<(), StartError> {
     let executor = executor.clone();
     let looked = tokio::task::spawn_blocking(move || executor.look(&command));
     looked.await.unwrap_or(Ok(()))
 }
 
-/// What is said of a script that can't be started.
+/// Diagnostic of a script that cannot be started.
 pub(super) fn not_started(error: &StartError) -> Diagnostic {
     Diagnostic::help_not_started(&format!("failed to {}", chain(error)))
 }
 
 impl HelpText {
-    /// Output to be parsed.
+    /// Output to parse.
     pub(super) fn output(&self) -> HelpOutput<'_> {
         HelpOutput {
             stdout: &self.stdout,
@@ -140,7 +140,7 @@ impl HelpText {
 }
 
 impl ProbeFault {
-    /// Whether it says something of the machine at this moment, and nothing of the script.
+    /// Returns whether the fault concerns the current state of the machine, not the script.
     pub(super) fn is_passing(&self) -> bool {
         matches!(
             self,
@@ -181,7 +181,7 @@ impl ProbeFault {
         }
     }
 
-    /// What it printed all the same: often it says what is wrong.
+    /// Returns its output all the same: often it explains the failure.
     pub(super) fn help(self) -> HelpText {
         match self {
             Self::NotStarted(_) => HelpText::default(),
@@ -190,7 +190,8 @@ impl ProbeFault {
     }
 }
 
-/// Returns what to do about a script at `path` that lacked something for its confinement, where `key` helps.
+/// Returns the advice for a script at `path` that failed because of its confinement, where `key`
+/// helps.
 pub(super) fn help_with(key: &str, path: &ScriptPath) -> String {
     format!(
         "`--help` runs confined, without a network and in an empty directory, and what the script says looks as if it \
@@ -199,7 +200,7 @@ pub(super) fn help_with(key: &str, path: &ScriptPath) -> String {
     )
 }
 
-/// Words by which programs of all kinds say that a file or a system call was refused, or that a file is not there.
+/// Phrases by which programs report a refused file or system call, or a missing file.
 const REFUSED: [&str; 6] = [
     "permission denied",
     "operation not permitted",
@@ -208,7 +209,7 @@ const REFUSED: [&str; 6] = [
     "eperm",
     "no such file or directory",
 ];
-/// Words by which they say that there is no network.
+/// Phrases by which programs report a missing network.
 const UNCONNECTED: [&str; 12] = [
     "could not resolve",
     "name resolution",
@@ -224,10 +225,12 @@ const UNCONNECTED: [&str; 12] = [
     "socket",
 ];
 
-/// Returns the key that helps a script that failed, if it says that it did for its confinement.
+/// Returns the configuration key that helps a script that failed because of its confinement,
+/// judged by its output.
 ///
-/// A program without a network often asks for a socket, which is not permitted: so words for a network go first.
-/// But a program that keeps what it fetches, such as `uv`, must also write.
+/// A program without a network often fails to open a socket, which reads as a refused call, so
+/// phrases for the network come first. A program that stores its downloads, such as `uv`, must
+/// also write.
 fn remedy(outcome: &Outcome) -> Option<&'static str> {
     let says = String::from_utf8_lossy(&outcome.stderr.head).to_lowercase()
         + &String::from_utf8_lossy(&outcome.stdout.head).to_lowercase();

@@ -1,5 +1,5 @@
-//! What is wrong with a program as its interpreter would see it, and where in the text that describes it. A fault in another
-//! file than that says so, and has no place.
+//! Faults that an interpreter finds in a program, with their place in the text that describes it.
+//! A fault in another file has no place; its message says so.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use super::reading::{self, Description};
 use crate::catalog::walk::Candidate;
 use crate::interpreter::Check;
 
-/// What `check` finds in the program that a description is about, or is a part of. Nothing if the program can't be read:
-/// that is found elsewhere.
+/// Returns the faults that `check` finds in the program that a description covers, or is part of.
+/// Empty if the program is unreadable, which is reported elsewhere.
 pub(super) fn faults(
     candidate: &Candidate,
     description: &Description,
@@ -47,7 +47,8 @@ pub(super) fn faults(
     found
 }
 
-/// Moves a fault to where the program begins in the description, or says its line where that is not known.
+/// Moves a fault to the program's position in the description, or puts its line into the message
+/// if that position is unknown.
 fn place(fault: &mut Diagnostic, program: &str, start: Option<usize>) {
     let span = &mut fault.location.span;
     if let Some(start) = start {
@@ -59,7 +60,7 @@ fn place(fault: &mut Diagnostic, program: &str, start: Option<usize>) {
     }
 }
 
-/// Whether something is known to be wrong on the same line: one fault is told once.
+/// Returns whether another error is known on the same line, so that one fault is reported once.
 pub(super) fn is_known(fault: &Diagnostic, parsed: &Parsed, description: &Description) -> bool {
     let place = |fault: &Diagnostic| line(&description.text, &fault.location.span);
     let errors = parsed.diagnostics.iter();
@@ -67,7 +68,7 @@ pub(super) fn is_known(fault: &Diagnostic, parsed: &Parsed, description: &Descri
     !fault.location.span.is_empty() && errors.any(|known| place(known) == place(fault))
 }
 
-/// How many lines are before a place.
+/// Returns the number of lines before a place.
 fn line(text: &[u8], span: &Range<usize>) -> usize {
     let before = &text[..span.start.min(text.len())];
     memchr::memchr_iter(b'\n', before).count()

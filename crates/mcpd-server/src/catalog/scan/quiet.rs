@@ -1,11 +1,12 @@
-//! Debouncing of each file: nothing is read or asked while it is being written. A file is looked at when it has been
-//! unchanged for a while and no process has it open for writing; its sidecar counts as a part of it.
+//! Debounce of each file: nothing is read or probed while it is being written. A file is examined
+//! once it has been unchanged for a while and no process has it open for writing; its sidecar
+//! counts as a part of it.
 //!
 //! ```text
-//! new or changed ──► changed lately, or open for writing? ──no──► looked at
+//! new or changed ──► changed lately, or open for writing? ──no──► examined
 //!                       ▲             │ yes
 //!                       └───pause─────┤
-//!                                     └──limit──► still written: looked at later, and not run until then
+//!                                     └──limit──► still written: examined later, not run yet
 //! ```
 
 use std::fs::Metadata;
@@ -17,43 +18,43 @@ use tokio::time::{Instant, sleep};
 
 use crate::catalog::walk::Candidate;
 
-/// Pause before a file that is open for writing, or away for a moment, is looked at again.
+/// Pause before a file that is open for writing, or briefly absent, is checked again.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Times of the debouncing.
+/// Times of the debounce.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Debounce {
-    /// How long a file must be unchanged.
+    /// Time for which a file must be unchanged.
     pub(super) quiet_time: Duration,
-    /// The longest wait for that, and for the end of writing.
+    /// Upper bound of the wait for that, and for the end of writing.
     pub(super) limit: Duration,
 }
 
 impl Debounce {
-    /// Times of a first look, for which commands and clients wait.
+    /// Times of a first scan, for which commands and clients wait.
     pub(super) const FIRST_LOOK: Self = Self {
         quiet_time: Duration::from_millis(200),
         limit: Duration::from_secs(2),
     };
-    /// Times of later looks. What changes between looks is being edited, and often saved again soon: five saves in two
-    /// seconds make one probe.
+    /// Times of later scans. A file that changes between scans is being edited, and often saved
+    /// again soon: five saves in two seconds cause one probe.
     pub(super) const EDITS: Self = Self {
         quiet_time: Duration::from_millis(600),
         limit: Duration::from_secs(10),
     };
 }
 
-/// Reason to wait before a file is looked at.
+/// Reason to wait before a file is examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unrest {
-    /// It has changed lately: the rest of the quiet time.
+    /// It has changed lately; holds the rest of the quiet time.
     Changed(Duration),
     /// A process has it open for writing.
     Open,
 }
 
 impl Unrest {
-    /// Returns the reason to wait before `candidate` is looked at, if there is one. Blocks.
+    /// Returns the reason to wait before `candidate` is examined, if there is one. Blocks.
     pub(super) fn of(candidate: &Candidate, quiet_time: Duration) -> Option<Self> {
         let sidecar = candidate.sidecar.as_ref().map(|sidecar| &sidecar.file);
         let mut files = std::iter::once(&candidate.file).chain(sidecar);
@@ -63,10 +64,10 @@ impl Unrest {
     fn of_file(file: &Path, quiet_time: Duration) -> Option<Self> {
         let now = SystemTime::now();
         let Ok(changed) = file.metadata().and_then(|metadata| last_change(&metadata)) else {
-            // Editors put another file in its place. If it stays away, another look finds that.
+            // Editors replace the file. If it stays away, another scan notices that.
             return Some(Self::Changed(POLL_INTERVAL));
         };
-        // A time that lies ahead is that of another machine's clock.
+        // A time in the future comes from the clock of another machine.
         let distance = now.duration_since(changed);
         let distance = distance.unwrap_or_else(|ahead| ahead.duration());
         if distance < quiet_time {
@@ -75,7 +76,7 @@ impl Unrest {
         mcpd_exec::is_open_for_writing(file).then_some(Self::Open)
     }
 
-    /// Returns why a file is not asked, as a sentence fragment.
+    /// Returns why a file is not probed, as a sentence fragment.
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Changed(_) => "it keeps changing, and is asked once it has stayed as it is",
@@ -93,11 +94,11 @@ impl Unrest {
     }
 }
 
-/// Waits until `candidate` can be looked at.
+/// Waits until `candidate` can be examined.
 ///
 /// # Errors
 ///
-/// It is still being written when that has lasted for the limit since `begun`.
+/// Returns the unrest if it has lasted for the limit since `begun`.
 pub(super) async fn wait_for_quiet(
     candidate: &Candidate,
     debounce: Debounce,
@@ -106,7 +107,7 @@ pub(super) async fn wait_for_quiet(
     loop {
         let file = candidate.clone();
         let look = move || Unrest::of(&file, debounce.quiet_time);
-        // Without an answer the runtime is about to end.
+        // A cancelled task means that the runtime is about to end.
         let unrest = tokio::task::spawn_blocking(look).await.ok().flatten();
         match unrest {
             None => return Ok(()),
@@ -116,8 +117,8 @@ pub(super) async fn wait_for_quiet(
     }
 }
 
-/// Returns when a file was last written, renamed or given another mode. A tool can set the time of the last writing to
-/// any other, but not this one.
+/// Returns when a file was last written, renamed or given another mode. Unlike the modification
+/// time, no tool can set this time.
 #[cfg(unix)]
 fn last_change(metadata: &Metadata) -> io::Result<SystemTime> {
     use std::os::unix::fs::MetadataExt as _;

@@ -1,4 +1,4 @@
-//! What a file says of itself without being run. Reading blocks; whoever calls does so where that is no harm.
+//! Reading of files that describe themselves, without running them. Blocks.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -12,30 +12,30 @@ use super::image;
 use crate::catalog::walk::Candidate;
 use crate::regular;
 
-/// How much of a file tells in which dialect it is, in bytes.
+/// Number of bytes that are read to determine the dialect of a file.
 const HEAD: u64 = 64 << 10;
-/// The longest text that is read, in bytes.
+/// Size of the longest text that is read, in bytes.
 pub(super) const MAX_SIZE: u64 = 1 << 20;
 
-/// What a file begins with whose first line names an interpreter.
+/// First bytes of a file whose first line names an interpreter.
 const SHEBANG: &[u8] = b"#!";
-/// What some editors put before that.
+/// Bytes that some editors put before that.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// What was read.
+/// Findings in a file.
 #[derive(Debug)]
 pub(super) struct Reading {
-    /// The first line of the file if it names an interpreter, perhaps behind a byte order mark.
+    /// First line of the file if it names an interpreter, possibly behind a byte order mark.
     pub(super) shebang: Option<String>,
-    /// Tells whether it begins as a program of some system does, or with such a line.
+    /// Tells whether it begins like a program of some system, or with such a line.
     pub(super) is_program: bool,
-    /// Tells whether its text, not being a compiled program's, has words of the contract with scripts.
+    /// Tells whether it is a text with words of the contract with scripts.
     pub(super) speaks_of_mcpd: bool,
-    /// Nothing if only asking it can tell.
+    /// `None` if it needs a probe.
     pub(super) description: Option<Description>,
 }
 
-/// A text that describes tools.
+/// Text that describes tools.
 #[derive(Debug)]
 pub(super) struct Description {
     pub(super) dialect: Dialect,
@@ -45,7 +45,7 @@ pub(super) struct Description {
     pub(super) tools: Vec<Described>,
 }
 
-/// Why a file is not read.
+/// Reason for which a file is not read.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     TooLarge,
@@ -58,7 +58,7 @@ impl From<io::Error> for Unreadable {
     }
 }
 
-/// Whether the first line of a file names an interpreter, as far as it can be read.
+/// Returns whether the first line of a file names an interpreter, if it is readable.
 pub(super) fn has_shebang(file: &Path) -> bool {
     let mut head = [0; SHEBANG.len()];
     open(file).is_ok_and(|mut file| file.read_exact(&mut head).is_ok()) && head == SHEBANG
@@ -67,8 +67,8 @@ pub(super) fn has_shebang(file: &Path) -> bool {
 /// Reads the file, or its sidecar if it has one.
 pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     let mut head = head(&candidate.file)?;
-    // Behind a byte order mark the system sees none: its author is told so, and not that the interpreter for the
-    // extension stumbles over the line.
+    // Behind a byte order mark the system sees no first line. It is recognized here, so that the
+    // author gets this fault and not an error of the interpreter for the extension.
     let text = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
     let line = text.split(|byte| *byte == b'\n').next();
     let line = line.filter(|line| line.starts_with(SHEBANG));
@@ -106,11 +106,12 @@ pub(super) fn read(candidate: &Candidate) -> Result<Reading, Unreadable> {
     })
 }
 
-/// Returns whether a text has words of the contract with scripts. Compiled programs don't count: mcpd itself is one.
+/// Returns whether a text has words of the contract with scripts. Compiled programs do not count:
+/// mcpd itself is one.
 fn speaks_of_mcpd(text: &[u8]) -> bool {
     let has = |words: &[u8]| memmem::find(text, words).is_some();
     let is_text = !text.contains(&0);
-    // Metadata that is printed for `--help`; most programs have one word or the other, few have both.
+    // Metadata printed for `--help`: most programs have one of these words, few have both.
     let describes_itself = || {
         let quoted = [&b"\"description"[..], b"'description"];
         has(b"--help") && quoted.into_iter().any(has)
@@ -118,7 +119,8 @@ fn speaks_of_mcpd(text: &[u8]) -> bool {
     is_text && (has(b"MCPD_") || has(b"value_type") || describes_itself())
 }
 
-/// The path `name` below `root` with the name of the root itself, which says what is in it as those of directories do.
+/// Returns the path `name` below `root` with the name of the root in front: it classifies its
+/// contents as those of other directories do.
 fn seen_from_above(root: &Path, name: &str) -> String {
     let root = root.file_name().unwrap_or_default().to_string_lossy();
     format!("{root}/{name}")
@@ -140,12 +142,12 @@ pub(super) fn whole(file: &Path) -> Result<Vec<u8>, Unreadable> {
     Ok(text)
 }
 
-/// What was a regular file when it was found.
+/// Opens a file if it is still a regular one.
 fn open(file: &Path) -> io::Result<File> {
     regular::open(file)?.ok_or_else(|| io::Error::other("it is no regular file"))
 }
 
-/// The path of a sidecar below the root.
+/// Returns the path of a sidecar below the root.
 fn sidecar_path(candidate: &Candidate, sidecar: &Path) -> String {
     let name = sidecar.file_name().unwrap_or_default().to_string_lossy();
     match candidate.path.as_str().rsplit_once('/') {

@@ -1,4 +1,4 @@
-//! One script as a scan finds it: described, or faulty, or both.
+//! Scan result of one script.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,31 +16,31 @@ use crate::schema::{Schemas, Unusable};
 use crate::tool::listed::of_default;
 use crate::tool::{Script, required_capabilities};
 
-/// One script as it was found: described, or faulty, or both.
+/// Script as it was found: described, or faulty, or both.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ScannedScript {
-    /// Its path relative to its root, which is its name.
+    /// Path relative to its root, which is its name.
     pub path: ScriptPath,
-    /// The file that runs, or that what runs is a part of.
+    /// File that runs, or that contains the part that runs.
     pub file: PathBuf,
-    /// The file that describes it: its sidecar, or itself.
+    /// File that describes it: its sidecar, or itself.
     pub described_in: PathBuf,
-    /// The root it was found under.
+    /// Root under which it was found.
     pub root: PathBuf,
-    /// The dialect it is described in, unless it was asked with `--help`.
+    /// Dialect of its description, unless it was probed with `--help`.
     pub dialect: Option<Dialect>,
-    /// Its description, parsed; absent if it is not served.
+    /// Parsed description; absent if it is not served.
     pub spec: Option<Arc<ScriptSpec>>,
-    /// What is wrong or doubtful.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// The text the diagnostics point into.
+    /// Text to which the diagnostics point.
     pub help: HelpText,
-    /// What comes of it; absent if a fault keeps it from being served.
+    /// Catalog entry; absent if a fault prevents it.
     pub(crate) served: Option<Served>,
 }
 
-/// What a script is made of, before anything is made of it.
+/// Description of a script before it is validated.
 #[derive(Debug)]
 pub(super) struct Said {
     pub(super) dialect: Option<Dialect>,
@@ -50,7 +50,7 @@ pub(super) struct Said {
 }
 
 impl ScannedScript {
-    /// The script at `path`, started by `launch`.
+    /// Builds the result for the script at `path`, started by `launch`.
     pub(super) fn new(
         candidate: &Candidate,
         path: ScriptPath,
@@ -105,7 +105,8 @@ impl ScannedScript {
 }
 
 impl ScannedScript {
-    /// Returns whether a fault keeps it from being served. What is merely passed over has none.
+    /// Returns whether a fault prevents it from being served. A file that is merely passed over
+    /// has none.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         let mut faults = self.diagnostics.iter();

@@ -1,4 +1,4 @@
-//! Asking a script: the probe, and what is made of its answer or of its failure.
+//! Probe of a script, and the classification of its result.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use crate::catalog::walk::Candidate;
 use crate::launch::Launch;
 
 impl Examiner {
-    /// Asks a script what it says of itself, which has taken too long for that so many times.
+    /// Probes a script whose last `time_outs` probes exceeded the time limit.
     pub(in crate::catalog::scan) async fn ask(&self, script: Unasked, time_outs: u8) -> Looked {
         let candidate = script.candidate.clone();
-        // A script that upsets its reader must not concern the others.
+        // A panic on the output of one script must not affect the others.
         let asked = AssertUnwindSafe(self.heard(script, time_outs)).catch_unwind();
         asked.await.unwrap_or_else(|_| {
             let fault = Diagnostic::help_not_started("reading what it says failed");
@@ -67,7 +67,7 @@ impl Examiner {
         }
     }
 
-    /// Examines the answer of a script that has ended `--help` well.
+    /// Examines the output of a script whose `--help` succeeded.
     fn answered(
         &self,
         candidate: Candidate,
@@ -97,7 +97,7 @@ impl Examiner {
         looked
     }
 
-    /// Passes over a file whose answer describes no tool.
+    /// Passes over a file whose output describes no tool.
     fn refused(&self, candidate: Candidate, shebang: Option<String>, reason: String) -> Looked {
         let conditions = self.conditions(&candidate, shebang.as_deref());
         let answer = Answer {
@@ -112,7 +112,7 @@ impl Examiner {
     }
 }
 
-/// Why a file is no tool, with what may help if it is meant to be one.
+/// Returns why a file is no tool, with advice in case it is meant to be one.
 fn no_tool(what: &str, remedy: Option<&str>) -> String {
     let remedy = remedy
         .map(|remedy| format!("; {remedy}"))
@@ -120,7 +120,7 @@ fn no_tool(what: &str, remedy: Option<&str>) -> String {
     format!("it is no tool of mcpd's: {what}, and nothing in it speaks of mcpd{remedy}")
 }
 
-/// Returns whether what a script printed was meant to be a description, however little came of it.
+/// Returns whether the output was meant to be a description, however faulty.
 fn resembles_answer(help: &HelpText) -> bool {
     const FIELDS: [&str; 6] = [
         "description",

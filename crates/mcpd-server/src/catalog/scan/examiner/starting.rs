@@ -1,4 +1,4 @@
-//! Launches: how a file, or a part of one, is started, and what is looked at where nothing is asked.
+//! Start commands of files and parts of files, and their checks where no probe runs.
 
 use std::borrow::Cow;
 use std::io;
@@ -17,8 +17,8 @@ use crate::launch::{FileVariant, Launch};
 use crate::sync::lock;
 
 impl Examiner {
-    /// Checks that a script that is not asked for its help can be started, which only its first call would find out
-    /// otherwise.
+    /// Checks that a script that is not probed can be started; otherwise only its first call
+    /// would fail.
     pub(super) fn looked_at(
         &self,
         launch: Launch,
@@ -34,8 +34,8 @@ impl Examiner {
         }
     }
 
-    /// Does so for a script that was asked at an earlier start: its interpreter may have gone since. One look for each first
-    /// line is enough.
+    /// Checks a script whose result is cached: its interpreter may have gone since. Each first
+    /// line is checked once.
     pub(super) fn looked_at_again(
         &self,
         launch: Launch,
@@ -53,7 +53,8 @@ impl Examiner {
         Ok(launch)
     }
 
-    /// How a file is started: as what it is, or by the interpreter for its extension.
+    /// Returns the start command of a file: the file itself, or the interpreter for its
+    /// extension.
     pub(super) fn launch(
         &self,
         candidate: &Candidate,
@@ -69,7 +70,7 @@ impl Examiner {
         )
     }
 
-    /// Returns how a script of Script Kit is started, which needs an interpreter.
+    /// Returns the start command of a script of Script Kit, which needs an interpreter.
     pub(super) fn launch_for_script_kit(
         &self,
         candidate: &Candidate,
@@ -81,13 +82,13 @@ impl Examiner {
         )
     }
 
-    /// Returns whether a file is started as a program of its own.
+    /// Returns whether a file is started as a program itself.
     pub(super) fn is_program(&self, candidate: &Candidate, has_shebang: bool) -> bool {
         let is_known = || self.interpreters.know(&extension(&candidate.file));
         candidate.is_executable && (has_shebang || !is_known())
     }
 
-    /// How a part of a file is started, which is to have a file of its own.
+    /// Returns the start command of a part of a file, which gets a file of its own.
     pub(super) fn launch_of_part(
         &self,
         path: &ScriptPath,
@@ -120,8 +121,8 @@ impl Examiner {
         Ok(Launch::of_excerpts(interpreter, written, excerpts))
     }
 
-    /// Has the interpreter for an extension run `file`. Where nothing is run none need be installed, and asking for its
-    /// version would be running it.
+    /// Starts `file` by the interpreter for an extension. In a static scan the interpreter need
+    /// not be installed, because a query of its version would run it.
     fn launch_by(
         &self,
         extension: &str,
@@ -134,14 +135,14 @@ impl Examiner {
         self.interpreter(extension).map(launch)
     }
 
-    /// The program for the files of an extension, which is looked for once.
+    /// Returns the interpreter for an extension, which is searched for once.
     pub(super) fn interpreter(&self, extension: &str) -> Result<&Interpreter, Diagnostic> {
         let found = self.interpreters.find(extension, &self.executor);
         Handle::current().block_on(found).map_err(missing)
     }
 }
 
-/// Returns whether what keeps a script from being started is in its file, and not a matter of the machine.
+/// Returns whether the cause of a failed start lies in the file, not in the machine.
 fn is_of_file(error: &StartError) -> bool {
     matches!(
         error,
