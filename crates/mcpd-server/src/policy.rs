@@ -1,5 +1,5 @@
-//! Who may do what: how scripts are confined, limited and equipped, in the words of whoever runs the server.
-//! What that comes to for one script is worked out when it is found, never when it is called.
+//! Policy: confinement, limits and environment of scripts, as set by the operator. The effective
+//! policy of a script is computed when the script is found, never during a call.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -28,18 +28,18 @@ pub use root::Root;
 pub(crate) use terms::ProbeTerms;
 pub use terms::Terms;
 
-/// How scripts are confined: a sandbox, and the limits that go with it.
+/// Confinement of scripts: a sandbox and its limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Profile {
-    /// The sandbox.
+    /// Sandbox.
     pub sandbox: Sandbox,
-    /// Of these those that are optional; the others are set elsewhere.
+    /// Optional limits only; the others are set elsewhere.
     pub limits: Limits,
 }
 
 impl Profile {
-    /// A sandbox without limits of its own.
+    /// Creates a profile without limits of its own.
     #[must_use]
     pub fn new(sandbox: Sandbox) -> Self {
         Self {
@@ -48,14 +48,15 @@ impl Profile {
         }
     }
 
-    /// Returns the stricter of the two in every respect, of which this one is the floor: it says whom
-    /// scripts run as, if it does. What either allows to write or read may be, for both are the
-    /// words of one person, unless the other hides it; what both hide, such as the secrets that are
-    /// known to mcpd, the floor may open all the same.
+    /// Returns the stricter of the two in every respect, with this one as the floor. The floor
+    /// sets the user that scripts run as, if it names one. Paths that either allows to write or
+    /// read stay allowed, because the operator wrote both, unless the other hides them. The floor
+    /// may open paths that both hide, such as the secrets known to mcpd.
     fn joined(&self, other: &Self) -> Self {
         let mut joined = self.clone();
         let mut other = other.clone();
         let (floor, theirs) = (&self.sandbox, &mut other.sandbox);
+        // Paths that only the rule hides are closed even where the floor opens them.
         let is_news = |path: &&PathBuf| !floor.hidden.contains(path);
         let only_theirs: Vec<_> = theirs.hidden.iter().filter(is_news).collect();
         for paths in [&mut joined.sandbox.write, &mut joined.sandbox.read] {
@@ -63,12 +64,14 @@ impl Profile {
         }
         let of_floor: Vec<_> = floor.hidden.iter().collect();
         theirs.write.retain(|path| !is_below(path, &of_floor));
-        // Of what every sandbox hides a rule may show something, of what the floor names nothing.
+        // A rule may open paths that every sandbox hides, but no path that the floor hides
+        // explicitly.
         let known = Sandbox::at(floor.level).hidden;
         let is_named = |path: &&PathBuf| !known.contains(path);
         let of_floor: Vec<_> = floor.hidden.iter().filter(is_named).collect();
         theirs.read.retain(|path| !is_below(path, &of_floor));
         let (ours, theirs) = (&mut joined.sandbox, &other.sandbox);
+        // Levels are ordered by strictness, so the maximum is the stricter one.
         ours.level = ours.level.max(theirs.level);
         ours.network = ours.network.max(theirs.network);
         ours.missing = ours.missing.max(theirs.missing);
@@ -88,7 +91,7 @@ impl Profile {
     }
 }
 
-/// Whether `path` is one of these, or below one, wherever links lead now.
+/// Returns whether `path` is one of these or below one, after resolving links.
 fn is_below(path: &Path, directories: &[&PathBuf]) -> bool {
     let path = terms::real(path);
     let mut directories = directories.iter();
@@ -110,7 +113,7 @@ fn tighten(limits: &mut Limits, other: &Limits) {
     lower(&mut limits.memory, other.memory);
 }
 
-/// What holds for every script, and rules for some.
+/// Settings for all scripts, and rules for some.
 ///
 /// ```
 /// use mcpd_exec::Sandbox;
@@ -129,7 +132,7 @@ pub struct Policy {
     limits: Limits,
     environment: Environment,
     hidden: Vec<PathBuf>,
-    /// Paths that are hidden, as the server may lose its rights to them.
+    /// Hidden paths to which the server may lose its rights.
     own_files: Arc<OwnFiles>,
     ignored_arguments: Arc<BTreeSet<String>>,
     probing: Probing,
@@ -138,9 +141,8 @@ pub struct Policy {
 }
 
 impl Default for Policy {
-    /// No call is confined, and each inherits the environment of this process; probes are confined as [`Probing`] says. Of
-    /// long outputs
-    /// [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
+    /// Confines no call and passes on the environment of this process; probes are confined as
+    /// [`Probing`] says. Of long outputs [`DEFAULT_KEEP`](crate::DEFAULT_KEEP) bytes are kept.
     fn default() -> Self {
         let mut limits = Limits::default();
         limits.keep = DEFAULT_KEEP;
@@ -159,32 +161,33 @@ impl Default for Policy {
 }
 
 impl Policy {
-    /// Confines every script at least so far, whatever a rule says.
+    /// Sets the minimum confinement of every script, which no rule loosens.
     #[must_use]
     pub fn floor(mut self, floor: Profile) -> Self {
         self.floor = floor;
         self
     }
 
-    /// Runs every script within these limits, unless a rule or the script has another word.
+    /// Sets the limits of every script, unless a rule or the script sets others.
     ///
-    /// With [`Limits::keep`] an output of which a result shows only a part can be read as a resource.
+    /// With [`Limits::keep`], an output that a result shows only in part can be read as a
+    /// resource.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// Gives every script this environment to start from.
+    /// Sets the environment from which every script starts.
     #[must_use]
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
     }
 
-    /// Keeps every script that is confined from reading a file or directory, and everything below,
-    /// unless the script may write there. It is taken for the server's own: where a script takes
-    /// from this process the rights to it that its owner has now, they are taken back. Blocks.
+    /// Hides a file or directory, with everything below, from every confined script, unless the
+    /// script may write there. The path counts as the server's own: if a script takes the present
+    /// rights of the owner from this process, they are restored. Blocks.
     #[must_use]
     pub fn hide(mut self, path: impl Into<PathBuf>) -> Self {
         let path = path.into();
@@ -193,29 +196,31 @@ impl Policy {
         self
     }
 
-    /// Leaves an argument out of the calls of scripts that declare no option of this name. Some clients add arguments of
-    /// their own to every call, and a script is called with none that it does not know.
+    /// Drops an argument from the calls of scripts that declare no option of this name. Some
+    /// clients add arguments of their own to every call, and a script must not receive unknown
+    /// ones.
     #[must_use]
     pub fn ignore_argument(mut self, name: impl Into<String>) -> Self {
         Arc::make_mut(&mut self.ignored_arguments).insert(name.into());
         self
     }
 
-    /// Confines scripts so while they are asked for their descriptions, unless their root or a rule has another word.
+    /// Sets the confinement of probes, unless a root or a rule sets another.
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
         self.probing = probing;
         self
     }
 
-    /// Adds what holds for a root and for all directories below. Of several for one directory the nearest counts.
+    /// Adds the settings of a root and of all directories below. The nearest root of a directory
+    /// applies.
     #[must_use]
     pub fn root(mut self, root: Root) -> Self {
         self.roots.push(root);
         self
     }
 
-    /// Returns what holds for the root at `path`, a real path, or for the nearest above it.
+    /// Returns the settings of the root at `path`, a real path, or of the nearest root above it.
     pub(crate) fn root_of(&self, path: &Path) -> Option<&Root> {
         let above = self
             .roots
@@ -224,7 +229,7 @@ impl Policy {
         above.max_by_key(|root| root.path().as_os_str().len())
     }
 
-    /// Returns what holds for probes of the script at `path`, whose file is in `directory`.
+    /// Returns the settings of probes of the script at `path`, whose file is in `directory`.
     pub(crate) fn probing_of(&self, path: &ScriptPath, directory: &Path) -> Probing {
         let root = self.root_of(directory).map(Root::own_probing);
         let mut probing = self.probing.overridden(root.unwrap_or(&Probing::default()));
@@ -234,21 +239,22 @@ impl Policy {
         probing
     }
 
-    /// Adds a rule. Of several for one script a later one goes before an earlier one; their variables add up.
+    /// Adds a rule. For one script, later rules override earlier ones, and their variables add
+    /// up.
     #[must_use]
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
     }
 
-    /// Adds a rule that everything else goes before.
+    /// Adds a rule that everything else overrides.
     pub(crate) fn default_rule(mut self, rule: Rule) -> Self {
         self.rules.insert(0, rule);
         self
     }
 
-    /// What it comes to for the script at `path`, whose file is in `directory`. Before a script has described itself
-    /// it has no `spec`, and no secrets to spill.
+    /// Returns the effective policy of the script at `path`, whose file is in `directory`.
+    /// Without a `spec` the script has not been described yet, and receives no secrets.
     pub(crate) fn terms(
         &self,
         path: &ScriptPath,
@@ -258,8 +264,8 @@ impl Policy {
         Terms::new(self, self.orders(path), directory, spec)
     }
 
-    /// Returns what it comes to for the script at `path`, whose file is in `directory`, while it is asked what it is; or, if
-    /// it has said so in its `spec`, for its state before it was ever called.
+    /// Returns the effective policy of a probe of the script at `path`, whose file is in
+    /// `directory`; with a `spec`, of a request for its state before its first call.
     pub(crate) fn probe_terms(
         &self,
         path: &ScriptPath,
@@ -270,13 +276,13 @@ impl Policy {
         ProbeTerms::new(self, self.orders(path), directory, spec, probing)
     }
 
-    /// Returns in words what else decides how scripts are asked, without any secret.
+    /// Returns a text of all other settings that affect probes, without secrets.
     pub(crate) fn described_for_probes(&self) -> String {
         let Profile { sandbox, .. } = &self.floor;
         format!("{sandbox:?} {}", self.environment.described())
     }
 
-    /// Returns what the rules say of the script at `path`.
+    /// Returns the merged rules of the script at `path`.
     fn orders(&self, path: &ScriptPath) -> Orders {
         let mut orders = Orders::default();
         for rule in self.rules.iter().filter(|rule| rule.covers(path)) {
@@ -285,8 +291,8 @@ impl Policy {
         orders
     }
 
-    /// What it comes to for a tool that is built in and works in `directory`: it is confined as `profile` says at
-    /// least, whatever a rule says.
+    /// Returns the effective policy of a built-in tool that works in `directory`: confined at
+    /// least as `profile` says, which no rule loosens.
     pub(crate) fn terms_at_least(
         &self,
         profile: &Profile,
@@ -309,13 +315,13 @@ impl Policy {
         Terms::new(self, orders, directory, Some(spec))
     }
 
-    /// What finds every secret that any script is given.
+    /// Returns a redactor of all secrets that scripts receive.
     pub(crate) fn secrets(&self) -> Option<Redactor> {
         let variables = self.rules.iter().flat_map(|rule| &rule.orders.variables);
         Redactor::new(variables.map(|(name, secret)| (name.as_str(), secret.0.as_str())))
     }
 
-    /// Says which secrets are too short to be told from other text.
+    /// Warns of secrets that are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         for rule in &self.rules {
             rule.warn_of_short_secrets();
@@ -323,7 +329,7 @@ impl Policy {
     }
 }
 
-/// The text of a secret, which no `Debug` shows.
+/// Text of a secret, which `Debug` does not show.
 #[derive(Clone, PartialEq)]
 struct Secret(String);
 
@@ -333,14 +339,14 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// What holds for the scripts whose paths match a pattern.
+/// Settings of the scripts whose paths match a pattern.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rule {
     pattern: Pattern,
     orders: Orders,
 }
 
-/// What a rule says, or several of them together.
+/// Settings of one rule, or of several merged.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Orders {
     profile: Option<Profile>,
@@ -353,7 +359,7 @@ struct Orders {
     variables: Vec<(String, Secret)>,
 }
 
-/// A pattern that can't be read.
+/// Invalid pattern.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("read the pattern `{pattern}`: {reason}")]
 pub struct PatternError {
@@ -371,12 +377,12 @@ impl PatternError {
 }
 
 impl Rule {
-    /// A rule for the scripts whose paths match `pattern`: `*` stands for a part of a name, `**` for any number
-    /// of names, `?` for a character, `[ab]` and `{a,b}` for either.
+    /// Creates a rule for the scripts whose paths match `pattern`: `*` matches a part of a name,
+    /// `**` any number of names, `?` a character, `[ab]` and `{a,b}` either.
     ///
     /// # Errors
     ///
-    /// The pattern can't be read.
+    /// Fails if the pattern is invalid.
     pub fn new(pattern: &str) -> Result<Self, PatternError> {
         Ok(Self {
             pattern: Pattern::of_paths(pattern)?,
@@ -384,55 +390,56 @@ impl Rule {
         })
     }
 
-    /// A rule for everything.
+    /// Creates a rule for all scripts.
     pub(crate) fn for_all() -> Self {
         Self::new("**").expect("it is a pattern")
     }
 
-    /// Confines the scripts so.
+    /// Sets the confinement of the scripts.
     #[must_use]
     pub fn profile(mut self, profile: Profile) -> Self {
         self.orders.profile = Some(profile);
         self
     }
 
-    /// Sets how long a run may take.
+    /// Sets the time limit of a run.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.orders.timeout = Some(timeout);
         self
     }
 
-    /// Sets how many runs of each script there may be at once.
+    /// Sets the maximum number of concurrent runs of each script.
     #[must_use]
     pub fn concurrency(mut self, concurrency: NonZeroUsize) -> Self {
         self.orders.concurrency = Some(concurrency);
         self
     }
 
-    /// Sets whether the values of variables are taken out of what the scripts print. They are by default.
+    /// Sets whether the values of variables are redacted in the output of the scripts. They are
+    /// by default.
     #[must_use]
     pub fn redact(mut self, redact: bool) -> Self {
         self.orders.redact = Some(redact);
         self
     }
 
-    /// Sets whether escape sequences and what carriage returns overwrite stay in what the scripts print.
-    /// By default it is read as a terminal would show it.
+    /// Sets whether escape sequences, and text overwritten after a carriage return, stay in the
+    /// output. By default the output is converted to what a terminal would show.
     #[must_use]
     pub fn keep_escapes(mut self, keep: bool) -> Self {
         self.orders.keeps_escapes = Some(keep);
         self
     }
 
-    /// Sets whether calls of the scripts go on in the background, whatever the scripts say.
+    /// Sets whether calls of the scripts run in the background, overriding the scripts.
     #[must_use]
     pub fn task(mut self, task: TaskSupport) -> Self {
         self.orders.task = Some(task);
         self
     }
 
-    /// Confines the scripts so while they are asked for their descriptions.
+    /// Sets the confinement of the scripts during probes.
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
         self.orders.probing = probing;
@@ -447,7 +454,7 @@ impl Rule {
         self
     }
 
-    /// Says which of its secrets are too short to be told from other text.
+    /// Warns of its secrets that are too short to be told from other text.
     pub(crate) fn warn_of_short_secrets(&self) {
         let Self { pattern, orders } = self;
         let is_short = |secret: &Secret| secret.0.len() < redactor::MIN_LENGTH;
@@ -462,7 +469,7 @@ impl Rule {
         }
     }
 
-    /// Hashes all it says of the scripts it is about, secrets included.
+    /// Hashes its settings, secrets included.
     pub(crate) fn hash_orders(&self, hasher: &mut impl Hasher) {
         format!("{:?}", self.orders).hash(hasher);
         for (_, secret) in &self.orders.variables {
@@ -476,7 +483,7 @@ impl Rule {
 }
 
 impl Orders {
-    /// Adds what a later rule says.
+    /// Merges the settings of a later rule.
     fn add(&mut self, later: &Self) {
         self.profile = later.profile.clone().or(self.profile.take());
         self.timeout = later.timeout.or(self.timeout);

@@ -1,16 +1,18 @@
-//! Confinement of probes: a script that is asked for its description, or for its state before it was ever called.
+//! Confinement of probes: runs of a script for its description, or for its state before its first
+//! call.
 
 use std::time::Duration;
 
 use mcpd_exec::{Level, Missing, Network, Sandbox};
 
-/// How long a script may take to describe itself, unless the operator says otherwise.
+/// Default time limit of a probe.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Operator's settings of probes. Each setting that is absent is left to a more general rule.
+/// Operator's settings of probes. An absent setting is left to a more general rule.
 ///
-/// By default a script is asked at [`Level::Guarded`], without a network, in an empty directory of its own, and may write
-/// nothing else. It is always confined at least as far as its calls are.
+/// By default a script is probed at [`Level::Guarded`], without a network, in an empty directory
+/// that is the only place it may write to. A probe is always confined at least as far as calls
+/// are.
 ///
 /// ```
 /// use mcpd_exec::Level;
@@ -30,35 +32,35 @@ pub struct Probing {
 }
 
 impl Probing {
-    /// Sets how far scripts are confined. [`Level::None`] asks them as they are called.
+    /// Sets the level. [`Level::None`] confines probes like calls.
     #[must_use]
     pub fn level(mut self, level: Level) -> Self {
         self.level = Some(level);
         self
     }
 
-    /// Sets whether scripts may use the network.
+    /// Sets the access to the network.
     #[must_use]
     pub fn network(mut self, network: Network) -> Self {
         self.network = Some(network);
         self
     }
 
-    /// Sets how long a script may take to describe itself.
+    /// Sets the time limit of a probe.
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets whether scripts are not asked at all where the system lacks a part of the confinement.
+    /// Sets whether probes are skipped where the system lacks a part of the confinement.
     #[must_use]
     pub fn require(mut self, require: bool) -> Self {
         self.require = Some(require);
         self
     }
 
-    /// Returns this, with the settings of `special` in place of those it has as well.
+    /// Returns a copy, with the settings of `special` taking precedence.
     pub(crate) fn overridden(&self, special: &Self) -> Self {
         Self {
             level: special.level.or(self.level),
@@ -68,7 +70,7 @@ impl Probing {
         }
     }
 
-    /// Returns how far probes are confined at least.
+    /// Returns the minimum confinement of probes.
     pub(crate) fn sandbox(&self) -> Sandbox {
         let level = self.confinement();
         let mut sandbox = Sandbox::at(level);
@@ -88,14 +90,15 @@ impl Probing {
         self.level.unwrap_or(Level::Guarded)
     }
 
-    /// Returns how long a script may take to describe itself.
+    /// Returns the time limit of a probe.
     pub(crate) fn time_limit(&self) -> Duration {
         self.timeout.unwrap_or(TIMEOUT)
     }
 
-    /// Returns whether a script may be asked as it is called where the system can confine it no further.
+    /// Returns whether a probe may run with the confinement of calls where the system offers no
+    /// more.
     ///
-    /// `strict` means everywhere that nothing runs without it.
+    /// The level `strict` means everywhere that nothing runs without it.
     pub(crate) fn may_fall_back(&self) -> bool {
         self.require != Some(true) && self.confinement() == Level::Guarded
     }

@@ -1,5 +1,5 @@
-//! Takes known secrets out of what a script prints. Exact matches only: a script that encodes a secret, or
-//! prints it piece by piece, gives it away all the same.
+//! Redaction of known secrets in the output of scripts. Finds exact matches only: a script that
+//! encodes a secret, or prints it piece by piece, still reveals it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,22 +10,22 @@ use bytes::Bytes;
 use mcpd_exec::Captured;
 use serde_json::Value;
 
-/// The shortest secret that is looked for, in bytes: anything shorter is found by chance all over a text.
+/// Minimum length of a redacted secret, in bytes: shorter ones occur by chance all over a text.
 pub(super) const MIN_LENGTH: usize = 6;
 
-/// The shortest part of a secret that is looked for where an output was cut, in bytes.
+/// Minimum length of a part of a secret that is redacted where an output was cut, in bytes.
 const MIN_PART: usize = 4;
 
-/// Where a secret stands in a text, and by which pattern it was found.
+/// Position of a secret in a text, and the index of the pattern that matched.
 type Found = (Range<usize>, usize);
 
-/// Finds the secrets of one script.
+/// Search for the secrets of one script.
 pub(crate) struct Redactor {
-    /// Tells in no time that a text has none of them, as most have.
+    /// Fast test for texts without secrets, which most are.
     detector: AhoCorasick,
-    /// Finds all that there are, also where they overlap.
+    /// Finds all matches, including overlapping ones.
     finder: AhoCorasick,
-    /// What is looked for, and what is put in its place.
+    /// Patterns and their replacements.
     patterns: Vec<(String, String)>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Debug for Redactor {
 }
 
 impl Redactor {
-    /// What finds these secrets, by their names. `None` if there is none to find.
+    /// Creates a redactor for these pairs of name and secret; `None` if no secret is long enough.
     pub(crate) fn new<'a>(secrets: impl Iterator<Item = (&'a str, &'a str)>) -> Option<Self> {
         let mut patterns = Vec::new();
         for (name, secret) in secrets {
@@ -54,14 +54,14 @@ impl Redactor {
             automaton.expect("secrets are shorter than an automaton can be large")
         };
         Some(Self {
-            // For what is standard to it, the library makes no use of vectors.
+            // The library uses vector instructions only for non-standard match kinds.
             detector: automaton(MatchKind::LeftmostFirst),
             finder: automaton(MatchKind::Standard),
             patterns,
         })
     }
 
-    /// A text from its beginning, perhaps cut at the end.
+    /// Redacts a text from its beginning, possibly cut at the end.
     pub(crate) fn bytes(&self, text: Vec<u8>, cut_end: bool) -> Vec<u8> {
         match self.piece(&text, false, cut_end) {
             Cow::Owned(redacted) => redacted,
@@ -69,7 +69,7 @@ impl Redactor {
         }
     }
 
-    /// An output that is text, and what a terminal would show of it.
+    /// Redacts the output of a text script, and the form that a terminal would show.
     pub(crate) fn text(&self, output: &Captured) -> Captured {
         let mut redacted = self.text_alone(output);
         redacted.shown = self.shown(output);
@@ -91,7 +91,8 @@ impl Redactor {
         }
     }
 
-    /// An output that is JSON: it stays JSON, and a secret is found however its characters are written.
+    /// Redacts JSON output: the result is JSON again, and a secret is found in any escaped
+    /// spelling.
     pub(crate) fn json(&self, output: &Captured) -> Captured {
         let Some(whole) = output.whole() else {
             return self.text(output);
@@ -104,7 +105,7 @@ impl Redactor {
         redacted
     }
 
-    /// The same of a text that is JSON.
+    /// Redacts a JSON text.
     pub(crate) fn json_text<'a>(&self, json: &'a [u8]) -> Cow<'a, [u8]> {
         if memchr::memchr(b'\\', json).is_none() && !self.detector.is_match(json) {
             return Cow::Borrowed(json);
@@ -116,15 +117,15 @@ impl Redactor {
             redacted.extend_from_slice(&self.token(token));
             rest = after;
         }
-        // What is left is a secret that is made of several tokens.
+        // Now only a secret that spans several tokens can be left.
         Cow::Owned(self.piece(&redacted, false, false).into_owned())
     }
 
-    /// One token of JSON.
+    /// Redacts one token of JSON.
     fn token<'a>(&self, token: &'a [u8]) -> Cow<'a, [u8]> {
         let text = match serde_json::from_slice(token) {
             Ok(Value::String(text)) => text.into_bytes(),
-            // A number or a word.
+            // A number or a literal.
             _ => token.to_vec(),
         };
         match self.piece(&text, false, false) {
@@ -136,7 +137,7 @@ impl Redactor {
         }
     }
 
-    /// A piece of text. Where it was cut, a part of a secret counts as one.
+    /// Redacts a piece of text. At a cut, a part of a secret counts as one.
     pub(crate) fn piece<'a>(
         &self,
         text: &'a [u8],
@@ -161,7 +162,7 @@ impl Redactor {
         let mut redacted = Vec::with_capacity(text.len());
         let mut rest = 0;
         for (place, pattern) in found {
-            // Nothing is between two that overlap.
+            // Nothing lies between two overlapping matches.
             redacted.extend_from_slice(text.get(rest..place.start).unwrap_or_default());
             redacted.extend_from_slice(self.patterns[pattern].1.as_bytes());
             rest = place.end;
@@ -170,7 +171,7 @@ impl Redactor {
         Cow::Owned(redacted)
     }
 
-    /// The longest end of a secret that `text` begins with.
+    /// Returns the longest end of a secret that `text` begins with.
     fn end_in(&self, text: &[u8]) -> Option<Found> {
         let found = self.patterns.iter().enumerate();
         let found = found.filter_map(|(pattern, (secret, _))| {
@@ -183,7 +184,7 @@ impl Redactor {
         found.max_by_key(|(place, _)| place.end)
     }
 
-    /// The longest beginning of a secret that `text` ends with.
+    /// Returns the longest beginning of a secret that `text` ends with.
     fn start_in(&self, text: &[u8]) -> Option<Found> {
         let found = self.patterns.iter().enumerate();
         let found = found.filter_map(|(pattern, (secret, _))| {
@@ -196,9 +197,12 @@ impl Redactor {
     }
 }
 
-/// Adds what ends no earlier than those before it, unless it is part of one; as few are kept as cover the same.
+/// Adds a match that ends no earlier than those before it, unless it lies within one; keeps as
+/// few matches as cover the same text.
 fn add(found: &mut Vec<Found>, next: Found) {
     let place = &next.0;
+    // A match within the last one is dropped; a last one within `next`, or covered by its
+    // neighbours, is removed. Otherwise the loop ends.
     while let Some((last, _)) = found.last() {
         if last.start <= place.start && place.end <= last.end {
             return;
@@ -213,7 +217,7 @@ fn add(found: &mut Vec<Found>, next: Found) {
     found.push(next);
 }
 
-/// How a secret may be written: as it is, inside a JSON string, and line by line.
+/// Returns the spellings of a secret: as it is, inside a JSON string, and each of its lines.
 fn spellings(secret: &str) -> Vec<String> {
     let mut spellings = vec![secret.to_owned()];
     let quoted = Value::String(secret.to_owned()).to_string();
@@ -223,7 +227,7 @@ fn spellings(secret: &str) -> Vec<String> {
     let most = |char: char| !char.is_ascii() || matches!(char, '<' | '>' | '&' | '\'' | '+');
     for escaped in [
         quoted.to_owned(),
-        // As many libraries do by default: Python's, PHP's, C#'s, Go's.
+        // These are the defaults of common libraries: Python's, PHP's, C#'s, Go's.
         escaped(quoted, foreign, false),
         escaped(quoted, foreign, true),
         escaped(quoted, html, false),
@@ -239,7 +243,7 @@ fn spellings(secret: &str) -> Vec<String> {
     spellings
 }
 
-/// With some characters by their numbers, as in JSON.
+/// Escapes some characters by their numbers, as JSON does.
 fn escaped(text: &str, is_meant: impl Fn(char) -> bool, is_upper_case: bool) -> String {
     let mut escaped = String::new();
     for char in text.chars() {
@@ -281,7 +285,7 @@ fn token_length(first: u8, text: &[u8]) -> usize {
     }
 }
 
-/// The output with this kept of it. How many bytes were printed and left out is as before.
+/// Returns the output with other contents, and its byte counts unchanged.
 fn replaced(output: &Captured, head: Cow<'_, [u8]>, tail: &[u8]) -> Captured {
     let mut replaced = output.clone();
     replaced.head = Bytes::from(head.into_owned());
@@ -390,7 +394,7 @@ mod tests {
     fn of_secrets_that_overlap_nothing_is_left() {
         let check = |text, expected| check_overlapping(text, false, expected);
         check("> abcdefghijkl <", "> [redacted ABC][redacted BCD] <");
-        // What is in others counts as one of them.
+        // A match within others is covered by them.
         check("> abcdefgh <", "> [redacted ABC] <");
         check("> abcdefghijklmnop <", "> [redacted ABC][redacted CDE] <");
         check("xxxxxxxxxxxx", "[redacted RUN][redacted RUN]");

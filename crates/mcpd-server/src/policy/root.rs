@@ -1,4 +1,4 @@
-//! Roots with rules of their own: which of their files are looked at, and how those are asked.
+//! Roots with their own rules: which of their files are considered, and how those are probed.
 
 use std::path::{Path, PathBuf};
 
@@ -6,10 +6,11 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use super::{PatternError, Probing};
 
-/// Settings of one directory with scripts, and for everything below it.
+/// Settings of one directory with scripts and of everything below it.
 ///
-/// Patterns are those of `.gitignore`, relative to the directory: `*.sh` is any such file below it, `/bin` what lies in
-/// itself, `build/` a directory; `!` takes an earlier pattern back.
+/// Patterns are those of `.gitignore`, relative to the directory: `*.sh` matches any such file
+/// below it, `/bin` an entry directly in it, `build/` a directory; `!` reverts an earlier
+/// pattern.
 ///
 /// ```
 /// # fn main() -> Result<(), mcpd_server::PatternError> {
@@ -24,7 +25,7 @@ pub struct Root {
     probing: Probing,
 }
 
-/// Patterns of `.gitignore`, as they are written and as they match.
+/// Patterns of `.gitignore`, as text and compiled.
 #[derive(Debug, Clone)]
 struct Globs {
     texts: Vec<String>,
@@ -41,7 +42,7 @@ impl PartialEq for Root {
 }
 
 impl Root {
-    /// The directory at `path`, of which all is looked at.
+    /// Creates settings for the directory at `path`, of which all files are considered.
     pub fn new(path: impl AsRef<Path>) -> Self {
         let path = path.as_ref();
         Self {
@@ -52,11 +53,11 @@ impl Root {
         }
     }
 
-    /// Looks only at the files that match one of `patterns`, or lie in a directory that does.
+    /// Considers only the files that match one of `patterns`, or lie in a matching directory.
     ///
     /// # Errors
     ///
-    /// A pattern can't be read.
+    /// Fails if a pattern is invalid.
     pub fn include<T: Into<String>>(
         mut self,
         patterns: impl IntoIterator<Item = T>,
@@ -65,11 +66,11 @@ impl Root {
         Ok(self)
     }
 
-    /// Looks at no file and no directory that matches one of `patterns`.
+    /// Excludes the files and directories that match one of `patterns`.
     ///
     /// # Errors
     ///
-    /// A pattern can't be read.
+    /// Fails if a pattern is invalid.
     pub fn exclude<T: Into<String>>(
         mut self,
         patterns: impl IntoIterator<Item = T>,
@@ -78,7 +79,7 @@ impl Root {
         Ok(self)
     }
 
-    /// Confines the scripts so while they are asked for their descriptions.
+    /// Sets the confinement of the scripts during probes.
     #[must_use]
     pub fn probing(mut self, probing: Probing) -> Self {
         self.probing = probing;
@@ -90,12 +91,12 @@ impl Root {
         &self.path
     }
 
-    /// Returns what it says of probes.
+    /// Returns its settings of probes.
     pub(super) fn own_probing(&self) -> &Probing {
         &self.probing
     }
 
-    /// Returns why the file or directory at `path` is not looked at, if it isn't.
+    /// Returns why the file or directory at `path` is excluded, if it is.
     pub(crate) fn reason_against(&self, path: &Path, is_directory: bool) -> Option<String> {
         if let Some(pattern) = self.exclude.matching(path, is_directory) {
             return Some(format!("`exclude` in mcpd.toml has `{pattern}`"));

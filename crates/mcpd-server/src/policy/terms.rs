@@ -1,4 +1,5 @@
-//! What the policy comes to for one script: the operator's word, and the script's own where that is stricter.
+//! Effective policy of one script: the operator's settings, and the script's own where these are
+//! stricter.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -19,13 +20,13 @@ use crate::own_files::OwnFiles;
 use crate::regular;
 use crate::turns::Width;
 
-/// How much of an output is kept that is of use only as a whole, in bytes.
+/// Captured bytes of an output that is useful only as a whole.
 const STRUCTURED_OUTPUT: usize = 16 << 20;
 
-/// How many runs of a script there are at once if nobody has another wish.
+/// Default number of concurrent runs of a script.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::new(16).expect("it is not zero");
 
-/// What one script may do, and what it is given.
+/// Permissions, limits and environment of one script.
 #[derive(Debug)]
 pub struct Terms {
     sandbox: Arc<Sandbox>,
@@ -50,7 +51,8 @@ impl Terms {
         Self::confined(policy, orders, directory, spec, &Sandbox::none())
     }
 
-    /// Returns the terms of a script that is confined as `least` says in any case, and may write only what that allows.
+    /// Returns the policy of a script that is confined at least as `least` says, and may write
+    /// only where that allows it.
     pub(super) fn confined(
         policy: &Policy,
         orders: Orders,
@@ -69,7 +71,8 @@ impl Terms {
             resolve_links(&mut sandbox);
             sandbox = sandbox.tightened(&wished(wish, directory));
         }
-        // The environment of a described script depends on how it is called: its state is to be the same.
+        // The environment of a described script depends on the level of its calls: a request for
+        // its state must see the same one.
         let called_at = sandbox.level;
         sandbox = sandbox.tightened(least);
         let level = if spec.is_some() {
@@ -77,7 +80,8 @@ impl Terms {
         } else {
             sandbox.level
         };
-        // Whoever may write there could put another file in its place.
+        // A path that the script may write to could be replaced anyway, so hiding it is of no
+        // use.
         let is_written =
             |path: &&PathBuf| sandbox.write.iter().any(|write| path.starts_with(write));
         let hidden: Vec<_> = policy
@@ -122,43 +126,43 @@ impl Terms {
         }
     }
 
-    /// Files of the server that a run under these terms could take from it by changing modes: none,
-    /// if it is a process of another user, sees them read-only, or is not confined at all.
+    /// Returns the files of the server whose modes a run could change: none if the run has
+    /// another user, sees them read-only, or is not confined at all.
     pub(crate) fn endangered_files(&self) -> Option<&Arc<OwnFiles>> {
         let may_change_modes =
             self.sandbox.level == Level::Guarded && self.sandbox.run_as.is_none();
         may_change_modes.then_some(&self.own_files)
     }
 
-    /// How it is confined, to be kept.
+    /// Sandbox, shared.
     pub(crate) fn shared_sandbox(&self) -> &Arc<Sandbox> {
         &self.sandbox
     }
 
-    /// How it is confined.
+    /// Sandbox of its runs.
     #[must_use]
     pub fn sandbox(&self) -> &Sandbox {
         &self.sandbox
     }
 
-    /// What one run of it may use.
+    /// Limits of one run.
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The names of the variables that it alone is given, in their order.
+    /// Names of the variables that only this script receives, in order.
     pub fn variables(&self) -> impl Iterator<Item = &str> {
         self.variables.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Whether calls go on in the background.
+    /// Support of calls in the background.
     #[must_use]
     pub fn task(&self) -> TaskSupport {
         self.task
     }
 
-    /// The command under these terms.
+    /// Applies the policy to a command.
     pub(crate) fn apply(&self, command: Command) -> Command {
         let command = self
             .environment
@@ -172,7 +176,7 @@ impl Terms {
             })
     }
 
-    /// Returns the value of a variable that a run starts with.
+    /// Returns the value of a variable at the start of a run.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let own = self.variables.iter().find(|(own, _)| own == name);
         match own {
@@ -181,8 +185,8 @@ impl Terms {
         }
     }
 
-    /// Returns the arguments of a call without those that the operator has ignored and the script doesn't declare; nothing
-    /// if none of them is ignored.
+    /// Returns the arguments of a call without those that the operator ignores and the script
+    /// does not declare; `None` if no argument is ignored.
     pub(crate) fn without_ignored(
         &self,
         spec: &ScriptSpec,
@@ -191,7 +195,7 @@ impl Terms {
         if self.ignored_arguments.is_empty() {
             return None;
         }
-        // Arguments that are no object are refused when they are checked.
+        // Other arguments than an object are rejected by a later check.
         let mut members = mcpd_scriptspec::members(arguments).ok()?;
         let count = members.len();
         let is_ignored = |name: &str| self.ignored_arguments.contains(name) && !spec.declares(name);
@@ -203,18 +207,18 @@ impl Terms {
         to_raw_value(&members).ok()
     }
 
-    /// What takes its secrets out of what it prints.
+    /// Redactor of the output.
     pub(crate) fn redactor(&self) -> Option<&Arc<Redactor>> {
         self.redactor.as_ref()
     }
 
-    /// Returns whether escape sequences stay in what it prints.
+    /// Returns whether escape sequences stay in the output.
     pub(crate) fn keeps_escapes(&self) -> bool {
         self.keeps_escapes
     }
 
-    /// Returns a text that it gave, without secrets, as a terminal would show it: a secret that was
-    /// broken up by escape sequences comes together only then.
+    /// Returns a redacted text as a terminal would show it. It is redacted once more, because a
+    /// secret that escape sequences interrupt becomes whole only then.
     pub(crate) fn readable(&self, text: String) -> String {
         if self.keeps_escapes {
             return text;
@@ -230,26 +234,28 @@ impl Terms {
         String::from_utf8_lossy(&shown).into_owned()
     }
 
-    /// How many runs of it there may be at once.
+    /// Concurrency limit of the script.
     pub(crate) fn width(&self) -> Width {
         self.width
     }
 
-    /// Whether mcpd may read `file`, which it has opened at a path without links, on its behalf.
+    /// Returns whether mcpd may read `file`, opened at a path without links, on behalf of the
+    /// script.
     ///
-    /// A confined script could otherwise have mcpd read what it may not read itself.
+    /// Otherwise a confined script could have mcpd read files that it may not read itself.
     pub(crate) fn may_hand_over(&self, file: &File, path: &Path, directory: &Path) -> bool {
         let may_read = |run_as| regular::is_readable_by(run_as, file, path).unwrap_or(false);
         self.may_be_shown(path, directory) && self.sandbox.run_as.is_none_or(may_read)
     }
 
-    /// Returns whether programs keep it in a home for themselves, unless that is where the script is.
+    /// Returns whether the path lies in a home in which programs keep private files, unless the
+    /// script lies there too.
     fn is_kept(&self, path: &Path, directory: &Path) -> bool {
         let kept = self.sandbox.hidden_by(path);
         kept.is_some_and(|kept| !real(directory).starts_with(kept))
     }
 
-    /// The same for all that is said of paths.
+    /// Returns whether the script may see this path.
     fn may_be_shown(&self, path: &Path, directory: &Path) -> bool {
         if self.sandbox.level == Level::None && self.sandbox.run_as.is_none() {
             return true;
@@ -260,12 +266,12 @@ impl Terms {
     }
 }
 
-/// Terms of one script while it is asked what it is, or for its state.
+/// Policy of a probe, or of a request for the state of a script.
 #[derive(Debug)]
 pub(crate) struct ProbeTerms {
     probing: Probing,
     terms: Terms,
-    /// Those of its calls.
+    /// Policy of its calls.
     unconfined: Terms,
 }
 
@@ -286,33 +292,34 @@ impl ProbeTerms {
         }
     }
 
-    /// Returns the terms.
+    /// Returns the policy.
     pub(crate) fn terms(&self) -> &Terms {
         &self.terms
     }
 
-    /// Returns the terms where the system has nothing to confine it with, if it may run there at all.
+    /// Returns the policy for systems that cannot confine the probe, if it may run there at all.
     pub(crate) fn fallback(&self) -> Option<&Terms> {
         self.probing.may_fall_back().then_some(&self.unconfined)
     }
 
-    /// Returns whether it may do less than when it is called.
+    /// Returns whether the probe is confined further than a call.
     pub(crate) fn is_confined(&self) -> bool {
         self.terms.sandbox != self.unconfined.sandbox
     }
 
-    /// Returns how far it is confined for the sake of the probe, whatever its calls may do.
+    /// Returns the level required for probes, apart from that of calls.
     pub(crate) fn level(&self) -> Level {
         self.probing.confinement()
     }
 
-    /// Returns how long it may take.
+    /// Returns the time limit.
     pub(crate) fn time_limit(&self) -> Duration {
         self.probing.time_limit()
     }
 }
 
-/// Resolves the links in the paths of `sandbox`: a wish that leaves by one what is allowed allows nothing.
+/// Resolves the links in the paths of `sandbox`: a wish that leaves the permitted paths through a
+/// link grants nothing.
 fn resolve_links(sandbox: &mut Sandbox) {
     let add_resolved = |paths: &mut Vec<PathBuf>| {
         let resolved: Vec<_> = paths.iter().map(|path| real(path)).collect();
@@ -326,7 +333,8 @@ fn resolve_links(sandbox: &mut Sandbox) {
     add_resolved(&mut sandbox.homes);
 }
 
-/// Of a text the beginning and the end are worth something; of JSON, or of a resource, they aren't.
+/// Returns whether a cut output is useless. The ends of a text are useful, those of JSON or of a
+/// resource are not.
 fn is_wanted_whole(spec: &ScriptSpec) -> bool {
     spec.output != OutputFormat::Text || matches!(spec.role, Role::Resource { .. })
 }
@@ -351,7 +359,7 @@ fn wished(wish: &SandboxWish, directory: &Path) -> Sandbox {
     sandbox
 }
 
-/// A path as a script writes it: `~/` is the home directory of whoever runs mcpd.
+/// Resolves a path written by a script: `~/` is the home directory of the user that runs mcpd.
 fn absolute(path: &str, directory: &Path) -> PathBuf {
     match (path.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
@@ -359,7 +367,7 @@ fn absolute(path: &str, directory: &Path) -> PathBuf {
     }
 }
 
-/// Where a path leads, as far as there is anything yet.
+/// Returns the target of a path, of which the last components need not exist yet.
 pub(super) fn real(path: &Path) -> PathBuf {
     if let Ok(real) = path.canonicalize() {
         return real;
@@ -370,7 +378,7 @@ pub(super) fn real(path: &Path) -> PathBuf {
     let mut parent = real(parent);
     match path.file_name() {
         Some(name) => parent.push(name),
-        // It ends with `..`.
+        // The path ends with `..`.
         None => {
             parent.pop();
         }

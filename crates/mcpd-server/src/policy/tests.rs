@@ -1,4 +1,4 @@
-//! Which rules hold for a script, and what they come to.
+//! Selection and merging of rules.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a script asks for, beside what its operator allows; on real directories, for links matter.
+//! Wishes of scripts within the operator's policy, on real directories because of links.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use mcpd_scriptspec::{HelpOutput, parse};
 use super::*;
 use crate::policy::Rule;
 
-/// The terms of a script in `directory` that says this of itself.
+/// Returns the policy of a script in `directory` with this metadata.
 fn terms(policy: &Policy, directory: &Path, metadata: &str) -> Terms {
     let help = HelpOutput {
         stdout: metadata.as_bytes(),
