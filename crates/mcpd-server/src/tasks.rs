@@ -1,6 +1,18 @@
-//! Calls that go on in the background, as the tasks of MCP. Whatever is promised of one is in the database before
-//! anybody is told; here is only what matters while it runs. What a client wants of a task is written down too, and
-//! done by the server that runs it, whichever was asked.
+//! Tasks of MCP: calls that run in the background. A task is in the database before its client
+//! learns of it; this module holds only the state of a running one. Requests of clients to a task
+//! are stored as well, and carried out by the server that runs it, whichever server received
+//! them.
+//!
+//! ```text
+//! call ──► run for up to 500 ms ──► result or questions, without a task
+//!              │ still running, or the tool requires a task
+//!              ▼
+//!          working ◄──── all answered ────┐
+//!           │ │ └─────── asks ──────► input_required
+//!           │ ├──► completed
+//!           │ └──► failed
+//!           └────► cancelled (from either state)
+//! ```
 
 use std::collections::BTreeMap;
 use std::future::ready;
@@ -44,35 +56,36 @@ use life::Life;
 pub(crate) use store::Store;
 pub(crate) use stored::{StoredTask, Wish};
 
-/// How long a call is waited for that may become a task. Most are over by then, and nobody has to ask after them.
+/// Time that a call may take before it becomes a task. Most calls end within it, and need no
+/// polling.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long a task can be asked for after its run must have ended.
+/// Time for which a task can be queried after its run must have ended.
 const KEPT: Duration = Duration::from_secs(60 * 60);
-/// How long a run may take whose tool has no limit of its own.
+/// Time limit of a run whose tool has none.
 const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often clients are to ask after a task.
+/// Suggested interval between two queries of a client.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
-/// How often the database is asked whether another server was told something about our tasks.
+/// Interval at which the database is polled for requests that other servers received.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The tasks of one server, and those of others in the same database.
+/// Tasks of this server, and those of other servers with the same database.
 #[derive(Debug)]
 pub(crate) struct Tasks {
     store: Store,
     state: Mutex<State>,
-    /// Something may be wanted of our tasks.
+    /// Signals that a request for one of these tasks may be in the database.
     wished: Notify,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    /// Those that run here.
+    /// Tasks that run on this server.
     live: BTreeMap<String, Live>,
-    /// Somebody looks after what is wanted of them.
+    /// Tells whether the request poller is running.
     is_attended: bool,
 }
 
-/// The ends of a task that others hold.
+/// Handles to a running task.
 #[derive(Debug)]
 struct Live {
     cancel: CancellationToken,
@@ -80,16 +93,16 @@ struct Live {
     heard: Arc<Mutex<Heard>>,
 }
 
-/// A call that is or may become a task.
+/// Call that is or may become a task.
 #[derive(Debug)]
 pub(crate) struct Call {
     pub(crate) tool: Arc<Tool>,
     pub(crate) arguments: Option<Box<RawValue>>,
-    /// Whose side stream is that of the request: a task has one of its own.
+    /// Context of the request, whose side stream is not that of the task.
     pub(crate) context: Context,
 }
 
-/// A call with its run, and what that says.
+/// Call with its run and the messages of that.
 struct Started {
     server: Server,
     call: Call,
@@ -108,8 +121,8 @@ impl Tasks {
         }
     }
 
-    /// Answers a call with its result if there is one soon, with the questions it asks soon, or else with a task.
-    /// Where none can be made the caller waits, as if it knew of no tasks.
+    /// Answers a call with its result or its questions if these are ready soon, and otherwise
+    /// with a task. If no task can be created, the caller waits as if it did not support tasks.
     ///
     /// # Cancel safety
     ///
@@ -134,7 +147,7 @@ impl Tasks {
             run,
         };
         match support {
-            // One for which there is no room is no task either.
+            // A call that a full queue rejects must not become a task.
             TaskSupport::Required => {
                 if let Some(ended) = (&mut started.run).now_or_never() {
                     started.run = Box::pin(ready(Ok(ended?)));
@@ -153,11 +166,11 @@ impl Tasks {
         }
     }
 
-    /// Makes a task of a call at once.
+    /// Creates a task for a call at once.
     ///
     /// # Errors
     ///
-    /// Why there is none, for the caller.
+    /// Returns the reason for the caller if there is none.
     pub(crate) async fn start(
         self: &Arc<Self>,
         server: Server,
@@ -182,7 +195,7 @@ impl Tasks {
         }
     }
 
-    /// Makes a task of a call, or gives it back.
+    /// Creates a task for a call, or returns the call.
     async fn begin(
         self: &Arc<Self>,
         started: Started,
@@ -193,7 +206,8 @@ impl Tasks {
         let task = task(&stored);
         let life = Life::new(self, stored, started);
         let (sender, begun) = oneshot::channel();
-        // On its own: if the client hangs up now, there must be no task that nobody runs.
+        // Spawned, because a client that disconnects now must not leave a task that no server
+        // runs.
         tokio::spawn(async move {
             match life.add().await {
                 Ok(life) => {
@@ -208,11 +222,11 @@ impl Tasks {
             .map_err(|_| ErrorObject::internal_error("the request failed inside of the server"))
     }
 
-    /// Everything about the task `id`, if it is the principal's.
+    /// Returns all details of the task `id`, if it is the principal's.
     ///
     /// # Errors
     ///
-    /// The database can't be read.
+    /// Fails if the database is unreadable.
     pub(crate) async fn get(
         &self,
         id: &str,
@@ -222,11 +236,11 @@ impl Tasks {
         stored.map(|stored| self.detailed(stored)).transpose()
     }
 
-    /// The task `id` as it is stored, if it is the principal's.
+    /// Returns the stored task `id`, if it is the principal's.
     ///
     /// # Errors
     ///
-    /// The database can't be read.
+    /// Fails if the database is unreadable.
     pub(crate) async fn stored(
         &self,
         id: &str,
@@ -236,21 +250,21 @@ impl Tasks {
         stored.map_err(|error| unavailable(&error))
     }
 
-    /// All tasks of the principal, the newest first.
+    /// Returns all tasks of the principal, the newest first.
     ///
     /// # Errors
     ///
-    /// The database can't be read.
+    /// Fails if the database is unreadable.
     pub(crate) async fn all(&self, principal: &Principal) -> Result<Vec<StoredTask>, ErrorObject> {
         let all = self.store.tasks(principal.name()).await;
         all.map_err(|error| unavailable(&error))
     }
 
-    /// Hands answers to the task. Those to no open question are ignored.
+    /// Stores answers for a task. Answers to no open question are ignored.
     ///
     /// # Errors
     ///
-    /// When there is no such task, an answer is none, or the database can't be written.
+    /// Fails if the task is unknown, an answer is invalid, or the database cannot be written.
     pub(crate) async fn answer(
         &self,
         id: &str,
@@ -270,11 +284,11 @@ impl Tasks {
         Ok(())
     }
 
-    /// Wishes the task to end.
+    /// Stores a request to cancel a task.
     ///
     /// # Errors
     ///
-    /// When there is no such task, or the database can't be written.
+    /// Fails if the task is unknown, or the database cannot be written.
     pub(crate) async fn cancel(&self, id: &str, principal: &Principal) -> Result<(), ErrorObject> {
         self.stored(id, principal).await?.ok_or_else(unknown)?;
         let cancelled = self.store.cancel(id).await;
@@ -283,14 +297,14 @@ impl Tasks {
         Ok(())
     }
 
-    /// What the run of a task has said so far, if it runs here.
+    /// Log of the run of a task so far, if it runs here.
     pub(crate) fn said(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
         let heard = lock(&state.live.get(id)?.heard);
         Some(heard.lines())
     }
 
-    /// What the run of a task last said of its progress, if it runs here.
+    /// Last progress message of a task, if it runs here.
     pub(crate) fn progress(&self, id: &str) -> Option<String> {
         let state = lock(&self.state);
         let heard = lock(&state.live.get(id)?.heard);
@@ -318,7 +332,8 @@ impl Tasks {
         Ok(detailed)
     }
 
-    /// Sees to it that wishes are heard, as long as there is anything to wish. Must be called on a tokio runtime.
+    /// Starts the poller of requests, which runs as long as there are tasks. Must be called on a
+    /// tokio runtime.
     fn attend(self: &Arc<Self>) {
         if !std::mem::replace(&mut lock(&self.state).is_attended, true) {
             tokio::spawn(attend(Arc::clone(self)));
@@ -329,7 +344,7 @@ impl Tasks {
         let state = lock(&self.state);
         match (state.live.get(id), wish) {
             (Some(live), Wish::Cancel) => live.cancel.cancel(),
-            // There is room: a task that waits has fetched all earlier ones.
+            // The channel has room: a waiting task has received all earlier answers.
             (Some(live), Wish::Answers(answers)) => drop(live.answers.try_send(answers)),
             (None, _) => {}
         }
@@ -359,9 +374,9 @@ impl Call {
     /// Starts the run.
     fn run(&self, server: &Server, brought: Brought, side: &SideStream) -> Called {
         let context = Context {
-            // What it comes to is told in the words of whoever asks.
+            // Converted to the version of each client that queries the task.
             version: ProtocolVersion::LATEST,
-            // Nobody can be asked but through the task.
+            // Questions reach the client only through the task.
             session: None,
             side: side.clone(),
             ..self.context.clone()
@@ -370,7 +385,7 @@ impl Call {
         self.tool.call(server, arguments, brought, &context)
     }
 
-    /// How long its task is kept.
+    /// Time for which its task is kept.
     fn lifetime(&self) -> Duration {
         let longest = self.tool.longest_run().unwrap_or(LONGEST);
         longest.saturating_add(KEPT)
@@ -378,12 +393,12 @@ impl Call {
 }
 
 impl Started {
-    /// Starts the run again, with answers.
+    /// Restarts the run, with answers.
     fn again(&mut self, brought: Brought) {
         self.run = self.call.run(&self.server, brought, &self.side).into_run();
     }
 
-    /// Waits for the end, and tells the caller meanwhile what there is to tell.
+    /// Waits for the end, and forwards messages to the caller in the meantime.
     async fn wait(mut self) -> Ended {
         loop {
             tokio::select! {
@@ -399,7 +414,7 @@ impl Started {
         }
     }
 
-    /// Tells the caller what there is to tell by now.
+    /// Forwards all pending messages to the caller.
     fn tell(&mut self) {
         while let Ok(message) = self.messages.try_recv() {
             heard::pass_on(&message, &self.call.context.side);
@@ -407,22 +422,23 @@ impl Started {
     }
 }
 
-/// What a client declares that knows tasks.
+/// Capability of clients that support tasks.
 pub(crate) fn capability() -> ClientCapabilities {
     ClientCapabilities::of_extension(TASKS_EXTENSION)
 }
 
-/// Whether the client of a request knows tasks. On the stateful wire there are none, whatever it declares.
+/// Returns whether the client of a request supports tasks. The stateful wire has none, whatever
+/// the client declares.
 pub(crate) fn is_known_to(context: &Context) -> bool {
     context.version.wire() == Wire::Stateless && context.capabilities.covers(&capability())
 }
 
-/// The error about a task that is not there, or not the caller's.
+/// Error about a task that does not exist or is another principal's.
 pub(crate) fn unknown() -> ErrorObject {
     ErrorObject::invalid_params("there is no such task, or its time has come")
 }
 
-/// What is told of a task wherever there is talk of it.
+/// Public fields of a task in every response.
 pub(crate) fn task(stored: &StoredTask) -> Task {
     let time = |milliseconds| {
         let time = jiff::Timestamp::from_millisecond(milliseconds);

@@ -1,5 +1,5 @@
-//! What a run in the background says. It is heard the way any client hears of a run it waits for, so no tool knows
-//! whether it runs in the background.
+//! Log and progress of background runs, received through a side stream as by any client, so that
+//! a tool cannot tell whether it runs in the background.
 
 use std::collections::VecDeque;
 
@@ -15,20 +15,20 @@ use tokio::sync::mpsc;
 use crate::context::SideStream;
 use crate::outbox::Outbox;
 
-/// How much is remembered of what a run has said, in bytes.
+/// Maximum size of the kept log, in bytes.
 const MAX_BYTES: usize = 64 * 1024;
 
-/// The last that a run has said.
+/// Last messages of a run.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     progress: Option<String>,
     lines: VecDeque<String>,
     bytes: usize,
-    /// How many lines were forgotten.
+    /// Number of dropped lines.
     left_out: u64,
 }
 
-/// A side stream that wants to hear everything, and what it has heard.
+/// Creates a side stream that subscribes to everything, and its receiver.
 pub(super) fn side() -> (SideStream, mpsc::Receiver<Bytes>) {
     let (outbox, messages) = Outbox::new();
     let token = ProgressToken::from(RequestId::from(0));
@@ -37,7 +37,7 @@ pub(super) fn side() -> (SideStream, mpsc::Receiver<Bytes>) {
     (side, messages)
 }
 
-/// Something that was said.
+/// Decoded message of a run.
 enum Said {
     Log(LoggingMessageNotificationParams),
     Progress(ProgressNotificationParams),
@@ -56,7 +56,7 @@ impl Said {
     }
 }
 
-/// Tells somebody else.
+/// Forwards a message to another side stream.
 pub(super) fn pass_on(message: &[u8], side: &SideStream) {
     match Said::read(message) {
         Some(Said::Log(log)) => {
@@ -79,7 +79,7 @@ fn text(log: &LoggingMessageNotificationParams) -> String {
 }
 
 impl Heard {
-    /// Remembers a message.
+    /// Records a message.
     pub(super) fn remember(&mut self, message: &[u8]) {
         match Said::read(message) {
             Some(Said::Log(log)) => self.line(text(&log)),
@@ -98,12 +98,12 @@ impl Heard {
         }
     }
 
-    /// What was last said of progress.
+    /// Last progress message.
     pub(super) fn progress(&self) -> Option<&str> {
         self.progress.as_deref()
     }
 
-    /// The last lines, and how many there were before them.
+    /// Last lines of the log, after a note on the number of dropped ones.
     pub(super) fn lines(&self) -> String {
         let lines = self.lines.iter().map(String::as_str);
         let lines = lines.collect::<Vec<_>>().join("\n");
@@ -114,7 +114,7 @@ impl Heard {
     }
 }
 
-/// In the words of the run, or else its numbers.
+/// Formats progress as the message of the run, or else as its numbers.
 fn progress(said: ProgressNotificationParams) -> String {
     match (said.message, said.total) {
         (Some(message), _) => message,

@@ -1,4 +1,4 @@
-//! The life of one task, from its first line in the database to its last.
+//! Life cycle of one task, from its first database entry to its last.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::pending;
@@ -25,12 +25,12 @@ use crate::interaction::{Brought, MAX_ROUNDS};
 use crate::subscribers::Event;
 use crate::sync::lock;
 
-/// The largest result that is kept, in bytes.
+/// Maximum size of a stored result, in bytes.
 const MAX_RESULT: usize = 4 << 20;
-/// How long after it could not be written down the end of a task is tried again.
+/// Retry interval while the end of a task cannot be stored.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// A task that runs here.
+/// Task that runs on this server.
 pub(super) struct Life {
     tasks: Arc<Tasks>,
     stored: StoredTask,
@@ -38,11 +38,11 @@ pub(super) struct Life {
     heard: Arc<Mutex<Heard>>,
     answers: mpsc::Receiver<InputResponses>,
     cancel: CancellationToken,
-    /// The names of all questions it has asked.
+    /// Keys of all questions it has asked.
     asked: BTreeSet<String>,
 }
 
-/// How a task ends.
+/// Ending of a task.
 enum End {
     Completed(Box<RawValue>),
     Failed(ErrorObject),
@@ -72,7 +72,7 @@ impl Life {
         life
     }
 
-    /// Writes the task down, so that it can be promised; gives back the call if that can't be.
+    /// Stores the task, so that the client may learn of it; returns the call if that fails.
     pub(super) async fn add(self) -> Result<Self, Started> {
         let reason = match self.tasks.store.add(self.stored.clone()).await {
             Ok(true) => return Ok(self),
@@ -84,8 +84,8 @@ impl Life {
         Err(self.started)
     }
 
-    /// Runs to the end and writes that down. A server that stops writes nothing: whoever reads of the task next finds
-    /// that nobody runs it.
+    /// Runs to the end and stores the ending. A server that stops stores nothing: the next reader
+    /// of the task finds that its server is gone.
     pub(super) async fn live(mut self) {
         let lifetime = self.stored.expires_at - self.stored.created_at;
         let expires = Instant::now() + Duration::from_millis(lifetime.unsigned_abs());
@@ -93,14 +93,14 @@ impl Life {
         let whole = stopping.run_until_cancelled(async {
             let cancel = self.cancel.clone();
             let end = cancel.run_until_cancelled(self.end()).await;
-            // What still runs shall not outlive the news of its end.
+            // A run that is still going must not outlive the announcement of its end.
             self.started.run = Box::pin(pending());
-            // An end that the stop has brought about is none.
+            // An ending that the stop of the server caused is not stored.
             if !stopping.is_cancelled() {
                 self.write_down(end.unwrap_or(End::Cancelled)).await;
             }
         });
-        // Nobody can ask for it by then.
+        // The task can no longer be queried by then.
         let is_late = tokio::time::timeout_at(expires, whole).await.is_err();
         if stopping.is_cancelled() {
             self.record_end("the server stopped");
@@ -111,7 +111,7 @@ impl Life {
         self.changed();
     }
 
-    /// Runs as often as it takes, within bounds.
+    /// Runs, with answers in between, for a bounded number of rounds.
     async fn end(&mut self) -> End {
         for _ in 0..MAX_ROUNDS {
             let question = match self.ended().await {
@@ -130,7 +130,7 @@ impl Life {
         )))
     }
 
-    /// Waits for the end of one run, and hears what it says meanwhile.
+    /// Waits for the end of one run, and records its messages.
     async fn ended(&mut self) -> Result<Interactive<CallToolResult>, ErrorObject> {
         let mut run = AssertUnwindSafe(&mut self.started.run).catch_unwind();
         loop {
@@ -147,11 +147,11 @@ impl Life {
         }
     }
 
-    /// Asks, and waits for all answers.
+    /// Asks questions, and waits for all answers.
     ///
     /// # Errors
     ///
-    /// The questions can't be written down.
+    /// Fails if the questions cannot be stored.
     async fn ask(&mut self, question: InputRequiredResult) -> Result<Brought, ErrorObject> {
         let mut names = BTreeMap::new();
         let mut questions = InputRequests::new();
@@ -161,7 +161,7 @@ impl Life {
             names.insert(key, name);
         }
         let mut responses = InputResponses::new();
-        // A script may want its state back and nothing else.
+        // A script may request another round with its state alone.
         if !questions.is_empty() {
             let asked = self.tasks.store.ask(&self.stored.id, questions).await;
             asked.map_err(|error| unavailable(&error))?;
@@ -177,9 +177,10 @@ impl Life {
         })
     }
 
-    /// The name of a question, with a number if there was one of that name before.
+    /// Returns the key of a question, numbered if the name was used before.
     ///
-    /// "Each request key in `inputRequests` MUST be unique over the lifetime of a single task." -- SEP-2663
+    /// "Each request key in `inputRequests` MUST be unique over the lifetime of a single task."
+    /// -- SEP-2663
     fn unused(&mut self, name: &str) -> String {
         let mut key = name.to_owned();
         let mut number = 1;
@@ -190,7 +191,7 @@ impl Life {
         key
     }
 
-    /// What the request would have been answered with.
+    /// Converts the result to the response that the request would have had.
     fn completed(&self, result: CallToolResult) -> End {
         let result = Interactive::from(result);
         self.started.call.context.trail.answers(&result);
@@ -209,7 +210,7 @@ impl Life {
         kept.map_or_else(End::Failed, End::Completed)
     }
 
-    /// Writes down how it has ended, however often that must be tried.
+    /// Stores the ending, with retries at a fixed interval.
     async fn write_down(&mut self, end: End) {
         let (status, detail) = match end {
             End::Completed(result) => (TaskStatus::Completed, Some(result)),
@@ -233,7 +234,7 @@ impl Life {
         }
     }
 
-    /// Tells the audit log of an end that is not the tool's doing.
+    /// Records an ending in the audit log that the tool did not cause.
     fn record_end(&self, reason: &'static str) {
         let trail = &self.started.call.context.trail;
         trail.answered(&Err(ErrorObject::internal_error(reason)));

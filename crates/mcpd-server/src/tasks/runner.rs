@@ -1,20 +1,20 @@
-//! Which servers are there. Each holds a lock on a file of its own as long as it lives: the system lets go of it however
-//! the process ends, and no other process can have it by chance.
+//! Registry of running servers. Each server holds a lock on a file of its own: the system
+//! releases it however the process ends, and no other process acquires it by chance.
 
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// What the names of files begin with that are not locked yet.
+/// Prefix of the names of files that are not locked yet.
 const UNLOCKED: char = '.';
 
-/// The files of all servers that use one database.
+/// Lock files of all servers that use one database.
 #[derive(Debug)]
 pub(super) struct Runners {
     directory: PathBuf,
 }
 
-/// A server that is there until this is dropped.
+/// Registration of a server until it is dropped.
 #[derive(Debug)]
 pub(super) struct Runner {
     file: PathBuf,
@@ -26,14 +26,15 @@ impl Runners {
         Self { directory }
     }
 
-    /// Says that the server `name` is there.
+    /// Registers the server `name`.
     ///
     /// # Errors
     ///
-    /// The file can't be made or locked.
+    /// Fails if the file cannot be created or locked.
     pub(super) fn announce(&self, name: &str) -> io::Result<Runner> {
         self.create()?;
-        // Under its name it is locked from the first moment, so nobody takes it for one that was left.
+        // Under its final name the file is always locked, so no other server takes it for an
+        // abandoned one.
         let unlocked = self.directory.join(format!("{UNLOCKED}{name}"));
         let lock = File::create_new(&unlocked)?;
         lock.lock()?;
@@ -42,7 +43,8 @@ impl Runners {
         Ok(Runner { file, _lock: lock })
     }
 
-    /// Makes the directory for this user alone: who locks a file in it is taken for a server.
+    /// Creates the directory for this user alone: a process that locks a file in it counts as a
+    /// server.
     fn create(&self) -> io::Result<()> {
         let mut builder = fs::DirBuilder::new();
         builder.recursive(true);
@@ -51,7 +53,7 @@ impl Runners {
         builder.create(&self.directory)
     }
 
-    /// Whether the server `name` is there. In doubt it is.
+    /// Returns whether the server `name` is running. In doubt it is.
     pub(super) fn is_there(&self, name: &str) -> bool {
         match File::open(self.directory.join(name)) {
             Ok(file) => !matches!(file.try_lock_shared(), Ok(())),
@@ -59,7 +61,7 @@ impl Runners {
         }
     }
 
-    /// The servers that are gone without having said so.
+    /// Returns the servers that ended without removing their file.
     pub(super) fn gone(&self) -> Vec<String> {
         let files = fs::read_dir(&self.directory).into_iter().flatten();
         let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
@@ -68,9 +70,9 @@ impl Runners {
             .collect()
     }
 
-    /// Removes what a server has left that is gone.
+    /// Removes the file of an ended server.
     pub(super) fn forget(&self, name: &str) {
-        // If it stays, it is tried again another time.
+        // A failed removal is repeated another time.
         fs::remove_file(self.directory.join(name)).ok();
     }
 }
@@ -102,7 +104,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let runners = Runners::new(directory.path().to_owned());
         let _there = runners.announce("there").unwrap();
-        // As the system leaves the file of a process that was killed.
+        // The system leaves the file of a killed process like this.
         File::create_new(directory.path().join("killed")).unwrap();
         assert_eq!(runners.gone(), ["killed"]);
         runners.forget("killed");

@@ -1,4 +1,5 @@
-//! Tasks in the database, away from the async workers, and what becomes of those whose server is no more.
+//! Storage of tasks in the database, off the async workers, and recovery of tasks whose server is
+//! gone.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -12,7 +13,7 @@ use super::{StoredTask, Wish};
 use crate::database::Database;
 use crate::{id, sync};
 
-/// Where tasks are kept. All clones are one.
+/// Storage of tasks, shared by all clones.
 #[derive(Debug, Clone)]
 pub(crate) struct Store {
     inner: Arc<Inner>,
@@ -22,13 +23,13 @@ pub(crate) struct Store {
 struct Inner {
     database: Database,
     runners: Runners,
-    /// This server, once it has had a task.
+    /// Registration of this server, from its first task on.
     runner: Mutex<Option<Runner>>,
-    /// Its name.
+    /// Name of this server.
     name: String,
 }
 
-/// Why tasks could not be read or written.
+/// Failure to read or write tasks.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct StoreError(String);
@@ -53,7 +54,7 @@ impl Store {
         }
     }
 
-    /// A task that begins now and is not written down yet.
+    /// Creates a task that begins now, without storing it.
     pub(super) fn new_task(&self, owner: &str, tool: &str, lifetime: Duration) -> StoredTask {
         let now = now();
         let lifetime = i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX);
@@ -70,7 +71,7 @@ impl Store {
         }
     }
 
-    /// Writes a task down; `false` if there are too many.
+    /// Stores a task; returns `false` if there are too many.
     pub(super) async fn add(&self, task: StoredTask) -> Result<bool, StoreError> {
         self.blocking(move |inner| {
             inner.announce()?;
@@ -79,7 +80,7 @@ impl Store {
         .await
     }
 
-    /// The task `id` of `owner`.
+    /// Returns the task `id` of `owner`.
     pub(super) async fn task(
         &self,
         id: &str,
@@ -97,7 +98,7 @@ impl Store {
         .await
     }
 
-    /// All tasks of `owner`, the newest first, without what they came to.
+    /// Returns all tasks of `owner` without their results, the newest first.
     pub(super) async fn tasks(&self, owner: &str) -> Result<Vec<StoredTask>, StoreError> {
         let owner = owner.to_owned();
         self.blocking(move |inner| {
@@ -112,7 +113,7 @@ impl Store {
         .await
     }
 
-    /// Writes down what a task asks.
+    /// Stores the questions of a task.
     pub(super) async fn ask(&self, id: &str, questions: InputRequests) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.blocking(move |inner| {
@@ -122,7 +123,7 @@ impl Store {
         .await
     }
 
-    /// Writes down answers to what a task has asked.
+    /// Stores answers to the questions of a task.
     pub(super) async fn answer(
         &self,
         id: &str,
@@ -136,14 +137,14 @@ impl Store {
         .await
     }
 
-    /// Writes down that a task shall end.
+    /// Stores a request to cancel a task.
     pub(super) async fn cancel(&self, id: &str) -> Result<(), StoreError> {
         let id = id.to_owned();
         self.blocking(move |inner| inner.database.cancel_task(&id).map_err(StoreError::new))
             .await
     }
 
-    /// Writes down how a task has ended.
+    /// Stores the ending of a task.
     pub(super) async fn end(
         &self,
         id: &str,
@@ -160,7 +161,7 @@ impl Store {
         .await
     }
 
-    /// What is wanted of the tasks of this server.
+    /// Returns the requests for the tasks of this server.
     pub(super) async fn wishes(&self) -> Result<Vec<(String, Wish)>, StoreError> {
         self.blocking(|inner| inner.database.wishes(&inner.name).map_err(StoreError::new))
             .await
@@ -177,8 +178,8 @@ impl Store {
 }
 
 impl Inner {
-    /// Lets other servers see that this one is there, before they read of a task of its. The first time it also writes
-    /// down which tasks were lost with servers before it.
+    /// Registers this server before other servers can read of a task of it. The first call also
+    /// marks the tasks of ended servers as lost.
     fn announce(&self) -> Result<(), StoreError> {
         let mut runner = sync::lock(&self.runner);
         if runner.is_none() {
@@ -190,7 +191,7 @@ impl Inner {
         Ok(())
     }
 
-    /// Whether a task was running on a server that is no more. Then that is written down.
+    /// Returns whether a task was running on a server that is gone, and marks its tasks as lost.
     fn is_lost(&self, task: &StoredTask) -> Result<bool, StoreError> {
         let is_lost = !task.status.is_terminal()
             && task.runner != self.name

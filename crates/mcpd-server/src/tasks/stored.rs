@@ -1,9 +1,9 @@
-//! A task as it is written down, whether or not there is anything to write it to.
+//! Stored form of a task, also used by builds without a database.
 
 use mcpd_protocol::{InputResponses, TaskStatus};
 use serde_json::value::RawValue;
 
-/// A task as it is stored.
+/// Stored task.
 #[derive(Debug, Clone)]
 #[cfg_attr(
     not(feature = "database"),
@@ -14,22 +14,22 @@ use serde_json::value::RawValue;
 )]
 pub(crate) struct StoredTask {
     pub(crate) id: String,
-    /// Who may know of it.
+    /// Principal that may access it.
     pub(crate) owner: String,
-    /// The path of the tool.
+    /// Path of the tool.
     pub(crate) tool: String,
-    /// The server that runs it.
+    /// Server that runs it.
     pub(crate) runner: String,
     pub(crate) status: TaskStatus,
-    /// The questions that are open, the result or the error.
+    /// Open questions, result or error.
     pub(crate) detail: Option<Box<RawValue>>,
-    /// Milliseconds since 1970, and so are the next two.
+    /// Milliseconds since 1970, like the next two.
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) expires_at: i64,
 }
 
-/// What the owner of a task wants of it.
+/// Request of the owner of a task.
 #[derive(Debug)]
 #[cfg_attr(
     not(feature = "database"),
@@ -37,6 +37,6 @@ pub(crate) struct StoredTask {
 )]
 pub(crate) enum Wish {
     Cancel,
-    /// All of its questions are answered.
+    /// Answers to all of its questions.
     Answers(InputResponses),
 }

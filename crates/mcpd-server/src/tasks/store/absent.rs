@@ -1,4 +1,4 @@
-//! Without a database there are no tasks.
+//! Stub of the task storage for builds without a database.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::{StoredTask, Wish};
 
-/// There is none.
+/// Cannot be constructed.
 #[derive(Debug)]
 pub(crate) struct Store(Infallible);
 
