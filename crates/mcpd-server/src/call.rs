@@ -1,5 +1,5 @@
-//! One call of a script, whatever the method: capabilities and arguments → runs → result. What a caller
-//! reads when there was no run to read about, it reads from here.
+//! A call of a script, for any method: from capabilities and arguments over its runs to the
+//! result. Messages about calls that did not run are here.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,41 +22,41 @@ use crate::run::{self, Input, Purpose, RunError};
 use crate::tool::{Called, Script};
 use crate::turns::Busy;
 
-/// How a caller is told that its arguments are wrong.
+/// Prefix of messages about invalid arguments.
 pub(crate) const INVALID_ARGUMENTS: &str = "Invalid arguments: ";
 
-/// A call that can be made: the client has what the script requires, and the arguments are right.
+/// Valid call: the client has the required capabilities, and the arguments are valid.
 #[derive(Debug)]
 pub(crate) struct Call {
     server: Server,
     script: Arc<Script>,
     method: &'static str,
-    /// What the request names: a path or a URI.
+    /// Path or URI in the request.
     name: String,
-    /// Nobody can guess it.
+    /// Unguessable.
     id: String,
     input: Input,
     context: Context,
 }
 
-/// Why a call can't be made.
+/// Reason for rejecting a call.
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// The client lacks a capability.
     Capability(ErrorObject),
-    /// What is wrong with the arguments.
+    /// The arguments are invalid.
     Arguments(String),
 }
 
 impl Refusal {
-    /// The error, where no result could say it.
+    /// Returns the error for methods whose result cannot express it.
     pub(crate) fn into_error(self, wire: Wire) -> ErrorObject {
         match (self, wire) {
             (Self::Arguments(faults), _) => {
                 ErrorObject::invalid_params(format!("{INVALID_ARGUMENTS}{faults}"))
             }
             (Self::Capability(error), Wire::Stateless) => error,
-            // That wire has no such code.
+            // The stateful wire has no such code.
             (Self::Capability(mut error), Wire::Stateful) => {
                 error.code = ErrorCode::INVALID_REQUEST;
                 error
@@ -65,11 +65,11 @@ impl Refusal {
     }
 }
 
-/// Hint beside an argument that a tool doesn't know.
+/// Hint beside an argument that a tool does not declare.
 const UNKNOWN_NAME: &str = "(If the client adds such an argument to every call by itself, the operator can have it \
                             left out: `[arguments] ignore` in mcpd.toml.)";
 
-/// The text of the arguments of a call. Absent ones, and `null`, are an empty object.
+/// Text of the arguments of a call; absent ones, and `null`, are an empty object.
 pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
     match arguments.map(RawValue::get) {
         None | Some("null") => "{}",
@@ -77,7 +77,7 @@ pub(crate) fn text_of(arguments: Option<&RawValue>) -> &str {
     }
 }
 
-/// The arguments of a caller that can give nothing but text.
+/// Arguments of a method whose values are text only.
 pub(crate) fn arguments(
     texts: impl IntoIterator<Item = (impl Into<String>, String)>,
 ) -> JsonObject {
@@ -131,13 +131,13 @@ impl Call {
         })
     }
 
-    /// Where long outputs of the script go.
+    /// Archive for long outputs of the script.
     fn shelf(&self) -> Shelf {
         let terms = &self.script.terms;
         Shelf::new(&self.server, &self.context, terms, self.id.clone())
     }
 
-    /// Runs the script until there is a result, which `interpret` finds in what it printed.
+    /// Runs the script until there is a result, which `interpret` extracts from its output.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ pub(crate) fn start(
         Err(Refusal::Arguments(faults)) => Called::refused(Ok(invalid_arguments(&faults).into())),
         Err(Refusal::Capability(error)) => Called::refused(match context.version.wire() {
             Wire::Stateless => Err(error),
-            // That wire has no such error; the model can at least tell its user.
+            // The stateful wire has no such error; the model can at least report it to its user.
             Wire::Stateful => Ok(CallToolResult::error(error.message).into()),
         }),
     }
@@ -210,9 +210,9 @@ async fn tool_result(
     }
 }
 
-/// Why `name` did not run. The operator learns why and where, unless it is no more than that there is too much to do;
-/// the caller only that, and whether trying again makes sense. `subject` is what the caller knows it as, such as
-/// "The command".
+/// Logs why `name` did not run, unless the server is merely busy, and returns the failure for the
+/// caller, which says whether a retry makes sense. `subject` names it to the caller, such as "The
+/// command".
 pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Failure {
     if !matches!(error, RunError::Busy(_)) {
         tracing::error!(tool = %name, "failed to {}", chain(error));
@@ -220,10 +220,11 @@ pub(crate) fn not_run(name: &ScriptPath, subject: &str, error: &RunError) -> Fai
     told_of(subject, error)
 }
 
-/// How long to wait for an executor that others use as well, of whose turns nothing is known.
+/// Suggested retry delay for an executor that is shared with other users, and whose load is
+/// unknown.
 const SHARED_WAIT: Duration = Duration::from_secs(1);
 
-/// What the caller may know of that.
+/// Returns the part of the failure that the caller may know.
 pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
     Failure::NoResult(match error {
         RunError::Busy(busy) => return Failure::Error(busy_with(subject, *busy)),
@@ -242,7 +243,8 @@ pub(crate) fn told_of(subject: &str, error: &RunError) -> Failure {
     })
 }
 
-/// That there is too much to do already. It is no result: whoever made the call can wait, and no model needs to know.
+/// Error of a call that a full queue rejects. It is an error and no result, because the client
+/// can retry and the model need not know.
 pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
     let (reason, wait) = match busy {
         Busy::Lane { waiting, wait } => {
@@ -258,13 +260,13 @@ pub(crate) fn busy_with(subject: &str, busy: Busy) -> ErrorObject {
 }
 
 impl Script {
-    /// Why it did not run, for its caller.
+    /// Logs why it did not run, and returns the failure for its caller.
     pub(crate) fn not_run(&self, error: &RunError) -> Failure {
         not_run(&self.path, &format!("The script `{}`", self.path), error)
     }
 }
 
-/// Every fault on a line of its own.
+/// Formats faults, one per line.
 pub(crate) fn told(faults: &[ArgumentFault]) -> String {
     let mut lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
     if faults.iter().any(ArgumentFault::is_unknown_name) {

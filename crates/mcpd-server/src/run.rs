@@ -1,4 +1,4 @@
-//! One run of a script on behalf of a request: its environment, and the files it is told about.
+//! One run of a script for a request: its environment and its input files.
 
 mod lack;
 
@@ -36,19 +36,19 @@ use crate::tool::Script;
 use crate::trace::TraceContext;
 use crate::turns::Busy;
 
-/// The longest stdin that a script also gets as a variable, in bytes.
+/// Maximum size of stdin that is also passed as a variable, in bytes.
 const MAX_ARGUMENTS: usize = 32 * 1024;
 
-/// What a run is for: the method and what it names.
+/// Request that a run serves: the method and the name in it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Purpose<'a> {
     pub(crate) method: &'static str,
     pub(crate) name: &'a str,
-    /// Nobody can guess it.
+    /// Unguessable.
     pub(crate) call_id: &'a str,
 }
 
-/// What a script is given, checked; every round of a request gets the same.
+/// Validated input of a script; every round of a request gets the same.
 #[derive(Debug)]
 pub(crate) struct Input {
     pub(crate) stdin: Bytes,
@@ -69,25 +69,25 @@ impl Input {
     }
 }
 
-/// Why there is no outcome.
+/// Reason for a missing outcome.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RunError {
     /// The process could not be started.
     #[error(transparent)]
     Start(StartError),
-    /// Too many calls are waiting.
+    /// The run queue is full.
     #[error(transparent)]
     Busy(Busy),
-    /// Its output could not be searched for secrets, and is not told.
+    /// The output could not be searched for secrets, and is withheld.
     #[error("take the secrets out of an output: {0}")]
     Redaction(JoinError),
-    /// The files for it could not be written.
+    /// The input files could not be written.
     #[error("write the files of a run: {0}")]
     Files(std::io::Error),
 }
 
 impl RunError {
-    /// The same in a word.
+    /// Name of this ending in metrics and in the audit log.
     pub(crate) fn name(&self) -> &'static str {
         match self {
             Self::Busy(_) | Self::Start(StartError::Busy { .. }) => Busy::NAME,
@@ -98,11 +98,11 @@ impl RunError {
     }
 }
 
-/// Runs `script`, telling the caller what it logs meanwhile.
+/// Runs `script`, and forwards its log to the caller in the meantime.
 ///
 /// # Errors
 ///
-/// When nothing was run.
+/// Fails if nothing was run.
 ///
 /// # Cancel safety
 ///
@@ -126,7 +126,7 @@ pub(crate) async fn run(
         OutputFormat::Text if purpose.method == CallToolRequest::NAME => Speaker::TextScript,
         _ => Speaker::Script,
     };
-    // Even one that fails or is cancelled may have written before.
+    // A failed or cancelled run may have changed the state before.
     let _told = script.spec.state.then(|| {
         let uri = script.path.state_uri();
         Told(
@@ -146,7 +146,7 @@ pub(crate) async fn run(
     ended
 }
 
-/// Tells everybody of an event when it is dropped.
+/// Publishes an event when it is dropped.
 struct Told(Arc<Subscribers>, Event);
 
 impl Drop for Told {
@@ -155,18 +155,18 @@ impl Drop for Told {
     }
 }
 
-/// What a command is run as.
+/// Attributes of a command that runs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Job<'a> {
-    /// What in the catalog it runs for.
+    /// Catalog entry for which it runs.
     pub(crate) path: &'a ScriptPath,
     pub(crate) terms: &'a Terms,
-    /// How to read what it prints.
+    /// Format of its output.
     pub(crate) format: OutputFormat,
 }
 
 impl<'a> Job<'a> {
-    /// What a script is run as.
+    /// Returns the attributes of a run of a script.
     pub(crate) fn of(script: &'a Script) -> Self {
         Self {
             path: &script.path,
@@ -176,11 +176,11 @@ impl<'a> Job<'a> {
     }
 }
 
-/// Runs `command` for a request, when it is its turn. What it printed is told without secrets.
+/// Runs `command` for a request when its turn comes, and redacts its output.
 ///
 /// # Errors
 ///
-/// When nothing was run.
+/// Fails if nothing was run.
 ///
 /// # Cancel safety
 ///
@@ -216,7 +216,8 @@ async fn take_turn(
         server.metrics().refused(Refused::Busy);
         RunError::Busy(busy)
     })?;
-    // A script whose call was cancelled has some time to end, and nobody runs in its place until then.
+    // A script whose call was cancelled has a grace period, and keeps its turn until it has
+    // ended.
     let command = command.hold(Arc::new(turn));
     let run = server.metrics().run();
     let waited = arrived.elapsed();
@@ -234,8 +235,8 @@ async fn take_turn(
     Ok(outcome)
 }
 
-/// Takes back what a run may have taken of the server's rights to its own files, and records it.
-/// Nothing waits for that.
+/// Restores the rights to the server's own files that a run may have changed, and records it. No
+/// request waits for that.
 fn regain_files(server: &Server, terms: &Terms) {
     let Some(files) = terms.endangered_files().map(Arc::clone) else {
         return;
@@ -250,7 +251,8 @@ fn regain_files(server: &Server, terms: &Terms) {
     });
 }
 
-/// Says what a run has left behind. Only at the level `none` somebody may have to look after it.
+/// Logs processes that a run has left behind. Only at the level `none` the operator may have to
+/// act.
 fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
     let processes = outcome.leftovers.unwrap_or_default();
     match outcome.enforced.level {
@@ -264,7 +266,7 @@ fn report_leftovers(path: &ScriptPath, outcome: &Outcome) {
     }
 }
 
-/// The same on any executor, for mcpd itself and at once.
+/// Runs `command` on any executor, without queueing, for mcpd itself.
 pub(crate) async fn execute_with(
     executor: &Executor,
     terms: &Terms,
@@ -272,7 +274,7 @@ pub(crate) async fn execute_with(
     command: Command,
     on_line: impl FnMut(Line<'_>) + Send,
 ) -> Result<Outcome, RunError> {
-    // It is large, and would be moved by each of those that wait for it.
+    // The future is large, and every future that awaits it would move it.
     let ended = Box::pin(executor.run_with(command, on_line)).await;
     let mut outcome = ended.map_err(RunError::Start)?;
     if terms.keeps_escapes() {
@@ -282,7 +284,7 @@ pub(crate) async fn execute_with(
     redacted(terms, format, outcome).await
 }
 
-/// The outcome without the secrets there are, but for what is on disk: that is searched when it is read.
+/// Redacts the outcome, except for kept files: these are redacted when they are read.
 async fn redacted(
     terms: &Terms,
     format: OutputFormat,
@@ -305,7 +307,7 @@ async fn redacted(
     redacting.await.map_err(RunError::Redaction)
 }
 
-/// What has been said of what is missing: each is worth one line, not one for every run.
+/// Missing mechanisms that were reported: each is logged once, not for every run.
 #[derive(Debug, Default)]
 pub(crate) struct Gaps(Mutex<BTreeSet<String>>);
 
@@ -321,7 +323,7 @@ impl Gaps {
 }
 
 impl Gaps {
-    /// Says what probes go without: it is not the calls that lack it.
+    /// Logs the mechanisms that only probes lack.
     pub(crate) fn report_probe(&self, missing: &[MissingMechanism]) {
         for missing in missing {
             if sync::lock(&self.0).insert(missing.to_string()) {
@@ -342,19 +344,19 @@ fn command(script: &Script, purpose: Purpose<'_>, input: &Input) -> Command {
     let command = identified(command, purpose.call_id);
     let variables = input.env.iter();
     let command = variables.fold(command, |command, (name, value)| command.env(name, value));
-    // It is JSON, as scripts for action endpoints expect it.
+    // JSON, as scripts for action endpoints expect it.
     match str::from_utf8(&input.stdin) {
         Ok(arguments) if arguments.len() <= MAX_ARGUMENTS => command.env("TOOL_ARGS", arguments),
         _ => command,
     }
 }
 
-/// The command of one call.
+/// Adds the id of the call to a command.
 pub(crate) fn identified(command: Command, call_id: &str) -> Command {
     command.env("MCPD_CALL_ID", call_id)
 }
 
-/// The command as a part of a trace.
+/// Adds the trace context to a command.
 fn traced(command: Command, trace: &TraceContext) -> Command {
     trace.members().fold(command, |command, (name, value)| {
         command.env(name.to_ascii_uppercase(), value)
@@ -367,7 +369,7 @@ struct Files {
     directory: ScopeGuard<TempDir, fn(TempDir)>,
 }
 
-/// Removing files takes its time, and threads of the runtime have none for that.
+/// Removes the files on the thread pool, because removal blocks.
 fn remove_aside(directory: TempDir) {
     if let Ok(runtime) = Handle::try_current() {
         drop(runtime.spawn_blocking(move || drop(directory)));
@@ -375,7 +377,7 @@ fn remove_aside(directory: TempDir) {
 }
 
 impl Files {
-    /// Tells the command where they are.
+    /// Adds the variables, and makes the directory visible in the sandbox.
     fn show(&self, command: Command) -> Command {
         let command = command.visible(self.directory.path());
         let variables = self.variables.iter();
@@ -383,7 +385,7 @@ impl Files {
     }
 }
 
-/// Writes what is too large or too private for an environment variable; nothing for most runs.
+/// Writes the values that are too large or too private for a variable; `None` for most runs.
 async fn files(
     server: &Server,
     script: &Script,
@@ -416,10 +418,10 @@ fn write(
     run_as: Option<RunAs>,
 ) -> std::io::Result<Files> {
     if run_as.is_some() {
-        // To be entered by who knows where.
+        // Scripts of any user enter this directory.
         private::permit(inputs, 0o711)?;
     }
-    // Made for this user alone, so that nobody else reads or plants anything in it.
+    // Created for this user alone, so that no other user can read or plant anything in it.
     let directory = private::directory_in(inputs, "")?;
     let mut variables = Vec::with_capacity(contents.len());
     for (name, bytes) in contents {
@@ -437,7 +439,7 @@ fn write(
     })
 }
 
-/// Hands a file to whom the script runs as, if that is somebody else.
+/// Changes the owner of a file to the user that the script runs as, if that is another one.
 #[cfg(unix)]
 pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
     match run_as {
@@ -446,7 +448,7 @@ pub(crate) fn give(path: &Path, run_as: Option<RunAs>) -> std::io::Result<()> {
     }
 }
 
-/// Nobody else runs scripts there.
+/// Does nothing: on this system scripts run as the same user.
 #[cfg(not(unix))]
 pub(crate) fn give(_: &Path, _: Option<RunAs>) -> std::io::Result<()> {
     Ok(())
@@ -456,7 +458,7 @@ fn encode(value: &impl Serialize) -> std::io::Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(std::io::Error::other)
 }
 
-/// What a script that declares `context` is told of its caller.
+/// Context of the caller for scripts that declare `context`.
 fn described(purpose: Purpose<'_>, context: &Context) -> serde_json::Value {
     json!({
         "method": purpose.method,
@@ -494,7 +496,7 @@ mod tests {
             assert!(file.exists());
             drop(release);
             busy.await.unwrap().unwrap_err();
-            // Behind the removal.
+            // Queued behind the removal.
             spawn_blocking(|| {}).await.unwrap();
             assert!(!file.exists());
         });

@@ -1,4 +1,4 @@
-//! Hidden files that a confined run complains of.
+//! Diagnosis of runs that failed because of hidden files.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use mcpd_scriptspec::ScriptPath;
 use crate::output;
 use crate::policy::Terms;
 
-/// Search for the hidden files that a confined run complains of.
+/// Search for the hidden files that a failed run mentions.
 pub(super) struct Lack {
     sandbox: Arc<Sandbox>,
     directory: PathBuf,
@@ -18,7 +18,7 @@ pub(super) struct Lack {
 }
 
 impl Lack {
-    /// Exit codes of shells and `env` for a program that can't be executed, or was not found.
+    /// Exit codes of shells and `env` for a program that was not found or cannot be executed.
     const NOT_EXECUTED: [i32; 2] = [126, 127];
 
     pub(super) fn of(command: &Command, terms: &Terms) -> Option<Self> {
@@ -30,7 +30,7 @@ impl Lack {
         })
     }
 
-    /// Notes in `outcome` what the script at `path` lacks, and tells the operator.
+    /// Adds the hidden files that the script at `path` lacks to `outcome`, and logs them.
     pub(super) async fn find(mut self, path: &ScriptPath, outcome: &mut Outcome) {
         let Ending::Exited(code @ 1..) = outcome.ending else {
             return;
@@ -43,7 +43,7 @@ impl Lack {
             self.sandbox
                 .find_hidden(&text, &self.directory, self.search.as_deref())
         };
-        // Without an answer the result says less.
+        // Without an answer the result is merely less detailed.
         outcome.hidden = tokio::task::spawn_blocking(find).await.unwrap_or_default();
         if let Some(lack) = output::lack(outcome) {
             tracing::warn!(script = %path, "{lack}");
