@@ -368,3 +368,53 @@ fn numbers_keep_all_their_digits() {
         assert!(run.ends_with(&format!("{number}\n")), "{run}");
     }
 }
+
+#[test]
+fn compile_prints_the_definition_and_warns_of_faults_in_the_body() {
+    let sandbox = Sandbox::new();
+    let program = format!("{ORDER}TLAK \"Placed\"\nIF amount > 5 THEN\n");
+    fs::write(sandbox.path().join("order.bas"), program).unwrap();
+    assert_snapshot!(sandbox.run(&["compile", "order.bas"]), @r#"
+    exit code: 0
+    ----- stdout -----
+    {
+      "name": "order",
+      "description": "Takes an order",
+      "input_schema": {
+        "type": "object",
+        "properties": {
+          "customer": {
+            "type": "string",
+            "description": "Who orders",
+            "example": "Ada"
+          },
+          "amount": {
+            "type": "number",
+            "description": "How many",
+            "example": 3
+          }
+        },
+        "required": [
+          "customer",
+          "amount"
+        ]
+      }
+    }
+    ----- stderr -----
+    warning[source-syntax]: `tlak` is no statement
+     --> order.bas:8:1
+      |
+    8 | TLAK "Placed"
+      | ^^^^
+      |
+      = help: did you mean `TALK`?
+
+    warning[source-syntax]: this IF has no END IF
+     --> order.bas:9:1
+      |
+    9 | IF amount > 5 THEN
+      | ^^
+
+    2 warnings in 1 script
+    "#);
+}

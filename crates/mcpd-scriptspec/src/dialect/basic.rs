@@ -67,12 +67,42 @@ pub(super) fn read(source: &str) -> Draft {
     draft.optional = Optional::OnPurpose;
     let mut names = BTreeMap::new();
     let mut start = 0;
+    let mut in_table = false;
     for line in source.split_inclusive('\n') {
-        // What was reported is all there is to say of the line.
-        let _ = Statement::new(source, start, &mut draft, &mut names).read();
+        in_table = match Boundary::of(line) {
+            Some(Boundary::TableStart) => true,
+            Some(Boundary::TableEnd) => false,
+            None => in_table,
+        };
+        if !in_table {
+            // A fault of the line is in the draft already.
+            let _ = Statement::new(source, start, &mut draft, &mut names).read();
+        }
         start += line.len();
     }
     draft
+}
+
+/// A line that opens or closes a table definition: `TABLE name … END TABLE`. The lines between are
+/// columns, and a column may be called `description`.
+enum Boundary {
+    TableStart,
+    TableEnd,
+}
+
+impl Boundary {
+    fn of(line: &str) -> Option<Self> {
+        let mut words = line.split_whitespace();
+        let first = words.next()?;
+        let second = words.next().filter(|word| !word.starts_with('='));
+        if first.eq_ignore_ascii_case("TABLE") && second.is_some() {
+            return Some(Self::TableStart);
+        }
+        let closes = first.eq_ignore_ascii_case("ENDTABLE")
+            || first.eq_ignore_ascii_case("END")
+                && second.is_some_and(|word| word.eq_ignore_ascii_case("TABLE"));
+        closes.then_some(Self::TableEnd)
+    }
 }
 
 /// One line.

@@ -3,7 +3,7 @@
 //! A script gets its arguments as `$1`, `$2` and `$3`, and reads no flags.
 //! What only says how Raycast shows a command is skipped.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::draft::{Draft, Literal, Node, span_of};
 use crate::{
@@ -158,7 +158,8 @@ impl<'a> Reader<'a> {
 
     fn argument(&mut self, place: usize, key_span: Span, value: &'a str) {
         let span = self.span(value);
-        match json::read(&self.source[..span.end], span.start) {
+        let text = without_trailing_comma(&self.source[..span.end]);
+        match json::read(&text, span.start) {
             Ok(document) if document.root.kind() == Kind::Object => {
                 for duplicate in &document.duplicates {
                     let message = format!(
@@ -205,6 +206,22 @@ impl<'a> Reader<'a> {
 
     fn span(&self, part: &str) -> Span {
         span_of(part, self.source)
+    }
+}
+
+/// Blanks the comma before the last brace, which Raycast's own JSON reader accepts. The length stays,
+/// so spans hold.
+fn without_trailing_comma(text: &str) -> Cow<'_, str> {
+    let Some(before) = text.strip_suffix('}') else {
+        return text.into();
+    };
+    match before.trim_end().strip_suffix(',') {
+        Some(members) if members.contains(':') => {
+            let mut blanked = text.to_owned();
+            blanked.replace_range(members.len()..=members.len(), " ");
+            blanked.into()
+        }
+        _ => text.into(),
     }
 }
 
@@ -375,7 +392,7 @@ fn string(draft: &mut Draft, value: Value<'_>) -> Option<String> {
     if value.string().is_none() {
         mismatch(draft, value, "a string");
     }
-    value.string().map(std::borrow::Cow::into_owned)
+    value.string().map(Cow::into_owned)
 }
 
 fn mismatch(draft: &mut Draft, value: Value<'_>, expected: &str) {
