@@ -1,5 +1,5 @@
-//! What of mcpd's own environment a script gets to see, and what is added to it: never settings and
-//! secrets of the server, nor the names under which a script is told about its own call.
+//! Environment of scripts: the part of mcpd's own that they inherit, and additions. Settings and
+//! secrets of the server are never part of it, nor the names that describe a script's own call.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -7,12 +7,12 @@ use std::sync::OnceLock;
 
 use mcpd_exec::{Account, Command, Level, RunAs, Variables};
 
-/// What a confined script inherits: where it is, whose it is and in which words it speaks.
+/// Variables that a confined script inherits: location, user and locale.
 #[cfg(not(windows))]
 const ORDINARY: &[&str] = &[
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_*", "TZ",
 ];
-/// The same, and what no program of Windows runs without.
+/// Likewise, with the variables that no program of Windows runs without.
 #[cfg(windows)]
 const ORDINARY: &[&str] = &[
     "PATH",
@@ -33,10 +33,10 @@ const ORDINARY: &[&str] = &[
     "TZ",
 ];
 
-/// What a script would take for what it is told of its own call.
+/// Names that a script would mistake for attributes of its own call.
 const OF_CALLS: &str = "MCP_*";
 
-/// mcpd's own, what a script would take for its own call's, and what a service manager tells the service alone.
+/// Variables of mcpd, of its own calls, and of a service manager for the service alone.
 const OURS: &[&str] = &[
     OF_CALLS,
     "TOOL_QUERY",
@@ -49,29 +49,30 @@ const OURS: &[&str] = &[
 
 /// Defaults of variables for every script, unless the operator sets, passes or drops them.
 ///
-/// Python holds back what it prints into a pipe, and loses it when it is killed at a time-out.
+/// Python buffers output into a pipe, and loses it when it is killed at a timeout.
 const DEFAULTS: &[(&str, &str)] = &[("PYTHONUNBUFFERED", "1")];
 
-/// The server's own settings and secrets, which no pattern passes.
+/// Settings and secrets of the server, which no pattern passes on.
 const SERVER: &[&str] = &["MCPD_*"];
 
-/// Directories that programs write what they can do without, and end if they can't, as compilers
-/// and package managers do: a confined script has them where it may write.
+/// Directories of expendable files, without which programs such as compilers and package managers
+/// fail. A confined script gets them in a place where it may write.
 const CACHES: &[&str] = &["XDG_CACHE_HOME", "XDG_STATE_HOME"];
 
-/// How the environment of scripts differs from that of this process.
+/// Differences between the environment of scripts and that of this process.
 ///
-/// A script that is not confined inherits all of it but what is for mcpd alone, such as `MCPD_*` and `MCP_*`: clients put
-/// the API keys of scripts into the environment, and mcpd its own. A confined one inherits what every program needs, such as `PATH` and
-/// `HOME`, and what is [passed](Self::pass).
+/// An unconfined script inherits everything except what is for mcpd alone, such as `MCPD_*` and
+/// `MCP_*`: clients put the API keys of scripts into the environment, and mcpd its own. A
+/// confined script inherits the variables that every program needs, such as `PATH` and `HOME`,
+/// and those that are [passed](Self::pass).
 #[derive(Debug, Clone, Default)]
 pub struct Environment {
     rules: Rules,
-    /// Variables that are inherited without confinement and with, computed at the first use.
+    /// Inherited variables without and with confinement, computed at first use.
     inherited: [OnceLock<Variables>; 2],
 }
 
-/// Differences from the environment of this process, as they were declared.
+/// Declared differences from the environment of this process.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct Rules {
     passed: Vec<String>,
@@ -87,7 +88,7 @@ impl PartialEq for Environment {
     }
 }
 
-/// The beginnings of one script's environment.
+/// Initial environment of one script.
 #[derive(Debug)]
 pub(crate) struct Inherited {
     variables: Variables,
@@ -95,13 +96,13 @@ pub(crate) struct Inherited {
 }
 
 impl Environment {
-    /// The environment that this process has when it is first used.
+    /// Captures the environment of this process at first use.
     #[must_use]
     pub fn of_this_process() -> Self {
         Self::default()
     }
 
-    /// Lets every script inherit a variable. A name that ends with `*` means all that begin so.
+    /// Passes a variable on to every script. A name that ends with `*` is a prefix.
     #[must_use]
     pub fn pass(mut self, name: impl Into<String>) -> Self {
         self.rules.passed.push(name.into());
@@ -109,7 +110,7 @@ impl Environment {
         self
     }
 
-    /// Lets no script inherit a variable. A name that ends with `*` means all that begin so.
+    /// Withholds a variable from every script. A name that ends with `*` is a prefix.
     #[must_use]
     pub fn drop(mut self, name: impl Into<String>) -> Self {
         self.rules.dropped.push(name.into());
@@ -117,8 +118,8 @@ impl Environment {
         self
     }
 
-    /// Lets no script inherit a variable unless it is [passed](Self::pass) or one that every program needs: it is meant for some
-    /// of them, which are [given](crate::Rule::variable) it.
+    /// Withholds a variable unless it is [passed](Self::pass) or one that every program needs. It
+    /// is meant for single scripts that a rule [gives](crate::Rule::variable) it to.
     #[must_use]
     pub fn reserve(mut self, name: impl Into<String>) -> Self {
         self.rules.reserved.push(name.into());
@@ -133,7 +134,7 @@ impl Environment {
         self
     }
 
-    /// All variables that an unconfined script starts from, and so does any other program that is given this environment.
+    /// Variables of an unconfined script, or of any other program that gets this environment.
     #[must_use]
     pub fn variables(&self) -> BTreeMap<OsString, OsString> {
         let inherited = self.inherited(Level::None).iter();
@@ -144,7 +145,7 @@ impl Environment {
             .collect()
     }
 
-    /// Returns whether scripts don't get a variable because of how it is called, and no rule here says that this is meant.
+    /// Returns whether a variable is withheld because of its name alone, without a rule about it.
     #[must_use]
     pub fn withholds(&self, name: &OsStr) -> bool {
         let rules = &self.rules;
@@ -154,7 +155,7 @@ impl Environment {
             && !rules.set.keys().any(|key| OsStr::new(key) == name)
     }
 
-    /// Returns in words how it differs from that of this process.
+    /// Returns a text of the differences from the environment of this process.
     pub(crate) fn described(&self) -> String {
         format!("{:?}", self.rules)
     }
@@ -179,14 +180,15 @@ impl Environment {
         })
     }
 
-    /// Returns what a script starts from that is confined so far, and that runs as this user, if not as this process's.
+    /// Returns the initial environment of a script with this confinement, and this user if it has
+    /// another one than this process.
     pub(crate) fn at(&self, level: Level, run_as: Option<RunAs>) -> Inherited {
         let mut variables = self.inherited(level).clone();
         if let Some(run_as) = run_as {
             variables = variables.with(self.variables_of(run_as));
         }
         let mut set = self.rules.set.clone();
-        // There is no terminal.
+        // Scripts have no terminal.
         let terminal = (level > Level::None).then_some(("TERM", "dumb"));
         for (name, value) in DEFAULTS.iter().copied().chain(terminal) {
             let is_wanted = || !matches_any(&self.rules.dropped, OsStr::new(name));
@@ -197,7 +199,7 @@ impl Environment {
         Inherited { variables, set }
     }
 
-    /// Returns the variables that name a user in place of those that name this process's.
+    /// Returns the variables that name the given user instead of the user of this process.
     fn variables_of(&self, run_as: RunAs) -> Vec<(&'static str, Option<OsString>)> {
         let account = Account::of_user(run_as.user);
         let mut variables = match account {
@@ -219,13 +221,13 @@ impl Environment {
 }
 
 impl Inherited {
-    /// Returns the value of a variable that is text.
+    /// Returns the value of a variable, if it is text.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         let inherited = || Some(self.variables.get(name)?.to_str()?.to_owned());
         self.set.get(name).cloned().or_else(inherited)
     }
 
-    /// The command with the environment a script starts from.
+    /// Sets the initial environment of a command.
     pub(crate) fn prepare(&self, command: Command) -> Command {
         let command = command.inherit(&self.variables);
         let command = CACHES.iter().copied().fold(command, Command::temporary);
@@ -235,7 +237,7 @@ impl Inherited {
     }
 }
 
-/// Whether a pattern is this name, or ends with `*` and begins like it.
+/// Returns whether a pattern is this name, or is a prefix of it followed by `*`.
 fn matches_any(patterns: &[impl AsRef<str>], name: &OsStr) -> bool {
     let name = name.as_encoded_bytes();
     patterns.iter().any(|pattern| {

@@ -1,5 +1,5 @@
-//! Which program runs a file that is none itself, by the extension of its name. Each is found once, when the
-//! first script needs it, and never looked for at a call.
+//! Interpreters: the programs that run files which are no programs, by extension. Each is
+//! searched for when the first script needs it, never during a call.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,21 +13,21 @@ use tokio::sync::OnceCell;
 
 mod script_kit;
 
-/// How long a program may take to say its version.
+/// Time limit of a query for the version of a program.
 const VERSION_TIME_LIMIT: Duration = Duration::from_secs(5);
 
-/// The first release of Node.js that runs TypeScript as it is.
+/// First release of Node.js that runs TypeScript directly.
 const NODE_FOR_TYPESCRIPT: Version = (22, 18);
 
-/// The first releases of Bun and Deno that load a module from a URL before a script.
+/// First releases of Bun and Deno that load a module from a URL before a script.
 const BUN_WITH_PRELOAD: Version = (1, 1);
 const DENO_WITH_PRELOAD: Version = (2, 5);
 
-/// The programs that run scripts, by the extensions of their files.
+/// Programs that run scripts, by the extensions of their files.
 ///
-/// By default shells, Python, Node.js, Ruby, Perl, PHP, Lua and PowerShell run what is theirs, as far as they are in
-/// the `PATH` of this process. TypeScript is run by the first there is of Node.js from 22.18 on, Bun from 1.1 on,
-/// Deno from 2.5 on, and tsx.
+/// By default shells, Python, Node.js, Ruby, Perl, PHP, Lua and PowerShell run files of their
+/// extensions, if they are in the `PATH` of this process. TypeScript is run by the first that is
+/// installed of Node.js from 22.18 on, Bun from 1.1 on, Deno from 2.5 on, and tsx.
 ///
 /// ```
 /// use mcpd_server::Interpreters;
@@ -39,10 +39,10 @@ pub struct Interpreters(BTreeMap<String, Entry>);
 
 #[derive(Debug, Clone)]
 struct Entry {
-    /// The first there is runs.
+    /// The first that is installed runs the files.
     choices: Vec<Choice>,
     check: Option<Check>,
-    /// Kept unless it may be another at the next look.
+    /// Cached, unless the next search may give another result.
     found: OnceCell<Result<Interpreter, MissingInterpreter>>,
 }
 
@@ -55,41 +55,41 @@ struct Choice {
 
 type Version = (u32, u32);
 
-/// What is wrong with the text of a program that is described in a dialect, as far as that is to be seen before it runs.
+/// Static check of the text of a program that is described in a dialect.
 pub(crate) type Check = fn(&str, Dialect) -> Vec<Diagnostic>;
 
-/// What became of looking for a program.
+/// Result of a search for a program.
 enum Found {
     At(PathBuf),
     TooOld,
-    /// It is not there, or has not said its version.
+    /// Not installed, or without an answer to the query for its version.
     Nowhere,
 }
 
-/// A program that runs files.
+/// Program that runs files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interpreter {
-    /// The program.
+    /// Path of the program.
     pub program: PathBuf,
-    /// What it is given before the file.
+    /// Arguments before the file.
     pub args: Vec<OsString>,
 }
 
-/// There is no program to run the files of an extension.
+/// Missing interpreter for the files of an extension.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MissingInterpreter {
-    /// Nobody has said what runs them.
+    /// No program is configured for them.
     #[error("nothing is known to run {}", Files(.0))]
     Unknown(String),
-    /// None of the programs that could is installed.
+    /// None of the configured programs is installed.
     #[error("nothing to run `.{extension}` files is installed: {}", Tried(.tried))]
     #[non_exhaustive]
     NotInstalled {
-        /// Of the files.
+        /// Extension of the files.
         extension: String,
-        /// What was looked for, in this order.
+        /// Programs that were searched for, in order.
         tried: Vec<String>,
     },
 }
@@ -132,7 +132,7 @@ impl Default for Interpreters {
 }
 
 impl Interpreters {
-    /// Whether `other` looks for the same programs.
+    /// Returns whether `other` has the same programs.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         let same = |(ours, theirs): ((&String, &Entry), (&String, &Entry))| {
             ours.0 == theirs.0 && ours.1.choices == theirs.1.choices
@@ -140,7 +140,8 @@ impl Interpreters {
         self.0.len() == other.0.len() && self.0.iter().zip(&other.0).all(same)
     }
 
-    /// Runs the files of an extension, such as `py`, with a program and its first arguments, whatever ran them before.
+    /// Sets the program and its first arguments for the files of an extension, such as `py`, in
+    /// place of any earlier ones.
     #[must_use]
     pub fn set(
         mut self,
@@ -152,8 +153,9 @@ impl Interpreters {
         self
     }
 
-    /// Has the text of every program for an extension looked at before it is served: one that `check` finds an error in is
-    /// not. It is told the dialect of the description, too. The interpreter is the judge, so another one that is [set](Self::set) later is not bound by that.
+    /// Checks the text of every program for an extension before it is served: one in which
+    /// `check` finds an error is not. The check also receives the dialect of the description. It
+    /// belongs to the present interpreter, and is dropped when another one is [set](Self::set).
     #[must_use]
     pub fn check(mut self, extension: &str, check: fn(&str, Dialect) -> Vec<Diagnostic>) -> Self {
         if let Some(entry) = self.0.get_mut(&extension.to_ascii_lowercase()) {
@@ -162,7 +164,7 @@ impl Interpreters {
         self
     }
 
-    /// Has another `check` look at the programs for an extension that one looks at now.
+    /// Replaces the check of an extension, if there is one.
     #[must_use]
     pub fn replace_check(
         self,
@@ -175,17 +177,17 @@ impl Interpreters {
         }
     }
 
-    /// The extensions of files that can be run, if their programs are installed.
+    /// Extensions of files that can be run if their programs are installed.
     pub fn extensions(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
     }
 
-    /// The program for the files of an extension. Where its version counts it is asked for that, with `executor`.
-    /// Looking through the `PATH` blocks for a moment.
+    /// Returns the program for the files of an extension. If its version matters, queries that
+    /// with `executor`. The search through the `PATH` blocks for a moment.
     ///
     /// # Errors
     ///
-    /// There is none.
+    /// Fails if there is none.
     ///
     /// # Cancel safety
     ///
@@ -204,12 +206,12 @@ impl Interpreters {
         found.as_ref().map_err(Clone::clone)
     }
 
-    /// What looks at the programs for the files of an extension before they run, if anything does.
+    /// Returns the check of programs for the files of an extension, if there is one.
     pub(crate) fn checked_by(&self, extension: &str) -> Option<Check> {
         self.0.get(&extension.to_ascii_lowercase())?.check
     }
 
-    /// Whether the files of an extension have a program, installed or not.
+    /// Returns whether a program is configured for the files of an extension, installed or not.
     pub(crate) fn know(&self, extension: &str) -> bool {
         self.0.contains_key(&extension.to_ascii_lowercase())
     }
@@ -224,7 +226,9 @@ impl Entry {
         }
     }
 
-    /// Fails if another look may find it. Those that say their versions are not asked again for each file.
+    /// Searches for an installed program. Returns an outer error if another search may succeed,
+    /// so that only this result is not cached, and known versions are not queried again for each
+    /// file.
     async fn search(
         &self,
         extension: &str,
@@ -266,7 +270,8 @@ impl Choice {
     }
 
     async fn find(&self, executor: &Executor) -> Found {
-        // Files are read where this is waited for, and no other thread that may block need be left.
+        // Callers may block: they are on a thread that reads files, and another one need not be
+        // free.
         let Ok(program) = which::which(&self.program) else {
             return Found::Nowhere;
         };
@@ -281,7 +286,7 @@ impl Choice {
     }
 }
 
-/// Returns what a program says to `--version`, such as `v22.18.0` or `deno 2.5.0 (stable)`.
+/// Returns the version that a program prints, such as `v22.18.0` or `deno 2.5.0 (stable)`.
 async fn version(program: &Path, executor: &Executor) -> Option<Version> {
     let mut limits = Limits::default();
     limits.wall = VERSION_TIME_LIMIT;
@@ -298,7 +303,7 @@ async fn version(program: &Path, executor: &Executor) -> Option<Version> {
 }
 
 impl MissingInterpreter {
-    /// What to do about it.
+    /// Advice for the operator.
     pub(crate) fn help(&self) -> String {
         match self {
             Self::Unknown(extension) if extension.is_empty() => {
@@ -324,7 +329,7 @@ impl fmt::Display for Choice {
     }
 }
 
-/// The files of an extension, which may be none.
+/// Displays the files of an extension, which may be empty.
 struct Files<'a>(&'a str);
 
 impl fmt::Display for Files<'_> {
@@ -336,7 +341,7 @@ impl fmt::Display for Files<'_> {
     }
 }
 
-/// What was looked for, in words.
+/// Displays the programs that were searched for.
 struct Tried<'a>(&'a [String]);
 
 impl fmt::Display for Tried<'_> {
@@ -358,7 +363,7 @@ mod tests {
 
     use super::*;
 
-    /// What is found of a TypeScript of two programs, the first of which says it has this version.
+    /// Searches two programs for TypeScript, the first of which reports this version.
     async fn found(says: &str) -> Result<PathBuf, String> {
         let directory = tempfile::tempdir().unwrap();
         let node = directory.path().join("node");

@@ -1,4 +1,4 @@
-//! How a script is started: as the program it is, or by an interpreter that is given its file.
+//! Start command of a script: the file itself as a program, or an interpreter with the file.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read as _};
@@ -14,23 +14,23 @@ use crate::interpreter::Interpreter;
 use crate::private::{self, Shared};
 use crate::regular;
 
-/// What is executed when a script runs, whatever for.
+/// Program and arguments that run a script, for any purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     program: PathBuf,
-    /// First arguments of the program: the interpreter's own, and then the file.
+    /// First arguments of the program: those of the interpreter, then the file.
     args: Vec<OsString>,
-    /// What the interpreter reads.
+    /// File that the interpreter reads.
     file: Option<PathBuf>,
-    /// Files to read instead, each under conditions that one call meets.
+    /// Alternative files, each with conditions on the call.
     variants: Vec<FileVariant>,
-    /// Variables of directories that it has to write.
+    /// Variables of directories that the program must be able to write.
     temporary: &'static [&'static str],
-    /// Keeps the file of a script that is only a part of another.
+    /// Keeps the file of a script that is a part of another one.
     _excerpts: Option<Arc<Excerpts>>,
 }
 
-/// File to run for calls that meet some conditions.
+/// File for calls that meet some conditions.
 #[derive(Debug, Clone)]
 pub(crate) struct FileVariant {
     pub(crate) conditions: Vec<Condition>,
@@ -50,7 +50,7 @@ impl Launch {
         }
     }
 
-    /// Has `interpreter` run `file`.
+    /// Runs `file` with `interpreter`.
     pub(crate) fn by(interpreter: &Interpreter, file: &Path) -> Self {
         Self {
             program: interpreter.program.clone(),
@@ -62,7 +62,7 @@ impl Launch {
         }
     }
 
-    /// Has `interpreter` run one of `variants`, which are files of `excerpts`.
+    /// Runs one of `variants`, which are files of `excerpts`, with `interpreter`.
     pub(crate) fn of_excerpts(
         interpreter: &Interpreter,
         variants: Vec<FileVariant>,
@@ -78,7 +78,7 @@ impl Launch {
         }
     }
 
-    /// The file that the interpreter reads in a call.
+    /// Returns the file that the interpreter reads in a call.
     pub(crate) fn file_for(&self, invocation: &Invocation) -> Option<&Path> {
         let is_for = |variant: &&FileVariant| {
             let mut conditions = variant.conditions.iter();
@@ -90,12 +90,12 @@ impl Launch {
             .or(self.file.as_deref())
     }
 
-    /// The command, without what it is run for.
+    /// Returns the command without attributes of a call.
     pub(crate) fn command(&self) -> Command {
         self.command_with(self.file.as_deref())
     }
 
-    /// Returns this launch for a call in which the interpreter reads `file`.
+    /// Returns the command for a call in which the interpreter reads `file`.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = Command::new(&self.program).args(&self.args);
         let temporary = self.temporary.iter().copied();
@@ -107,9 +107,9 @@ impl Launch {
     }
 }
 
-/// Variables of directories that `program` has to write below a home, and that a confined run may
-/// find elsewhere: fish complains on stderr of each that it can't make, and what it keeps in them
-/// is its history and variables of its own.
+/// Variables of directories below a home that `program` must be able to write, and that a
+/// confined run may have elsewhere. fish reports each that it cannot create on stderr; it stores
+/// its history and variables in them.
 pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
     match program.file_name().and_then(OsStr::to_str) {
         Some("fish") => &["XDG_CONFIG_HOME", "XDG_DATA_HOME"],
@@ -117,13 +117,13 @@ pub(crate) fn temporary_variables(program: &Path) -> &'static [&'static str] {
     }
 }
 
-/// The program in the first line of a script, or the file itself.
+/// Returns the program in the first line of a script, or the file itself.
 fn program_of(file: &Path) -> PathBuf {
-    /// Longer ones the kernel does not read.
+    /// Maximum length that the kernel reads.
     const MAX_LINE: u64 = 256;
     let mut start = Vec::new();
     if let Ok(Some(script)) = regular::open(file) {
-        // A file that can't be read may be run all the same.
+        // An unreadable file may still be executable.
         script.take(MAX_LINE).read_to_end(&mut start).ok();
     }
     let line = start
@@ -143,8 +143,8 @@ fn program_of(file: &Path) -> PathBuf {
     }
 }
 
-/// Parts of files that are programs of their own, each in a file that is written once. Nobody else can list them;
-/// they are gone with the last script that runs one.
+/// Files of scripts that are parts of other files, each written once. Other users cannot list
+/// them; they are deleted with the last script that runs one.
 #[derive(Debug)]
 pub(crate) struct Excerpts(Shared);
 
@@ -155,11 +155,12 @@ impl Default for Excerpts {
 }
 
 impl Excerpts {
-    /// The file with this text, in a directory that only this user can enter, or whoever a script is to run as. Blocks.
+    /// Returns a file with this text, in a directory that only this user and the user of the
+    /// script can enter. Blocks.
     ///
     /// # Errors
     ///
-    /// It can't be written.
+    /// Fails if the file cannot be written.
     pub(crate) fn write(
         &self,
         extension: &str,
@@ -172,13 +173,13 @@ impl Excerpts {
             .join(id::hex(&hash[..16]))
             .with_extension(extension);
         if !file.exists() {
-            // Whole from the moment it is there: another scan may have seen it already.
+            // Renamed into place when complete, because another scan may see it at once.
             let mut complete = tempfile::NamedTempFile::new_in(directory)?;
             io::Write::write_all(&mut complete, text.as_bytes())?;
             complete.persist(&file)?;
         }
         if run_as.is_some() {
-            // To be read by who knows its name, which is made of its content.
+            // Readable for every user that knows its name, which is a hash of its content.
             private::permit(directory, 0o711)?;
             private::permit(&file, 0o644)?;
         }

@@ -1,4 +1,4 @@
-//! One tool: its definition and what is behind it: a script, a function of the embedding program, or a source.
+//! A tool: its definition, and the script, function, shell or source behind it.
 
 use std::fmt;
 use std::future::ready;
@@ -35,15 +35,15 @@ pub(crate) mod listed;
 
 use listed::Listed;
 
-/// What one call comes to.
+/// Ending of a call.
 pub(crate) type Ended = Result<Interactive<CallToolResult>, ErrorObject>;
 
-/// The future of that; dropping it ends the run.
+/// Future of a call; dropping it ends the run.
 pub(crate) type Run = Pin<Box<dyn Future<Output = Ended> + Send>>;
 
-/// What becomes of a call at once.
+/// Immediate response to a call.
 pub(crate) enum Called {
-    /// Nothing runs, and nothing will.
+    /// Rejected before anything runs.
     Refused(Box<Ended>),
     Started(Run),
 }
@@ -53,7 +53,7 @@ impl Called {
         Self::Refused(Box::new(ended))
     }
 
-    /// For whom a refusal is an end like any other.
+    /// Returns a future for callers that treat a rejection like any other ending.
     pub(crate) fn into_run(self) -> Run {
         match self {
             Self::Refused(ended) => Box::pin(ready(*ended)),
@@ -62,24 +62,24 @@ impl Called {
     }
 }
 
-/// A tool of the catalog.
+/// Tool of the catalog.
 #[derive(Debug, Clone)]
 pub struct Tool {
     path: ScriptPath,
     portable_name: String,
     definition: protocol::Tool,
-    /// How its arguments are listed.
+    /// Form of its arguments in lists.
     listed: Listed,
-    /// What a client over HTTP repeats in headers.
+    /// Arguments that a client over HTTP repeats in headers.
     mirrored: Vec<Mirrored>,
-    /// In which its calls wait that run no process of ours.
+    /// Queue of its calls, if they run no local process.
     lane: Arc<Lane>,
-    /// What its arguments are by default, once somebody's rules depend on it.
+    /// Defaults of its arguments, computed once an access rule depends on them.
     defaults: OnceLock<Defaults>,
     body: Body,
 }
 
-/// What runs when the tool is called.
+/// Implementation of a tool.
 #[derive(Debug, Clone)]
 pub(crate) enum Body {
     Script(Arc<Script>),
@@ -88,25 +88,26 @@ pub(crate) enum Body {
     Remote(Arc<RemoteTool>),
 }
 
-/// A script that can be run.
+/// Runnable script.
 #[derive(Debug)]
 pub(crate) struct Script {
     pub(crate) path: ScriptPath,
     pub(crate) file: PathBuf,
-    /// Where it runs: relative paths in a script mean its root, whoever started mcpd.
+    /// Working directory: relative paths in a script are relative to its root, wherever mcpd was
+    /// started.
     pub(crate) directory: PathBuf,
     pub(crate) spec: Arc<ScriptSpec>,
-    /// What its arguments and its structured content are held to.
+    /// Schemas of its arguments and of its structured content.
     pub(crate) schemas: Schemas,
-    /// What it may do.
+    /// Effective policy.
     pub(crate) terms: Arc<Terms>,
-    /// What a client must have declared for the script to be of use, if it requires anything.
+    /// Capabilities that a client must declare, if the script requires any.
     pub(crate) required: Option<Box<ClientCapabilities>>,
     pub(crate) launch: Launch,
 }
 
 impl Script {
-    /// Returns the command that runs it under its terms, in a call in which its interpreter reads `file`.
+    /// Returns the command of a call in which its interpreter reads `file`, under its policy.
     pub(crate) fn command_with(&self, file: Option<&Path>) -> Command {
         let command = self.launch.command_with(file).current_dir(&self.directory);
         self.terms
@@ -114,21 +115,22 @@ impl Script {
             .env("MCPD_TOOL", self.path.as_str())
     }
 
-    /// Returns the command that asks it for its state, under the terms of its calls: these write what it reads.
+    /// Returns the command that prints its state, under the policy of its calls, because these
+    /// write it.
     pub(crate) fn state_command(&self) -> Command {
         let command = self.launch.command().current_dir(&self.directory);
         let command = self.terms.apply(command);
         command.env("MCPD_TOOL", self.path.as_str()).arg("--state")
     }
 
-    /// What its arguments are by default.
+    /// Defaults of its arguments.
     pub(crate) fn defaults(&self) -> Defaults {
         access::defaults(&raw(&self.spec.written_input_schema()))
     }
 }
 
 impl Tool {
-    /// A tool built into the program.
+    /// Creates a tool built into the program.
     pub(crate) fn native(
         path: ScriptPath,
         mut definition: protocol::Tool,
@@ -144,7 +146,7 @@ impl Tool {
         )
     }
 
-    /// The tool that runs commands.
+    /// Creates the tool that runs shell commands.
     pub(crate) fn command(tool: Arc<CommandTool>) -> Self {
         let path = tool.path().clone();
         let mut definition = tool.definition();
@@ -152,7 +154,7 @@ impl Tool {
         Self::new(path, definition, Vec::new(), Body::Command(tool))
     }
 
-    /// A tool that runs elsewhere, under its path.
+    /// Creates a tool of a source, under its path.
     pub(crate) fn remote(
         path: ScriptPath,
         mut definition: protocol::Tool,
@@ -172,7 +174,7 @@ impl Tool {
         Self::new(path, definition, mirror::mirrored(&schema), body)
     }
 
-    /// The tool that a script is.
+    /// Creates the tool of a script.
     pub(crate) fn from_script(script: Arc<Script>) -> Self {
         let definition = definition::tool(&script.path, &script.spec);
         let path = script.path.clone();
@@ -187,7 +189,7 @@ impl Tool {
         body: Body,
     ) -> Self {
         let listed = match &body {
-            // Most scripts: there is nothing to look for.
+            // Most scripts need no adjustment.
             Body::Script(script)
                 if script.spec.has_portable_schema() && script.spec.output_schema.is_none() =>
             {
@@ -207,7 +209,7 @@ impl Tool {
         }
     }
 
-    /// The same tool under a name that no other path has.
+    /// Returns a copy under a name that no other path has.
     pub(crate) fn with_distinct_name(&self) -> Self {
         Self {
             portable_name: self.path.portable_hashed(),
@@ -215,54 +217,57 @@ impl Tool {
         }
     }
 
-    /// Its identity: the path below its root.
+    /// Identity: the path below its root.
     #[must_use]
     pub fn path(&self) -> &ScriptPath {
         &self.path
     }
 
-    /// The name that every client accepts.
+    /// Name that every client accepts.
     #[must_use]
     pub fn portable_name(&self) -> &str {
         &self.portable_name
     }
 
-    /// What a list shows of it, in the newest revision and under its path.
+    /// Entry in a list of the newest revision, under its path.
     #[must_use]
     pub fn definition(&self) -> &protocol::Tool {
         &self.definition
     }
 
-    /// The schema of its arguments with names that every model provider accepts, where the definition has others.
+    /// Schema of its arguments with names that every model provider accepts, if the definition
+    /// has others.
     #[must_use]
     pub fn portable_input_schema(&self) -> Option<&RawValue> {
         self.listed.portable()
     }
 
-    /// Differences between lists and declaration, by the rule that says why: for people who can mend it.
+    /// Differences between list and declaration, with the rule that explains each: remarks for
+    /// the author.
     #[must_use]
     pub fn remarks(&self) -> &[(Code, String)] {
         &self.listed.remarks
     }
 
-    /// The arguments of a call under the names that were declared, if `arguments` may have portable ones.
+    /// Returns the arguments of a call under their declared names, if `arguments` may use
+    /// portable ones.
     pub(crate) fn restore_names(&self, arguments: &RawValue) -> Option<Box<RawValue>> {
         self.listed.restore(arguments)
     }
 
-    /// The file behind it, unless it is built in.
+    /// File of its script, unless it is built in.
     #[must_use]
     pub fn file(&self) -> Option<&Path> {
         self.script().map(|script| script.file.as_path())
     }
 
-    /// What the script said of itself, unless the tool is built in.
+    /// Spec of its script, unless it is built in.
     #[must_use]
     pub fn spec(&self) -> Option<&ScriptSpec> {
         self.script().map(|script| &*script.spec)
     }
 
-    /// What its processes may do and what they are given, unless the tool has none.
+    /// Effective policy of its processes, unless it has none.
     #[must_use]
     pub fn terms(&self) -> Option<&Terms> {
         match &self.body {
@@ -272,7 +277,7 @@ impl Tool {
         }
     }
 
-    /// The source it comes from, for people, unless it runs here.
+    /// Source that it comes from, for people, unless it runs here.
     #[must_use]
     pub fn source(&self) -> Option<&str> {
         match &self.body {
@@ -281,7 +286,7 @@ impl Tool {
         }
     }
 
-    /// How long a run of it may take, if anything limits that.
+    /// Time limit of a run, if there is one.
     pub(crate) fn longest_run(&self) -> Option<Duration> {
         match &self.body {
             Body::Script(script) => Some(script.terms.limits().wall),
@@ -290,7 +295,7 @@ impl Tool {
         }
     }
 
-    /// Whether calls of it go on in the background.
+    /// Support of calls in the background.
     pub(crate) fn task_support(&self) -> TaskSupport {
         self.terms().map_or(TaskSupport::Never, Terms::task)
     }
@@ -302,7 +307,7 @@ impl Tool {
         }
     }
 
-    /// Whether lists show the same of both.
+    /// Returns whether lists show both alike.
     pub(crate) fn is_listed_like(&self, other: &Self) -> bool {
         match (&self.body, &other.body) {
             // Rescanned and found unchanged.
@@ -321,7 +326,7 @@ impl Tool {
     ///
     /// # Errors
     ///
-    /// `-32020`, saying which header and argument don't agree.
+    /// `-32020` with the header and argument that differ.
     pub(crate) fn check_headers(
         &self,
         headers: &ParameterHeaders,
@@ -330,7 +335,8 @@ impl Tool {
         mirror::check(&self.mirrored, headers, arguments)
     }
 
-    /// Starts a call. Faulty arguments are a result: the model that wrote them shall read it.
+    /// Starts a call. Invalid arguments give a result, so that the model that wrote them can read
+    /// it.
     pub(crate) fn call(
         &self,
         server: &Server,
@@ -367,14 +373,14 @@ impl Tool {
     }
 
     fn defaults(&self) -> &Defaults {
-        // A default that is not listed counts all the same.
+        // An unlisted default applies all the same.
         let declared = self.listed.declared.as_deref();
         let schema = declared.unwrap_or(&self.definition.input_schema);
         self.defaults.get_or_init(|| access::defaults(schema))
     }
 }
 
-/// The arguments that a script wants repeated.
+/// Arguments that a script wants repeated in headers.
 fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
     match &spec.declared_schema {
         Some(schema) => mirror::mirrored(schema),
@@ -382,8 +388,8 @@ fn mirrored(spec: &ScriptSpec) -> Vec<Mirrored> {
     }
 }
 
-/// The capabilities that `requires` names, if it names any; what comes after a dot is one inside another, such as
-/// `elicitation.url`, or the id of an extension, which has dots of its own.
+/// Parses the capabilities in `requires`, if there are any. The part after a dot is a member,
+/// such as in `elicitation.url`, or the id of an extension, which has dots of its own.
 pub(crate) fn required_capabilities(names: &[String]) -> Option<Box<ClientCapabilities>> {
     if names.is_empty() {
         return None;
@@ -403,7 +409,7 @@ pub(crate) fn required_capabilities(names: &[String]) -> Option<Box<ClientCapabi
     ))
 }
 
-/// A schema as the bytes that every list repeats.
+/// Encodes a schema to the bytes that every list repeats.
 pub(crate) fn raw(schema: &impl Serialize) -> Box<RawValue> {
     to_raw_value(schema).expect("a JSON value has string keys only")
 }

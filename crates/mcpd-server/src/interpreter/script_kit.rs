@@ -1,4 +1,4 @@
-//! What Script Kit declares for its scripts before they run.
+//! Globals that Script Kit declares for its scripts before they run.
 
 use std::ffi::OsStr;
 use std::iter;
@@ -10,13 +10,13 @@ use base64::engine::general_purpose::STANDARD;
 
 use super::Interpreter;
 
-/// The module that declares it, as a URL: it need not lie in a file.
+/// Module that declares them, as a URL, so that it need not be in a file.
 static MODULE: LazyLock<String> = LazyLock::new(|| {
     let text = STANDARD.encode(include_str!("script_kit.mjs"));
     format!("data:text/javascript;base64,{text}")
 });
 
-/// Import map for Deno, which looks for the packages of Script Kit before it runs anything.
+/// Import map for Deno, which resolves the packages of Script Kit before it runs anything.
 static IMPORT_MAP: LazyLock<String> = LazyLock::new(|| {
     let module = "data:text/javascript,export const { defineSchema, input, output } = globalThis; export default globalThis";
     let packages = ["@scriptkit/sdk", "@johnlindquist/kit"];
@@ -29,11 +29,11 @@ static IMPORT_MAP: LazyLock<String> = LazyLock::new(|| {
 });
 
 impl Interpreter {
-    /// Returns this interpreter for a script of Script Kit, which uses names that the program itself does not know.
-    /// A program that no module can be loaded into runs the script without them.
+    /// Returns this interpreter for a script of Script Kit, which uses globals that the runtime
+    /// does not have. A runtime that cannot load a module first runs the script without them.
     pub(crate) fn for_script_kit(&self) -> Self {
         let mut interpreter = self.clone();
-        // A runtime may be started by another program, as in `npx tsx`.
+        // Another program may start the runtime, as in `npx tsx`.
         let words = iter::once(self.program.as_path()).chain(self.args.iter().map(Path::new));
         let flags = words.filter_map(Path::file_stem).find_map(flags);
         interpreter

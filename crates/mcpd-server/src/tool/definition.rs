@@ -1,4 +1,4 @@
-//! What lists show of a script: its own words under the protocol's names.
+//! Definition of the tool of a script: its own texts under the protocol's names.
 
 use mcpd_protocol::meta::Meta;
 use mcpd_protocol::{self as protocol, Icon, ToolAnnotations};
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use super::raw;
 
-/// The key in `_meta` of the version of a script.
+/// Key in `_meta` of the version of a script.
 const VERSION: &str = "mcpd/version";
-/// The key in `_meta` of the words to find a script by.
+/// Key in `_meta` of the tags of a script.
 const TAGS: &str = "mcpd/tags";
 
-/// The tool that a script is.
+/// Builds the definition of the tool of a script.
 pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
     let mut tool = protocol::Tool::new(path.as_str(), raw(&spec.written_input_schema()));
     tool.title = Some(title(path, spec));
@@ -24,20 +24,21 @@ pub(super) fn tool(path: &ScriptPath, spec: &ScriptSpec) -> protocol::Tool {
     tool
 }
 
-/// What people see: a list may show another spelling of the path, and the path itself is in `_meta`.
+/// Title for people: a list may show another spelling of the path, and the path itself is in
+/// `_meta`.
 pub(crate) fn title(path: &ScriptPath, spec: &ScriptSpec) -> String {
     spec.title
         .clone()
         .unwrap_or_else(|| path.file_name().to_owned())
 }
 
-/// What its author wants passed on, and the path that every spelling of its name stands for.
+/// Builds `_meta` of the author's values and the path behind every spelling of the name.
 pub(crate) fn meta(path: &ScriptPath, mut meta: Meta) -> Meta {
     meta.insert("mcpd/path".to_owned(), json!(path.as_str()));
     meta
 }
 
-/// The same for a script, with what it says of itself that the protocol has no field for.
+/// Builds `_meta` of a script, with metadata that has no field in the protocol.
 pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
     let mut meta = meta(path, spec.meta.clone().into());
     if let Some(version) = &spec.version {
@@ -49,7 +50,7 @@ pub(crate) fn meta_of(path: &ScriptPath, spec: &ScriptSpec) -> Meta {
     meta
 }
 
-/// The pictures of a script.
+/// Icons of a script.
 pub(crate) fn icons(spec: &ScriptSpec) -> Vec<Icon> {
     let icon = |icon: &mcpd_scriptspec::Icon| {
         let mut listed = Icon::new(icon.src.clone());
@@ -61,7 +62,7 @@ pub(crate) fn icons(spec: &ScriptSpec) -> Vec<Icon> {
     spec.icons.iter().map(icon).collect()
 }
 
-/// `None` for a script that says nothing of its effects.
+/// Annotations of a script; `None` if it declares no effects.
 fn annotations(spec: &ScriptSpec) -> Option<ToolAnnotations> {
     let said = spec.annotations;
     let mut annotations = ToolAnnotations::default();

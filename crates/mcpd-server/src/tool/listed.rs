@@ -1,4 +1,5 @@
-//! Arguments of a tool as lists show them: a schema in the portable form, names in portable spellings, and the way back.
+//! Arguments of a tool in lists: a schema in the portable form, names in portable spellings, and
+//! the reverse mapping.
 
 use mcpd_protocol as protocol;
 use mcpd_scriptspec::{Code, PortableNames, excerpt, portable_schema};
@@ -8,31 +9,31 @@ use serde_json::value::RawValue;
 use super::raw;
 use crate::schema::formats::remove_forbidden_defaults;
 
-/// Characters of a place or a name that a remark repeats.
+/// Maximum number of characters of a place or a name that a remark quotes.
 const MAX_QUOTED: usize = 200;
 
-/// Differences between the schemas of a tool as it was declared and as it is listed.
+/// Differences between the declared and the listed schemas of a tool.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Listed {
-    /// The schema of the arguments as it was declared, where the definition has another.
+    /// Declared schema of the arguments, if the definition has another.
     pub(super) declared: Option<Box<RawValue>>,
     renamed: Option<Renamed>,
     /// Remarks for the author, by rule.
     pub(super) remarks: Vec<(Code, String)>,
 }
 
-/// A schema with names that some model provider refuses.
+/// Schema with names that some model provider rejects.
 #[derive(Debug, Clone)]
 struct Renamed {
     names: PortableNames,
-    /// With the names as they were declared.
+    /// With declared names.
     schema: Value,
     /// With portable names.
     portable: Box<RawValue>,
 }
 
 impl Listed {
-    /// Gives the schemas of `definition` the form in which they are listed.
+    /// Converts the schemas of `definition` to the listed form.
     pub(super) fn new(definition: &mut protocol::Tool) -> Self {
         let mut listed = Self::default();
         if let Some((schema, portable)) = listed.normalize(&definition.input_schema) {
@@ -54,7 +55,8 @@ impl Listed {
         listed
     }
 
-    /// Returns the portable form of a schema, and its text where that is another; nothing for what can't be read.
+    /// Returns the portable form of a schema, and its text if that differs; `None` for an
+    /// unreadable one.
     fn normalize(&mut self, declared: &RawValue) -> Option<(Value, Option<Box<RawValue>>)> {
         let mut schema: Value = serde_json::from_str(declared.get()).ok()?;
         let before = schema.clone();
@@ -68,12 +70,12 @@ impl Listed {
         Some((schema, portable))
     }
 
-    /// Returns the schema of the arguments with portable names, where any are not.
+    /// Returns the schema of the arguments with portable names, if some are not portable.
     pub(super) fn portable(&self) -> Option<&RawValue> {
         self.renamed.as_ref().map(|renamed| &*renamed.portable)
     }
 
-    /// Returns the arguments of a call under the names that were declared, where any of these are not portable.
+    /// Returns the arguments of a call under their declared names, if some are not portable.
     pub(super) fn restore(&self, arguments: &RawValue) -> Option<Box<RawValue>> {
         let renamed = self.renamed.as_ref()?;
         Some(renamed.names.restore(&renamed.schema, arguments))
@@ -93,7 +95,7 @@ impl Renamed {
     }
 }
 
-/// Describes a default at `place`, which its format forbids.
+/// Describes a default at `place` that its format forbids.
 pub(crate) fn of_default(place: &str) -> String {
     let place = excerpt(place, MAX_QUOTED);
     format!("at `{place}`: the default is not listed, because it does not have its `format`")
