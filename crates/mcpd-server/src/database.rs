@@ -1,5 +1,5 @@
-//! The one file in which mcpd keeps what outlives it: an SQLite database that several processes may use at once.
-//! It can be done without, so a file that is no good is put aside, and none is better than a fault.
+//! SQLite database of state that outlives the process; several processes may use it at once. It
+//! is expendable: a damaged file is put aside, and a missing one is no fault.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -21,13 +21,13 @@ pub use definitions::Definition;
 pub(crate) use definitions::{Change, Compiled, Remembered};
 pub(crate) use refusals::Refused;
 
-/// How long to wait for another process that is writing.
+/// Time limit of the wait for another writer.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What tells our files from those of other programs.
+/// Application id in the file, against files of other programs.
 const APPLICATION: i32 = i32::from_be_bytes(*b"mcpd");
 
-/// What leads from each version of the tables to the next.
+/// Migrations from each version of the tables to the next.
 const MIGRATIONS: &[&str] = &[
     include_str!("database/1.sql"),
     include_str!("database/2.sql"),
@@ -35,9 +35,9 @@ const MIGRATIONS: &[&str] = &[
     include_str!("database/4.sql"),
 ];
 
-/// A database of mcpd's own, opened when it is needed. All clones are one.
+/// Database of mcpd, opened on first use and shared by all clones.
 ///
-/// Whatever is done with it blocks.
+/// All operations block.
 #[derive(Clone)]
 pub struct Database {
     inner: Arc<Inner>,
@@ -48,7 +48,7 @@ struct Inner {
     connection: Mutex<Option<Connection>>,
 }
 
-/// Why something could not be read from the database, or written to it.
+/// Failure of a read or a write.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct DatabaseError(#[from] Kind);
@@ -66,7 +66,7 @@ enum Kind {
 }
 
 impl Kind {
-    /// Whether there is nothing in the file that could be used, now or ever.
+    /// Returns whether the file will never be usable.
     fn is_lost(&self) -> bool {
         match self {
             Self::Foreign => true,
@@ -80,7 +80,7 @@ impl Kind {
 }
 
 impl Database {
-    /// The database in `file`, which is made when it is needed and not there.
+    /// Opens the database in `file` on first use, and creates it if necessary.
     pub fn new(file: impl Into<PathBuf>) -> Self {
         Self {
             inner: Arc::new(Inner {
@@ -90,13 +90,13 @@ impl Database {
         }
     }
 
-    /// Where it is.
+    /// Location in the file system.
     #[must_use]
     pub fn file(&self) -> &Path {
         &self.inner.file
     }
 
-    /// Does `work` with the database, twice if the file has to be made anew in between.
+    /// Runs `work` on the database, a second time if the file had to be recreated.
     fn with<R>(
         &self,
         mut work: impl FnMut(&mut Connection) -> rusqlite::Result<R>,
@@ -132,21 +132,22 @@ fn connect(file: &Path) -> Result<Connection, Kind> {
     create(file)?;
     let mut connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
-    // In one transaction: meanwhile somebody else may make the tables.
+    // One transaction, because another process may create the tables in the meantime.
     let version = version(&*connection.unchecked_transaction()?)?;
     if version < MIGRATIONS.len() {
         write_ahead(&connection)?;
         migrate(&mut connection)?;
     }
-    // What the system loses in a crash can be made again, or else says so itself; the file stays whole.
+    // The contents can be rebuilt, or are written durably by their own code; the file stays
+    // consistent.
     connection.pragma_update(None, "synchronous", "NORMAL")?;
     Ok(connection)
 }
 
-/// Makes the file for this user alone, unless it is there.
+/// Creates the file for this user alone, if it is missing.
 fn create(file: &Path) -> io::Result<()> {
     let mut options = OpenOptions::new();
-    // One that is there is not even opened: closing it would give up all locks that this process has on it.
+    // An existing file is not opened: closing it would release all locks of this process on it.
     options.append(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
@@ -156,13 +157,14 @@ fn create(file: &Path) -> io::Result<()> {
     }
 }
 
-/// Lets readers go on while somebody writes. The mode stays with the file.
+/// Switches to write-ahead logging, so that readers proceed beside a writer. The file keeps the
+/// mode.
 fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
     const PAUSE: Duration = Duration::from_millis(5);
     let until = Instant::now() + BUSY_TIMEOUT;
     loop {
         match connection.pragma_update(None, "journal_mode", "WAL") {
-            // For this SQLite does not wait for others, as it does everywhere else.
+            // Only for this change, SQLite does not wait for other processes by itself.
             Err(error) if is_busy(&error) && Instant::now() < until => thread::sleep(PAUSE),
             changed => return changed,
         }
@@ -173,7 +175,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-/// The version of the tables; 0 if there are none yet.
+/// Returns the version of the tables; 0 if there are none.
 fn version(connection: &Connection) -> Result<usize, Kind> {
     let pragma = |name| connection.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let version = usize::try_from(pragma("user_version")?).unwrap_or(usize::MAX);
@@ -190,7 +192,7 @@ fn version(connection: &Connection) -> Result<usize, Kind> {
     }
 }
 
-/// Brings the tables up to date, once, whoever else tries it at the same time.
+/// Migrates the tables, exactly once even if several processes try.
 fn migrate(connection: &mut Connection) -> Result<(), Kind> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let version = version(&transaction)?;
@@ -206,7 +208,7 @@ fn migrate(connection: &mut Connection) -> Result<(), Kind> {
     Ok(transaction.commit()?)
 }
 
-/// Moves a file that is no good out of the way, unless another process has done so.
+/// Moves an unusable file away, unless another process has done so.
 fn put_aside(file: &Path) -> Result<(), Kind> {
     if connect(file).is_ok_and(|connection| is_whole(&connection)) {
         return Ok(());

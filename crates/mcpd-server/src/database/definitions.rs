@@ -1,4 +1,4 @@
-//! The table of definitions: what scripts have said of themselves, by their roots and their names.
+//! Table of definitions: descriptions of scripts, by root and name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,40 +11,40 @@ use super::refusals::{self, Refused};
 use super::{Database, DatabaseError};
 use crate::catalog::scan::{Answer, HelpText};
 
-/// What has read the definitions: another version may read them otherwise.
+/// Version that wrote the definitions: another one may parse them differently.
 pub(super) const COMPILER: &str = env!("CARGO_PKG_VERSION");
 
-/// What a script has said of itself, as it is stored.
+/// Stored description of a script.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Definition {
-    /// The root that the script is under.
+    /// Root of the script.
     pub namespace: String,
-    /// Its path below the root.
+    /// Path below the root.
     pub name: String,
-    /// The dialect it is described in, unless it was asked with `--help`.
+    /// Dialect of the description, unless the script was probed with `--help`.
     pub dialect: Option<String>,
-    /// SHA-256 of what it said, in hexadecimal digits.
+    /// SHA-256 of the description, in hexadecimal digits.
     pub content_hash: String,
-    /// When it was read, in seconds since 1970.
+    /// Time of the description, in seconds since 1970.
     pub compiled_at: i64,
-    /// Its name, description and input schema.
+    /// Name, description and input schema.
     pub metadata: Box<RawValue>,
 }
 
-/// What is known of a script from an earlier start.
+/// Knowledge of a script from an earlier start.
 #[derive(Debug)]
 pub(crate) struct Remembered {
-    /// Of the file that said it.
+    /// Fingerprint of the described file.
     pub(crate) fingerprint: String,
     /// Conditions beside the file.
     pub(crate) conditions: Arc<str>,
-    /// Nothing if the script is not one that is asked.
+    /// `None` if the script needs no probe.
     pub(crate) answer: Option<Answer>,
 }
 
 impl Remembered {
-    /// Returns whether `now` says nothing new. How often something took too long counts.
+    /// Returns whether `now` adds nothing. The number of timeouts counts.
     pub(crate) fn is_same_as(&self, now: &Self) -> bool {
         let refusal = |one: &Self| one.answer.as_ref().map(|answer| answer.refusal.clone());
         self.fingerprint == now.fingerprint
@@ -53,36 +53,36 @@ impl Remembered {
     }
 }
 
-/// A definition to be stored.
+/// Definition to store.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     pub(crate) definition: Definition,
     pub(crate) remembered: Remembered,
 }
 
-/// What is another under one root.
+/// Changes under one root.
 #[derive(Debug)]
 pub(crate) struct Change {
     pub(crate) namespace: String,
     pub(crate) new: Vec<Compiled>,
     pub(crate) refused: Vec<Refused>,
-    /// The names of those that are not there any more.
+    /// Names of removed files.
     pub(crate) gone: Vec<String>,
 }
 
 impl Change {
-    /// Whether nothing is another.
+    /// Returns whether there is no change.
     pub(crate) fn is_none(&self) -> bool {
         self.new.is_empty() && self.refused.is_empty() && self.gone.is_empty()
     }
 }
 
 impl Database {
-    /// The definitions there are, or those of one name, by their namespaces and names.
+    /// Returns all definitions, or those of one name, by namespace and name.
     ///
     /// # Errors
     ///
-    /// The database can't be read.
+    /// Fails if the database is unreadable.
     pub fn definitions(&self, name: Option<&str>) -> Result<Vec<Definition>, DatabaseError> {
         self.with(|connection| {
             let mut statement = connection.prepare(
@@ -94,11 +94,12 @@ impl Database {
         })
     }
 
-    /// Forgets all definitions, or those of one name, and what was found to be none. Says how many definitions those were.
+    /// Deletes all definitions and refusals, or those of one name. Returns the number of deleted
+    /// definitions.
     ///
     /// # Errors
     ///
-    /// The database can't be written.
+    /// Fails if the database cannot be written.
     pub fn forget(&self, name: Option<&str>) -> Result<usize, DatabaseError> {
         self.with(|connection| {
             let statement = "DELETE FROM refusals WHERE ?1 IS NULL OR name = ?1";
@@ -108,7 +109,7 @@ impl Database {
         })
     }
 
-    /// What is remembered of the scripts under `namespace`, by their names.
+    /// Returns the stored knowledge of the scripts under `namespace`, by name.
     pub(crate) fn remembered(
         &self,
         namespace: &str,
@@ -127,7 +128,7 @@ impl Database {
         })
     }
 
-    /// Remembers what is new, and forgets what is gone: all of it or nothing.
+    /// Stores additions and deletes removed files, in one transaction.
     pub(crate) fn remember(&self, changes: &[Change]) -> Result<(), DatabaseError> {
         self.with(|connection| {
             let transaction =

@@ -1,4 +1,4 @@
-//! The table of refusals: files that were asked, and have described nothing.
+//! Table of refusals: files that were probed and described nothing.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use rusqlite::{Connection, Row, params};
 use super::definitions::{COMPILER, Remembered};
 use crate::catalog::scan::{Answer, HelpText, Refusal};
 
-/// A refusal to be stored.
+/// Refusal to store.
 #[derive(Debug)]
 pub(crate) struct Refused {
-    /// The path of the file below its root.
+    /// Path of the file below its root.
     pub(crate) name: String,
     pub(crate) remembered: Remembered,
 }
@@ -49,7 +49,7 @@ fn remembered(row: &Row<'_>) -> rusqlite::Result<Remembered> {
         }
     };
     let shebang = row.get(3)?;
-    // A record that can't be read back is dropped, and the file asked again.
+    // An unreadable record is dropped, and the file probed again.
     let answer = refusal.map(|refusal| Answer {
         help,
         shebang,
@@ -70,7 +70,7 @@ fn fault(row: &Row<'_>) -> rusqlite::Result<Option<Diagnostic>> {
     Ok(Diagnostic::of_probe(&code, message, help))
 }
 
-/// Stores a refusal in the place of what was known of its file.
+/// Stores a refusal in place of the earlier knowledge of its file.
 pub(super) fn insert(
     connection: &Connection,
     namespace: &str,

@@ -1,5 +1,5 @@
-//! The table of tasks: calls that run in the background, by their ids. What is written of a task that is over stays
-//! as it is until its time has come.
+//! Table of tasks: calls that run in the background, by id. A finished task stays unchanged until
+//! it expires.
 
 use mcpd_protocol::{InputRequests, InputResponses, TaskStatus};
 use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, Type, ValueRef};
@@ -11,17 +11,17 @@ use serde_json::value::RawValue;
 use super::{Database, DatabaseError};
 use crate::tasks::{StoredTask, Wish};
 
-/// How many tasks there may be, of one owner and of all.
+/// Maximum number of tasks, of one owner and overall.
 const MAX_OF_OWNER: i64 = 256;
 const MAX: i64 = 4096;
-/// How many bytes may be kept of what they came to. What runs then may still add to it.
+/// Size of all results from which no task is added, in bytes. Running tasks may still exceed it.
 const MAX_BYTES: i64 = if cfg!(test) { 1 << 20 } else { 256 << 20 };
 
-/// What is left to happen to a task.
+/// Condition for unfinished tasks.
 const IS_OPEN: &str = "status IN ('working', 'input_required')";
 
 impl Database {
-    /// Writes down a new task, unless there are too many. Forgets those whose time has come.
+    /// Stores a new task, unless there are too many. Deletes expired ones.
     pub(crate) fn add_task(&self, task: &StoredTask) -> Result<bool, DatabaseError> {
         self.durably(|transaction| {
             let now = task.created_at;
@@ -50,7 +50,7 @@ impl Database {
         })
     }
 
-    /// The task `id`, if `owner` has one whose time has not come.
+    /// Returns the task `id`, if `owner` has it and it has not expired.
     pub(crate) fn task(
         &self,
         id: &str,
@@ -68,7 +68,7 @@ impl Database {
         })
     }
 
-    /// The tasks of `owner`, the newest first, without what they came to.
+    /// Returns the tasks of `owner` without their results, the newest first.
     pub(crate) fn tasks(&self, owner: &str, now: i64) -> Result<Vec<StoredTask>, DatabaseError> {
         self.with(|connection| {
             let mut statement = connection.prepare_cached(
@@ -79,7 +79,7 @@ impl Database {
         })
     }
 
-    /// Writes down what a task asks.
+    /// Stores the questions of a task.
     pub(crate) fn ask_in_task(
         &self,
         id: &str,
@@ -97,7 +97,7 @@ impl Database {
         })
     }
 
-    /// Writes down how a task has ended, unless it has already.
+    /// Stores the ending of a task, unless it has ended before.
     pub(crate) fn end_task(
         &self,
         id: &str,
@@ -116,7 +116,8 @@ impl Database {
         })
     }
 
-    /// Writes down answers to the questions that are open; others are nobody's. With the last of them the task goes on.
+    /// Stores answers to open questions; others are dropped. The last answer sets the task to
+    /// working.
     pub(crate) fn answer_task(
         &self,
         id: &str,
@@ -159,7 +160,7 @@ impl Database {
         })
     }
 
-    /// Writes down that a task shall end, unless it has.
+    /// Stores a request to cancel a task, unless it has ended.
     pub(crate) fn cancel_task(&self, id: &str) -> Result<(), DatabaseError> {
         self.durably(|transaction| {
             let cancel = format!("UPDATE tasks SET cancel = TRUE WHERE id = ?1 AND {IS_OPEN}");
@@ -167,10 +168,10 @@ impl Database {
         })
     }
 
-    /// What is wanted of the tasks of `runner`, by their ids. Answers are given away once.
+    /// Takes the requests for the tasks of `runner`, by id. Answers are returned once.
     pub(crate) fn wishes(&self, runner: &str) -> Result<Vec<(String, Wish)>, DatabaseError> {
         self.with(|connection| {
-            // Mostly there are none, and whoever only looks keeps nobody from writing.
+            // Usually there are none, and a mere read blocks no writer.
             if read_wishes(connection, runner)?.is_empty() {
                 return Ok(Vec::new());
             }
@@ -185,7 +186,7 @@ impl Database {
         })
     }
 
-    /// Writes down of all open tasks of `runner`, which is no more, that they have failed.
+    /// Marks all open tasks of `runner`, which is gone, as failed.
     pub(crate) fn lose_tasks(
         &self,
         runner: &str,
@@ -203,7 +204,7 @@ impl Database {
         })
     }
 
-    /// Changes something, and comes back when not even a loss of power could undo it.
+    /// Commits a change durably: it survives a loss of power.
     fn durably<R>(
         &self,
         mut work: impl FnMut(&Transaction<'_>) -> rusqlite::Result<R>,
@@ -283,7 +284,7 @@ fn from_json<T: DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Res
     })
 }
 
-/// A status in the words of MCP.
+/// Status with its name in MCP.
 struct Status(TaskStatus);
 
 impl ToSql for Status {

@@ -1,4 +1,4 @@
-//! What becomes of the database: shared, torn, foreign, newer, and where there is no room for it.
+//! Databases that are shared, torn, foreign, newer, or without space.
 
 use std::fs;
 use std::thread;
@@ -49,7 +49,7 @@ fn names(database: &Database) -> Vec<String> {
     definitions.into_iter().map(|one| one.name).collect()
 }
 
-/// A database that was put aside beside `file`, if any.
+/// Returns a database that was put aside next to `file`, if there is one.
 fn aside(file: &Path) -> Option<PathBuf> {
     let mut files = fs::read_dir(file.parent().unwrap()).unwrap();
     let is_aside = |file: &PathBuf| file.to_string_lossy().contains("mcpd.db.corrupt-");
@@ -132,7 +132,7 @@ fn several_use_it_at_once() {
         for writer in 0..4 {
             let file = &file;
             scope.spawn(move || {
-                // Each opens it by itself, as processes do.
+                // Each thread opens the file separately, as processes do.
                 let database = Database::new(file);
                 for round in 0..10 {
                     let one = added("/a", [&format!("{writer}-{round}")]);

@@ -1,4 +1,4 @@
-//! What is written of tasks, when, and for how long.
+//! Contents and expiry of stored tasks.
 
 use serde_json::json;
 use tempfile::TempDir;
@@ -11,7 +11,7 @@ fn database() -> (TempDir, Database) {
     (directory, database)
 }
 
-/// A task that begins at 0 and is kept until 1000.
+/// Creates a task that begins at 0 and expires at 1000.
 fn task(id: &str, owner: &str) -> StoredTask {
     StoredTask {
         id: id.to_owned(),
@@ -131,7 +131,7 @@ fn an_owner_has_so_many_tasks_and_no_more() {
     }
     assert!(!add(MAX_OF_OWNER, "a"));
     assert!(add(0, "b"));
-    // In time there is room again.
+    // Expired tasks make room.
     let mut later = task("later", "a");
     (later.created_at, later.expires_at) = (1000, 2000);
     assert!(database.add_task(&later).unwrap());
