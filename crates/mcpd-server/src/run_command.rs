@@ -1,5 +1,6 @@
-//! The tool `run_command`: any command of a shell, written by a model. What it may do is for the operator to say;
-//! unless told otherwise it is confined, and works in a directory that is empty at first and gone with the server.
+//! The tool `run_command`: shell commands written by a model. The operator sets its permissions;
+//! by default commands are confined, and run in an empty directory that is deleted with the
+//! server.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,13 +16,14 @@ mod words;
 use rules::Rules;
 pub(crate) use tool::CommandTool;
 
-/// The name of the tool.
+/// Name of the tool.
 pub(crate) const NAME: &str = "run_command";
 
-/// How long a call may ask for at most, if the operator has no other wish.
+/// Default upper bound of the timeout that a call may request.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How the tool `run_command` is served. See [`ServerBuilder::run_command`](crate::ServerBuilder::run_command).
+/// Settings of the tool `run_command`. See
+/// [`ServerBuilder::run_command`](crate::ServerBuilder::run_command).
 ///
 /// ```
 /// use std::time::Duration;
@@ -48,7 +50,8 @@ pub struct RunCommand {
 }
 
 impl Default for RunCommand {
-    /// Commands are confined at the level `guarded`, in a directory of their own. A call may ask for 10 minutes.
+    /// Confines commands at the level `guarded`, in a directory of their own. A call may request
+    /// up to 10 minutes.
     fn default() -> Self {
         let shell = match cfg!(windows) {
             true => ["cmd.exe", "/c"],
@@ -66,66 +69,71 @@ impl Default for RunCommand {
 }
 
 impl RunCommand {
-    /// Confines commands so, or more strictly where the [`Policy`](crate::Policy) says more. They may write in their
-    /// directory at every level.
+    /// Sets the minimum confinement of commands; a [`Policy`](crate::Policy) may be stricter.
+    /// Commands may write in their directory at every level.
     pub fn profile(mut self, profile: Profile) -> Self {
         self.profile = profile;
         self
     }
 
-    /// Runs commands in `directory`. By default it is one of this server's own, which is deleted with the server.
+    /// Sets the directory of commands. The default is one of this server's own, deleted with the
+    /// server.
     pub fn directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.directory = Some(directory.into());
         self
     }
 
-    /// Sets how long a command may run, if the call does not say. By default that is as long as any script.
+    /// Sets the timeout of calls that request none. The default is that of scripts.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// Sets how long a call may ask for at most, and a command may run unless a longer [time-out](Self::timeout) is set.
+    /// Sets the maximum timeout that a call may request, and the timeout of all others unless a
+    /// longer [timeout](Self::timeout) is set.
     pub fn max_timeout(mut self, timeout: Duration) -> Self {
         self.max_timeout = Some(timeout);
         self
     }
 
-    /// Runs commands with another shell: a program, and what it is given before the command. By default that is
-    /// `/bin/sh -c`, or `cmd.exe /c` on Windows.
+    /// Sets the shell: a program and its arguments before the command. The default is `/bin/sh
+    /// -c`, or `cmd.exe /c` on Windows.
     pub fn shell(mut self, words: impl IntoIterator<Item = impl Into<String>>) -> Self {
         self.shell = words.into_iter().map(Into::into).collect();
         self
     }
 
-    /// Checks whether commands can be given to the [shell](Self::shell), and be read as it reads them where some are
-    /// [allowed](Self::allow) or [denied](Self::deny). A server that serves the tool checks that, too.
+    /// Checks whether the [shell](Self::shell) accepts commands, and, if some are
+    /// [allowed](Self::allow) or [denied](Self::deny), parses them as mcpd does. A server with
+    /// the tool makes this check as well.
     ///
     /// # Errors
     ///
-    /// What is wrong with the shell, as a sentence without its capital and its full stop.
+    /// Returns the fault of the shell, as a sentence without capital and full stop.
     pub fn check_shell(&self) -> Result<(), String> {
         tool::check_shell(&self.shell, &self.rules)
     }
 
-    /// Runs only commands that match one of the patterns that are allowed. A pattern is words with `*` and `?`: the
-    /// name of a program and its arguments; `*` as the last word stands for any number of arguments.
+    /// Allows only commands that match one of the allowed patterns. A pattern consists of words
+    /// with `*` and `?`: the name of a program and its arguments; `*` as the last word matches
+    /// any number of arguments.
     ///
-    /// A rule keeps models from mistakes. It is no boundary: only the sandbox is.
+    /// A rule guards against mistakes of models. It is no security boundary: only the sandbox is.
     ///
     /// # Errors
     ///
-    /// The pattern can't be read.
+    /// Fails if the pattern is invalid.
     pub fn allow(mut self, pattern: &str) -> Result<Self, PatternError> {
         self.rules.allow(pattern)?;
         Ok(self)
     }
 
-    /// Runs no command that matches the pattern, whatever is [allowed](Self::allow).
+    /// Rejects commands that match the pattern, even if they are [allowed](Self::allow).
     ///
     /// # Errors
     ///
-    /// The pattern can't be read, or names the path of a program, which is denied under any.
+    /// Fails if the pattern is invalid, or names a program by its path; a program is denied under
+    /// any path.
     pub fn deny(mut self, pattern: &str) -> Result<Self, PatternError> {
         self.rules.deny(pattern)?;
         Ok(self)

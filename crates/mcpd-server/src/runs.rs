@@ -1,5 +1,5 @@
-//! Tools by which runs in the background are begun, followed and ended, for clients that know of no tasks. They are the
-//! same tasks: whoever knows of both sees each in either.
+//! Tools that start, follow and stop background runs, for clients that do not support tasks. Each
+//! run is a task, visible both ways to clients that support tasks.
 
 use std::fmt;
 use std::sync::Arc;
@@ -23,10 +23,10 @@ use crate::native::{CallContext, Json};
 use crate::tasks::{self, StoredTask, Tasks};
 use crate::tool::{Tool, raw};
 
-/// The name of the tool that starts others.
+/// Name of the tool that starts others.
 pub(crate) const START: &str = "runs_start";
 
-/// The server, with these tools.
+/// Adds the tools to a server.
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
         .tool(
@@ -68,16 +68,16 @@ fn none() -> Box<RawValue> {
     raw(&JsonObject::new())
 }
 
-/// There is no tool that is to be started.
+/// Error: the call names no tool to start.
 #[derive(Debug)]
 pub(crate) struct StartsNothing;
 
-/// What a tool has said of itself whose secrets may be in the arguments of a call of `tool`: of that, or of one that the
-/// call is to start.
+/// Returns the spec that declares which arguments of a call of `tool` are secret: that of the
+/// tool, or of the tool that the call is to start.
 ///
 /// # Errors
 ///
-/// Nobody knows what is to be started, and which of its arguments are secret.
+/// Fails if the tool to start is unknown, and thus which of its arguments are secret.
 pub(crate) fn described<'a>(
     tool: &'a Tool,
     arguments: Option<&RawValue>,
@@ -98,7 +98,7 @@ pub(crate) fn described<'a>(
     Ok(secretive.or(specs.first()).copied())
 }
 
-/// The names of the tools to be started. There is one, unless the call is to be refused: then it is recorded, too.
+/// Names of the tools to start. A valid call has one; a rejected one is recorded as well.
 #[derive(Debug, Default)]
 struct Started(Vec<String>);
 
@@ -140,7 +140,7 @@ struct Named {
     run: String,
 }
 
-/// A run, as models read of it.
+/// Run in results for models.
 #[derive(Debug, Serialize)]
 struct Run {
     run: String,
@@ -179,7 +179,8 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
         server.catalog_for(&context.request().principal),
     );
     let there = whole.tool(&start.tool);
-    // It is this call that matters to whoever reads of it, and only its tool knows what of its arguments is secret.
+    // This call is the one of interest in the records, and only the started tool declares its
+    // secrets.
     let trail = &context.request().trail;
     if let Some(tool) = there {
         trail.names(tool.path(), tool.script().map(|script| &script.spec));
@@ -196,7 +197,7 @@ async fn start(start: Start, context: CallContext) -> Result<Json<Run>, String> 
         tool: Arc::clone(tool),
         arguments: Some(restored.unwrap_or(start.arguments)),
         context: Context {
-            // Nobody waits who could be asked.
+            // No client waits for answers to questions.
             capabilities: Arc::new(ClientCapabilities::default()),
             ..context.request().clone()
         },
@@ -270,7 +271,7 @@ fn no_such(run: &str) -> String {
     format!("There is no run `{run}`, or no longer; runs_list has those that there are.")
 }
 
-/// An error in words that stand alone.
+/// Formats an error as a sentence.
 fn told(error: ErrorObject) -> String {
     format!("It failed: {}.", interaction::reason(error))
 }

@@ -1,5 +1,6 @@
-//! Which commands are run: patterns over the words of a command. They keep models from mistakes; what a command does
-//! is no secret of its words, and only a sandbox is a boundary.
+//! Rules for commands: patterns over the words of a command. They guard models against mistakes.
+//! The words of a command do not reveal all that it does, so only a sandbox is a security
+//! boundary.
 
 use globset::{Glob, GlobMatcher};
 use mcpd_scriptspec::excerpt;
@@ -7,17 +8,17 @@ use mcpd_scriptspec::excerpt;
 use super::words::{self, Word};
 use crate::policy::PatternError;
 
-/// How much of a command a reason repeats, in characters.
+/// Maximum number of characters of a command that a message quotes.
 const SHOWN: usize = 200;
 
-/// What is allowed, if not everything, and what is denied of that.
+/// Allowed commands, if not all are, and denied ones.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Rules {
     allow: Vec<Pattern>,
     deny: Vec<Pattern>,
 }
 
-/// Words that a command must have: a name, and arguments. The last may stand for any number of them.
+/// Words of a command: a name and arguments. The last may match any number of them.
 #[derive(Debug, Clone)]
 struct Pattern {
     text: String,
@@ -51,11 +52,11 @@ impl Rules {
         self.allow.is_empty() && self.deny.is_empty()
     }
 
-    /// Judges a command.
+    /// Decides whether a command may run.
     ///
     /// # Errors
     ///
-    /// Why it is not run, as a sentence for whoever wrote it.
+    /// Returns the reason for a rejection, as a sentence for the author of the command.
     pub(super) fn judge(&self, command: &str) -> Result<(), String> {
         if self.is_empty() {
             return Ok(());
@@ -130,7 +131,7 @@ impl Pattern {
         })
     }
 
-    /// Whether a command is certainly one of these.
+    /// Returns whether a command certainly matches.
     fn is(&self, command: &[Word]) -> bool {
         self.matches(command, |pattern, word| match word {
             Word::Known(word) => pattern.is_match(word),
@@ -138,7 +139,8 @@ impl Pattern {
         })
     }
 
-    /// Whether a command is perhaps one of these: under any path, and where only the shell knows.
+    /// Returns whether a command may match: a program under any path, and any word known only to
+    /// the shell.
     fn may_be(&self, command: &[Word]) -> bool {
         let Some((Word::Known(program), arguments)) = command.split_first() else {
             return true;
@@ -152,7 +154,7 @@ impl Pattern {
             Word::Known(word) => pattern.is_match(word),
             Word::Unknown(_) => true,
         };
-        // What is unknown may be any number of words.
+        // An unknown word may expand to any number of words.
         match has_unknown {
             true => self
                 .words
@@ -288,7 +290,7 @@ mod tests {
         ] {
             check(&rules, command, false);
         }
-        // Behind words of the shell, and in the texts that it evaluates.
+        // Behind keywords of the shell, and in texts that it evaluates.
         for command in [
             "time rm x",
             "time -p { rm x; }",
@@ -310,7 +312,7 @@ mod tests {
         ] {
             check(&rules, command, true);
         }
-        // It may be.
+        // This may match.
         for command in ["git $X", "$X y", "git push", "git 'push"] {
             check(&rules, command, false);
         }
@@ -433,7 +435,7 @@ mod tests {
         ] {
             check(&denying, command, true);
         }
-        // A list of what is allowed goes by the words of the command alone.
+        // A list of allowed commands judges the words of the command alone.
         check(
             &rules(&["printf *", "sh *"], &[]),
             "printf -v a b; sh -c ls",
@@ -486,7 +488,7 @@ mod tests {
         for command in ["a x", "c ö", "d ä"] {
             check(&rules, command, true);
         }
-        // It is two bytes, and so it is to a pattern.
+        // The letter has two bytes, and a pattern matches single bytes.
         for command in ["a ä", "b ä"] {
             check(&rules, command, false);
         }

@@ -1,4 +1,4 @@
-//! `run_command` as it is served: arguments → rules → one run → result.
+//! The tool `run_command`: from arguments over rules and one run to the result.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,22 +30,22 @@ use crate::run::{self, Job, RunError};
 use crate::tool::{Called, raw};
 use crate::{Server, id, output};
 
-/// Shells whose commands the rules can read.
+/// Shells whose syntax the rules can parse.
 const POSIX_SHELLS: [&str; 7] = ["sh", "bash", "dash", "ash", "ksh", "mksh", "zsh"];
 
-/// What is behind the tool.
+/// Implementation of the tool.
 #[derive(Debug)]
 pub(crate) struct CommandTool {
     path: ScriptPath,
-    /// Its arguments, as if it were a script.
+    /// Its arguments, in the form of a script's.
     spec: ScriptSpec,
     terms: Arc<Terms>,
-    /// The longest time that a call may ask for.
+    /// Maximum timeout that a call may request.
     longest: Duration,
     shell: Vec<String>,
     rules: Rules,
     directory: PathBuf,
-    /// The directory, if it is to be deleted.
+    /// Working directory, if it is to be deleted.
     _temporary: Option<Lasting>,
 }
 
@@ -58,11 +58,11 @@ struct Arguments {
 }
 
 impl CommandTool {
-    /// Makes what it takes to run commands under `policy`.
+    /// Prepares the tool under `policy`.
     ///
     /// # Errors
     ///
-    /// What is wrong with the directory or the shell.
+    /// Returns the fault of the directory or the shell.
     pub(crate) fn new(
         options: RunCommand,
         policy: &Policy,
@@ -87,7 +87,8 @@ impl CommandTool {
             let timeout = timeout.or(otherwise);
             terms_for(timeout, &ScriptSpec::default()).limits().wall
         };
-        // Who sets a longer time-out for commands allows it; that of all scripts gives way to a maximum that is set.
+        // A longer timeout for commands raises the maximum; the timeout of all scripts is capped
+        // by a maximum that is set.
         let longest = max_timeout.unwrap_or(MAX_TIMEOUT).max(limit(max_timeout));
         let terms = terms_for(Some(limit(None).min(longest)), &ScriptSpec::default());
         let background = match (terms.sandbox().level, has_runs) {
@@ -119,11 +120,11 @@ impl CommandTool {
         })
     }
 
-    /// What lists show of it.
+    /// Entry in a list of tools.
     pub(crate) fn definition(&self) -> protocol::Tool {
         let mut schema = self.spec.input_schema();
         if let Some(schema) = schema.as_object_mut() {
-            // Unknown arguments are refused all the same, with a better explanation.
+            // Unknown arguments are rejected all the same, with a better explanation.
             schema.shift_remove("additionalProperties");
         }
         let mut definition = protocol::Tool::new(NAME, raw(&schema));
@@ -131,7 +132,7 @@ impl CommandTool {
         definition
     }
 
-    /// A hint for models on how to use it.
+    /// Hint for models on how to use it.
     pub(crate) fn instructions() -> String {
         format!("Run commands on this {} machine", os_name())
     }
@@ -144,12 +145,13 @@ impl CommandTool {
         &self.terms
     }
 
-    /// How long a command may run at most.
+    /// Maximum run time of a command.
     pub(crate) fn longest(&self) -> Duration {
         self.longest
     }
 
-    /// Starts a call. Whatever is wrong with it is a result: the model that wrote it shall read it.
+    /// Starts a call. Every fault in it gives a result, so that the model that wrote it can read
+    /// it.
     pub(crate) fn call(
         self: &Arc<Self>,
         server: &Server,
@@ -165,7 +167,7 @@ impl CommandTool {
         }
     }
 
-    /// The arguments, if they are right and their command may be run.
+    /// Returns the arguments, if they are valid and the rules allow the command.
     fn read(
         &self,
         arguments: Option<&RawValue>,
@@ -243,7 +245,7 @@ impl CommandTool {
         }
     }
 
-    /// Why a command did not run, for its author.
+    /// Describes why a command did not run, for its author.
     fn failure(&self, error: &RunError) -> Failure {
         Failure::NoResult(match error {
             RunError::Start(StartError::CwdMissing { directory }) => format!(
@@ -261,7 +263,7 @@ impl CommandTool {
     }
 }
 
-/// Whether there is a shell, and the rules can be told for it.
+/// Checks that there is a shell, and that the rules can parse its syntax.
 pub(super) fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String> {
     let Some(program) = shell.first() else {
         return Err("its shell has no name".to_owned());
@@ -275,7 +277,7 @@ pub(super) fn check_shell(shell: &[String], rules: &Rules) -> Result<(), String>
     ))
 }
 
-/// Where commands run: the directory that is wanted, or a new one.
+/// Returns the working directory of commands: the configured one, or a new one.
 fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>), String> {
     let failed = |path: &Path, error: io::Error| format!("use `{}`: {error}", path.display());
     if let Some(wanted) = wanted {
@@ -294,7 +296,7 @@ fn work_directory(wanted: Option<PathBuf>) -> Result<(PathBuf, Option<Lasting>),
     Ok((directory, Some(temporary)))
 }
 
-/// What the tool would say of itself if it were a script.
+/// Builds the spec that the tool would have as a script.
 fn spec(max_timeout: Duration, description: &str) -> ScriptSpec {
     let option = |value_type: &str, required: bool, description: &str| json!({"value_type": value_type, "required": required, "description": description});
     let stdin = "Optional, text to pipe into the command's STDIN. For example, pass a python script to python3. Or, pass text for a new file to the cat command to create it!";
@@ -318,14 +320,14 @@ fn spec(max_timeout: Duration, description: &str) -> ScriptSpec {
     parsed.spec.expect("it is written above")
 }
 
-/// As many as JSON numbers can tell exactly.
+/// Milliseconds, up to the largest number that JSON represents exactly.
 fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis())
         .unwrap_or(u64::MAX)
         .clamp(1, 1 << 53)
 }
 
-/// The system's own name for itself.
+/// Name of the system as its vendor spells it.
 fn os_name() -> &'static str {
     match std::env::consts::OS {
         "linux" => "Linux",
@@ -345,7 +347,7 @@ mod tests {
     use super::*;
     use crate::policy::Rule;
 
-    /// The time-out of a call that does not say, and the longest that one may ask for, in seconds.
+    /// Compares the default timeout of a call, and the maximum that one may request, in seconds.
     #[track_caller]
     fn check(options: RunCommand, policy: &Policy, timeout: u64, longest: u64) {
         let tool = CommandTool::new(options, policy, false).unwrap();

@@ -1,42 +1,43 @@
-//! What a command of a POSIX shell runs, as far as its text tells: the words of every simple command, wherever it
-//! stands, and what of it nobody but the shell can judge. Nothing is expanded, and nothing is run.
+//! Static parser of POSIX shell commands: the words of every simple command, wherever it stands,
+//! and the parts that only the shell can interpret. Expands nothing and runs nothing.
 
 mod started;
 mod text;
 
 use text::Text;
 
-/// How deep one command may stand in another.
+/// Maximum nesting depth of commands.
 const MAX_DEPTH: usize = 32;
 
-/// Words after which another command begins.
+/// Keywords before a command.
 const PREFIXES: [&str; 9] = [
     "if", "then", "elif", "else", "while", "until", "do", "{", "!",
 ];
-/// Words that end a construct.
+/// Keywords at the end of a construct.
 const SUFFIXES: [&str; 4] = ["fi", "done", "esac", "}"];
-/// Words that begin a construct with other words in it than commands.
+/// Keywords at the beginning of a construct that contains other words than commands.
 const CONSTRUCTS: [&str; 4] = ["for", "case", "select", "function"];
-/// What a redirection may begin with.
+/// Redirection operators.
 const REDIRECTIONS: [&str; 10] = ["<", ">", "<<", ">>", "<<<", "<<-", "<>", "<&", ">&", ">|"];
 
-/// What nothing is without its end.
+/// Faults of unterminated text.
 const NOT_CLOSED: &str = "something in it is not closed";
 const QUOTE_NOT_CLOSED: &str = "a quote is not closed";
-/// Shells read on, and not all the same, where a document is announced in one place and stands in another.
+/// Shells differ on a here-document whose body is elsewhere than after the line with its
+/// operator.
 const STRAY_DOCUMENT: &str = "a here-document is not where the line ends that announces it";
 
-/// A word of a command.
+/// Word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Word {
-    /// What the shell makes of it.
+    /// Known value.
     Known(String),
-    /// As it is written: only the shell knows what it makes of it.
+    /// Source text of a word whose value only the shell knows.
     Unknown(String),
 }
 
 impl Word {
-    /// What is known of it.
+    /// Value, or the source text of an unknown one.
     pub(super) fn text(&self) -> &str {
         let (Self::Known(text) | Self::Unknown(text)) = self;
         text
@@ -47,24 +48,26 @@ impl Word {
     }
 }
 
-/// What a text runs.
+/// Commands in a text.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
-    /// The simple commands, in the order of their ends.
+    /// Simple commands, in the order of their ends.
     pub(super) commands: Vec<Vec<Word>>,
-    /// Commands that these have the shell or other programs run, such as that behind `time` or `env`.
+    /// Commands that the shell or other programs run for these, such as the one behind `time` or
+    /// `env`.
     pub(super) started: Vec<Vec<Word>>,
-    /// The first thing in it by which commands may run that are not among these.
+    /// First construct that may run commands beyond these.
     pub(super) unreadable: Option<&'static str>,
-    /// The first thing there is in it besides simple commands, pipelines and lists.
+    /// First construct other than simple commands, pipelines and lists.
     pub(super) doubt: Option<&'static str>,
 }
 
-/// Reads the text of a command.
+/// Parses the text of a command.
 ///
 /// # Errors
 ///
-/// It is none, or too intricate, or more than one to different shells; said as a fragment.
+/// Returns a fragment if the text is invalid, too complex, or means different commands to
+/// different shells.
 pub(super) fn parse(text: &str) -> Result<Parsed, &'static str> {
     let mut parser = Parser::new(text);
     parser.list(false)?;
@@ -74,26 +77,26 @@ pub(super) fn parse(text: &str) -> Result<Parsed, &'static str> {
 struct Parser {
     rest: Text,
     parsed: Parsed,
-    /// The here-documents that begin after the next newline.
+    /// Here-documents whose bodies begin after the next newline.
     documents: Vec<Document>,
     depth: usize,
 }
 
-/// A here-document that has been announced.
+/// Here-document whose operator was read.
 struct Document {
     last_line: String,
-    /// Nothing in it is more than text.
+    /// The body is plain text.
     is_quoted: bool,
-    /// Tabs before its lines are none of it.
+    /// Tabs before its lines are stripped.
     is_indented: bool,
 }
 
-/// A word while it is read.
+/// Word under construction.
 #[derive(Default)]
 struct Draft {
-    /// What the shell makes of it, if it is known.
+    /// Value, if it is known.
     value: String,
-    /// As it is written, roughly.
+    /// Source text, approximately.
     written: String,
     is_unknown: bool,
     is_quoted: bool,
@@ -110,7 +113,7 @@ impl Draft {
         self.is_unknown = true;
     }
 
-    /// Whether it is the number of a descriptor, if a redirection follows it.
+    /// Returns whether it is a descriptor number, if a redirection follows.
     fn is_number(&self) -> bool {
         !self.is_quoted && !self.is_unknown && self.value.bytes().all(|byte| byte.is_ascii_digit())
     }
@@ -118,11 +121,11 @@ impl Draft {
 
 impl From<Draft> for Word {
     fn from(draft: Draft) -> Self {
-        // These stand for themselves if they stand alone.
+        // These stand for themselves as words of their own.
         let is_plain = !draft.is_quoted && ["[", "[[", "{", "{}"].contains(&&*draft.written);
         match draft.is_unknown && !is_plain {
             true => Self::Unknown(draft.written),
-            // A quoted word is none of the grammar.
+            // A quoted keyword is an ordinary word.
             false if draft.is_quoted && is_grammar(&draft.value) => Self::Unknown(draft.written),
             false => Self::Known(draft.value),
         }
@@ -139,7 +142,7 @@ impl Parser {
         }
     }
 
-    /// Reads something one level deeper.
+    /// Parses one level deeper.
     fn nested<T>(
         &mut self,
         read: impl FnOnce(&mut Self) -> Result<T, &'static str>,
@@ -153,7 +156,7 @@ impl Parser {
         Ok(read)
     }
 
-    /// Reads another text before the rest of this.
+    /// Parses another text in place of the rest of this one.
     fn within<T>(
         &mut self,
         text: &str,
@@ -165,7 +168,7 @@ impl Parser {
         Ok(read)
     }
 
-    /// Reads commands up to the end of the text, or up to the `)` that closes a `group`.
+    /// Parses commands up to the end of the text, or up to the `)` that closes a `group`.
     fn list(&mut self, is_group: bool) -> Result<(), &'static str> {
         let announced = self.documents.len();
         let mut command = Vec::new();
@@ -191,7 +194,8 @@ impl Parser {
                     self.rest.next();
                     self.finish(&mut command)?;
                 }
-                // It ends a pattern of `case`, which is no command. Where it is a mistake, the shell runs nothing.
+                // Ends a pattern of `case`, which is no command. If it is a mistake, the shell
+                // runs nothing.
                 Some(')') => {
                     self.rest.next();
                     command.clear();
@@ -215,7 +219,7 @@ impl Parser {
         }
     }
 
-    /// Commands in parentheses, the first of which has been read.
+    /// Parses commands in parentheses, after the opening one.
     fn group(&mut self) -> Result<(), &'static str> {
         if self.rest.peek() == Some('(') {
             return Err("`((` is arithmetic to one shell and two groups to another");
@@ -223,7 +227,7 @@ impl Parser {
         self.nested(|parser| parser.list(true))
     }
 
-    /// Reads a word, and adds it to a command unless it belongs to the grammar.
+    /// Parses a word, and adds it to a command unless it belongs to the grammar.
     fn command_word(
         &mut self,
         command: &mut Vec<Word>,
@@ -254,7 +258,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes a command down that is complete, and what it has the shell run.
+    /// Records a complete command, and the commands that it has the shell run.
     fn finish(&mut self, command: &mut Vec<Word>) -> Result<(), &'static str> {
         let command = std::mem::take(command);
         if !command.is_empty() && !is_construct(&command) {
@@ -264,7 +268,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Takes down what a command has the shell run, if it is one of the shell's own.
+    /// Records the commands that a builtin of the shell runs.
     fn look_into(&mut self, command: &[Word]) -> Result<(), &'static str> {
         let Some((Word::Known(name), arguments)) = command.split_first() else {
             return Ok(());
@@ -283,7 +287,7 @@ impl Parser {
         }
     }
 
-    /// Reads words that are put together to commands.
+    /// Parses the words that `eval` or `trap` joins to commands.
     fn evaluated(&mut self, words: &[Word]) -> Result<(), &'static str> {
         self.doubt("`eval` or `trap`");
         let is_known = |word: &Word| matches!(word, Word::Known(_));
@@ -299,7 +303,7 @@ impl Parser {
         self.parsed.doubt.get_or_insert(what);
     }
 
-    /// `> file`, `2>&1`, `<< END` and their like.
+    /// Parses `> file`, `2>&1`, `<< END` and the like.
     fn redirection(&mut self) -> Result<(), &'static str> {
         let mut operator = String::new();
         let is_operator = |text: &str| REDIRECTIONS.iter().any(|known| known.starts_with(text));
@@ -314,7 +318,7 @@ impl Parser {
             return self.group();
         }
         while self.rest.next_if(|char| " \t".contains(char)).is_some() {}
-        // An operator after it is a mistake, for the shell to tell.
+        // An operator at this place is a mistake that the shell reports.
         if self.rest.peek().is_none_or(is_operator_of_list) {
             return Ok(());
         }
@@ -336,8 +340,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Passes over the here-documents whose operators were on the line that has just ended, but for what the shell
-    /// runs of them.
+    /// Skips the here-documents of the line that has just ended, except for their substitutions.
     fn skip_documents(&mut self) -> Result<(), &'static str> {
         for document in std::mem::take(&mut self.documents) {
             let mut text = String::new();
@@ -359,7 +362,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads the substitutions in a here-document.
+    /// Parses the substitutions in a here-document.
     fn document(&mut self) -> Result<(), &'static str> {
         let mut text = Draft::default();
         while let Some(char) = self.rest.next() {
@@ -375,7 +378,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Reads one word.
+    /// Parses one word.
     fn word(&mut self) -> Result<Draft, &'static str> {
         let mut word = Draft::default();
         while let Some(char) = self
@@ -433,7 +436,7 @@ impl Parser {
         }
     }
 
-    /// What follows a dollar sign.
+    /// Parses an expansion after a dollar sign.
     fn dollar(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
         match self.rest.peek() {
             Some('(') => {
@@ -463,7 +466,7 @@ impl Parser {
         Ok(())
     }
 
-    /// `$'…'`, and the beginning of `$"…"`, which not every shell takes for quotes of their own.
+    /// Parses `$'…'`, and the beginning of `$"…"`, which some shells treat as ordinary quotes.
     fn dollar_quote(&mut self, word: &mut Draft) -> Result<(), &'static str> {
         self.doubt("`$` before a quote");
         word.unknown("$");
@@ -476,7 +479,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The rest of `$((…))`.
+    /// Parses the rest of `$((…))`.
     fn arithmetic(&mut self, word: &mut Draft) -> Result<(), &'static str> {
         let mut open = 2;
         while open > 0 {
@@ -496,7 +499,8 @@ impl Parser {
         Ok(())
     }
 
-    /// The rest of `${…}`. Only a name in it is plain; the shell can be made to run and to set things in others.
+    /// Parses the rest of `${…}`. Only a plain name is safe; other forms can run commands or set
+    /// variables.
     fn braced(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
         loop {
             match self.rest.next() {
@@ -528,7 +532,7 @@ impl Parser {
         }
     }
 
-    /// The rest of a substitution in backquotes, in which backslashes mean something before it is a command.
+    /// Parses the rest of a substitution in backquotes, where backslashes are processed first.
     fn backquoted(&mut self, word: &mut Draft, is_quoted: bool) -> Result<(), &'static str> {
         self.doubt("a substitution");
         word.unknown("`…`");
@@ -551,7 +555,7 @@ impl Parser {
     }
 }
 
-/// What ends a word, besides a blank.
+/// Characters other than a blank that end a word.
 fn is_operator_of_list(char: char) -> bool {
     "\n;&|()<>".contains(char)
 }
@@ -569,7 +573,7 @@ fn without_options(arguments: &[Word]) -> &[Word] {
     &arguments[options.count()..]
 }
 
-/// `NAME=VALUE`, or `NAME+=VALUE`.
+/// Returns whether a word is `NAME=VALUE` or `NAME+=VALUE`.
 fn is_assignment(word: &Word) -> bool {
     let Some((name, _)) = word.text().split_once('=') else {
         return false;

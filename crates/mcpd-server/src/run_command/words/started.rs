@@ -1,23 +1,23 @@
-//! Commands that the programs of a command run in turn, as far as its words tell: those behind `env`, `timeout` or
-//! `find -exec`, and the texts that shells are given. Only rules that deny go by them: a list of what is allowed judges
-//! a command by its own words.
+//! Indirect commands: those that programs run in turn, as far as their words tell, such as those
+//! behind `env`, `timeout` or `find -exec`, and the texts passed to shells. Only rules that deny
+//! consider them: a list of allowed commands judges the words of the command itself.
 
 use super::{PREFIXES, Parser, Word, is_assignment};
 
-/// A program that runs the command after its own options and operands.
+/// Program that runs a command after its own options and operands.
 struct Wrapper {
     names: &'static [&'static str],
     /// Short options without a value.
     flags: &'static str,
     /// Short options with a value, in the same word or the next.
     valued: &'static str,
-    /// Short options whose value is a text that a shell runs, or that is split into words.
+    /// Short options whose value is run by a shell, or split into words.
     texts: &'static str,
     /// Long options whose value may be the next word.
     long_valued: &'static [&'static str],
-    /// Count of operands before the command.
+    /// Number of operands before the command.
     operands: usize,
-    /// More words come from its input, behind those that are there.
+    /// Tells whether further words come from its input.
     reads_words: bool,
 }
 
@@ -162,13 +162,13 @@ const WRAPPERS: [Wrapper; 15] = [
 /// Long options whose value is a text that is run.
 const LONG_TEXTS: [&str; 3] = ["command", "session-command", "split-string"];
 
-/// Shells whose texts can be read here, and then those whose language is another.
+/// Shells whose syntax the parser knows, and shells with another syntax.
 const POSIX_SHELLS: [&str; 9] = [
     "ash", "bash", "dash", "ksh", "ksh93", "mksh", "rbash", "sh", "zsh",
 ];
 const OTHER_SHELLS: [&str; 7] = ["csh", "elvish", "fish", "nu", "pwsh", "tcsh", "xonsh"];
 
-/// Words of shells that evaluate text: subscripts with substitutions in them, and names of functions.
+/// Builtins that evaluate text: subscripts with substitutions, and names of functions.
 const EVALUATORS: [&str; 9] = [
     "bind", "compgen", "complete", "declare", "enable", "fc", "let", "local", "typeset",
 ];
@@ -183,7 +183,7 @@ const RUN_VARIABLES: [&str; 7] = [
     "ZDOTDIR",
 ];
 
-/// Reasons for which a command can't be held to what is denied, as fragments.
+/// Reasons for which a command cannot be checked against denied patterns, as fragments.
 const FROM_INPUT: &str = "a shell that takes its commands from its input";
 const UNREADABLE_TEXT: &str = "a text for a shell that only that shell can read";
 const EVALUATED: &str = "a word of the shell that evaluates text";
@@ -191,7 +191,7 @@ const RUN_VALUE: &str = "a variable whose value is run";
 const SUBSTITUTION_IN_VALUE: &str = "a value that is a substitution where it is evaluated";
 
 impl Parser {
-    /// Records what a command has other programs run.
+    /// Records the commands that a program runs.
     pub(super) fn follow(&mut self, command: &[Word]) -> Result<(), &'static str> {
         let Some((Word::Known(program), arguments)) = command.split_first() else {
             return Ok(());
@@ -224,7 +224,7 @@ impl Parser {
         }
     }
 
-    /// Records that a value is assigned to a variable.
+    /// Records the assignment of a value to a variable.
     pub(super) fn follow_assignment(&mut self, word: &Word) {
         let (name, value) = word.text().split_once('=').unwrap_or_default();
         if RUN_VARIABLES.contains(&name.trim_end_matches('+')) {
@@ -239,7 +239,7 @@ impl Parser {
         wrapper: &Wrapper,
         arguments: &[Word],
     ) -> Result<(), &'static str> {
-        // `flock` and `su` take them behind their operands as well.
+        // `flock` and `su` accept them behind their operands as well.
         for (place, word) in arguments.iter().enumerate() {
             if let Word::Known(option) = word
                 && let OptionValue::Text(text) = wrapper.value_of(option)
@@ -266,8 +266,8 @@ impl Parser {
         Ok(())
     }
 
-    /// Returns where the command of a wrapper may begin among its arguments: in one place, or in several where an
-    /// option is unknown and may have a value.
+    /// Returns where the command of a wrapper may begin among its arguments: one index, or
+    /// several if an unknown option may have a value.
     fn command_starts(&mut self, wrapper: &Wrapper, arguments: &[Word]) -> Vec<usize> {
         let mut starts = Vec::new();
         let mut next = 0;
@@ -296,19 +296,19 @@ impl Parser {
             .clone()
             .any(|word| matches!(word, Word::Unknown(_)))
         {
-            // It may be no word or several.
+            // It may expand to no word or several.
             true => starts.push(next),
             false => starts.push(next + wrapper.operands),
         }
         starts
     }
 
-    /// Records a command that another one runs, and what that has others run.
+    /// Records an indirect command, and the commands that it runs in turn.
     fn start(&mut self, command: Vec<Word>) -> Result<(), &'static str> {
         if let Some(Word::Known(text)) = command.first()
             && text.contains(char::is_whitespace)
         {
-            // `sudo -s` and `watch` hand it to a shell.
+            // `sudo -s` and `watch` pass it to a shell.
             self.follow_text(command.first());
         }
         self.nested(|parser| parser.look_into(&command))?;
@@ -345,7 +345,7 @@ impl Parser {
         Ok(())
     }
 
-    /// Records what the text runs that a shell is given.
+    /// Records the commands in a text for a shell.
     fn follow_text(&mut self, text: Option<&Word>) {
         let text = match text {
             Some(Word::Known(text)) => text,
@@ -367,7 +367,7 @@ impl Parser {
         }
     }
 
-    /// Records the commands of `-exec` and its like.
+    /// Records the commands of `-exec` and similar actions.
     fn follow_find(&mut self, arguments: &[Word]) -> Result<(), &'static str> {
         const ACTIONS: [&str; 8] = [
             "-exec",
@@ -402,13 +402,13 @@ impl Parser {
 
 /// Value of an option.
 enum OptionValue<'a> {
-    /// It has none, or it is in the same word.
+    /// None, or in the same word.
     None,
-    /// It is the next word.
+    /// The next word.
     Next,
-    /// The option is unknown.
+    /// Unknown, as is the option.
     Unclear,
-    /// It is a text that is run; an empty one is the next word.
+    /// A text that is run; an empty one is the next word.
     Text(&'a str),
 }
 
@@ -446,7 +446,7 @@ impl Wrapper {
     }
 }
 
-/// Tells that `command` runs nothing with these arguments, and only says what it would run.
+/// Returns whether `command` only reports what it would run.
 fn asks_where(arguments: &[Word]) -> bool {
     matches!(arguments.first(), Some(Word::Known(option)) if option == "-v" || option == "-V")
 }
@@ -455,7 +455,7 @@ fn is_prefix(word: &Word) -> bool {
     matches!(word, Word::Known(word) if PREFIXES.contains(&&**word))
 }
 
-/// Tells that a word is certainly the name of a file other than the standard input.
+/// Returns whether a word is certainly the name of a file other than the standard input.
 fn is_file(word: &Word) -> bool {
     let Word::Known(name) = word else {
         return false;
@@ -467,7 +467,7 @@ fn is_file(word: &Word) -> bool {
     !is_input
 }
 
-/// Tells that a word of the shell evaluates its arguments.
+/// Returns whether a builtin of the shell evaluates its arguments.
 fn runs_text(name: &str, arguments: &[Word]) -> bool {
     let has_option = |wanted: char| {
         let mut options = arguments.iter().filter(|word| word.is_option());

@@ -1,8 +1,8 @@
-//! What is made of commands, and of those that mean to be misread.
+//! Results of the parser for ordinary commands, and for those crafted to be misread.
 
 use super::*;
 
-/// The commands in brackets, what is unknown after a question mark.
+/// Formats the commands in brackets, with a question mark before unknown words.
 fn shown(parsed: &Parsed) -> String {
     let word = |word: &Word| match word {
         Word::Known(word) => word.clone(),

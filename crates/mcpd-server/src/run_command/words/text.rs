@@ -1,7 +1,7 @@
-//! The characters of a command, one after the other. Two lines that a backslash joins are one, but for those who ask
-//! for what is written.
+//! Characters of a command in sequence. A backslash before a newline joins two lines, except in
+//! verbatim reads.
 
-/// What is left of a text.
+/// Rest of a text.
 #[derive(Debug)]
 pub(super) struct Text {
     chars: Vec<char>,
@@ -39,7 +39,7 @@ impl Text {
         self.next_if(|char| char == wanted).is_some()
     }
 
-    /// The next character where a backslash means nothing, or where one has just been read.
+    /// Returns the next character verbatim: within single quotes, or after a backslash.
     pub(super) fn next_written(&mut self) -> Option<char> {
         let next = self.peek_written()?;
         self.next += 1;
@@ -50,7 +50,7 @@ impl Text {
         self.chars.get(self.next).copied()
     }
 
-    /// The rest of a line, whose end is passed over. Lines are joined unless it is wanted `as_written`.
+    /// Returns the rest of a line without its end. Joins lines unless `as_written`.
     pub(super) fn line(&mut self, as_written: bool) -> Option<String> {
         self.peek_written()?;
         let mut line = String::new();
@@ -71,7 +71,7 @@ impl Text {
         }
     }
 
-    /// Passes over the rest of a line, but not over its end.
+    /// Skips the rest of a line, but not its end.
     pub(super) fn skip_line(&mut self) {
         while self.peek_written().is_some_and(|char| char != '\n') {
             self.next += 1;
