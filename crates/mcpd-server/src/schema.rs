@@ -1,5 +1,5 @@
-//! JSON Schemas that calls and results are held to: compiled once, bounded, matched in linear time, and
-//! without reach for any document but themselves.
+//! JSON Schemas of calls and results: compiled once, bounded, matched in linear time, and without
+//! access to other documents.
 
 use std::fmt::{self, Write as _};
 
@@ -20,53 +20,53 @@ mod repair;
 
 /// Bounds on a schema, so that no script makes every call slow.
 const MAX_BYTES: usize = 64 * 1024;
-/// A schema inside another takes two: `properties` and the name.
+/// A nested schema takes two levels: `properties` and the name.
 const MAX_DEPTH: usize = 64;
 const MAX_OBJECTS: usize = 1000;
 
-/// Compiled size of a pattern that is still harmless, in bytes.
+/// Maximum compiled size of a pattern, in bytes.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// Faults that are told at once.
+/// Maximum number of faults in one report.
 const MAX_TOLD: usize = 20;
-/// Characters of a faulty value that a message repeats, and of a message.
+/// Maximum number of characters of a quoted value, and of a message.
 const MAX_VALUE: usize = 80;
 const MAX_MESSAGE: usize = 400;
 
-/// What is said of a value that would take too long.
+/// Fault of a value whose check would take too long.
 const TOO_MUCH: &str = "too large or too deep to be checked against the schema";
 
-/// One schema, ready to be used.
+/// Compiled schema.
 #[derive(Debug)]
 pub(crate) struct Schema {
     validator: Validator,
     outline: Option<Outline>,
 }
 
-/// The schemas that a script declares. They are large, and most scripts have none.
+/// Schemas that a script declares. They are large, and most scripts have none.
 #[derive(Debug, Default)]
 pub(crate) struct Schemas {
-    /// Of the arguments, in place of options.
+    /// Schema of the arguments, in place of options.
     pub(crate) input: Option<Box<Schema>>,
-    /// Of the structured content.
+    /// Schema of the structured content.
     pub(crate) output: Option<Box<Schema>>,
 }
 
-/// A schema that can't be used.
+/// Unusable schema.
 #[derive(Debug)]
 pub(crate) struct Unusable {
-    /// The field of the metadata.
+    /// Field of the metadata.
     pub(crate) field: &'static str,
-    /// Why, as a fragment.
+    /// Reason, as a fragment.
     pub(crate) reason: String,
 }
 
 impl Schemas {
-    /// Compiles what `spec` declares.
+    /// Compiles the schemas that `spec` declares.
     ///
     /// # Errors
     ///
-    /// The first schema that is none.
+    /// Returns the first unusable schema.
     pub(crate) fn of(spec: &ScriptSpec) -> Result<Self, Unusable> {
         let compile = |field, schema: &Option<Value>| {
             let boxed = |schema| Schema::compile(schema).map(Box::new);
@@ -81,15 +81,15 @@ impl Schemas {
 }
 
 impl Schema {
-    /// Compiles a schema of the draft that its `$schema` names, or of 2020-12.
+    /// Compiles a schema of the draft in its `$schema`, or of 2020-12.
     ///
     /// # Errors
     ///
-    /// Why it can't be used, as a fragment.
+    /// Returns the reason why it is unusable, as a fragment.
     pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         check_size(schema)?;
-        // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a network URI"
-        // -- 2026-07-28/basic/index#json-schema-usage. Nor do the files of this machine concern a schema.
+        // "Implementations MUST NOT automatically dereference `$ref` values that resolve to a network
+        // URI" -- 2026-07-28/basic/index#json-schema-usage. Local files are out of reach as well.
         let validator = jsonschema::options()
             .offline()
             .with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN))
@@ -99,12 +99,13 @@ impl Schema {
         Ok(Self { validator, outline })
     }
 
-    /// Checks the arguments of a call; without any it is an empty object. Returns those that are meant where they were sent
-    /// in another form, as models do: `null` for what may be left out, or the JSON of a value as a text.
+    /// Checks the arguments of a call; absent ones are an empty object. Returns the intended ones
+    /// if they were sent in another form, as models do: `null` for an optional value, or the JSON
+    /// of a value as a string.
     ///
     /// # Errors
     ///
-    /// What is wrong, one fault on each line, in the words in which the options of scripts are checked.
+    /// Returns the faults, one per line, in the words of faults of options.
     pub(crate) fn check_arguments(
         &self,
         arguments: Option<&RawValue>,
@@ -121,12 +122,12 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// What is wrong, one fault on each line.
+    /// Returns the faults, one per line.
     pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         self.check_as(value, |error| vec![located(error)])
     }
 
-    /// Tells whether a value can be checked in bounded time.
+    /// Returns whether a value can be checked in bounded time.
     fn admits(&self, value: &Value) -> bool {
         let outline = self.outline.as_ref();
         outline.is_none_or(|outline| outline.admits(value))
@@ -154,7 +155,7 @@ impl Schema {
     }
 }
 
-/// Whether a schema says outright that it is one of objects.
+/// Returns whether a schema declares the type `object` explicitly.
 pub(crate) fn is_of_objects(schema: &RawValue) -> bool {
     #[derive(Deserialize)]
     struct Root {
@@ -180,7 +181,7 @@ fn check_size(schema: &Value) -> Result<(), String> {
     }
 }
 
-/// Counts objects; whether `value` has no more than `depth` levels.
+/// Counts objects, and returns whether `value` has at most `depth` levels.
 fn measure(value: &Value, depth: usize, objects: &mut usize) -> bool {
     match value {
         Value::Object(members) => {
@@ -200,7 +201,7 @@ fn measure(value: &Value, depth: usize, objects: &mut usize) -> bool {
     }
 }
 
-/// The fault with its place in the value.
+/// Formats a fault with its place in the value.
 fn located(error: &ValidationError<'_>) -> String {
     match error.instance_path().as_str().trim_start_matches('/') {
         "" => message(error),
@@ -208,7 +209,7 @@ fn located(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// The same of arguments: their members are options to whoever gives them.
+/// Formats a fault in arguments: callers know their members as options.
 fn of_options(error: &ValidationError<'_>) -> Vec<String> {
     let path = error.instance_path().as_str().trim_start_matches('/');
     let missing = |name: &str| {
@@ -254,21 +255,21 @@ fn option(path: &str, fault: &str) -> String {
     }
 }
 
-/// The fault, without more of a value than anybody wants to read.
+/// Formats a fault with a bounded part of the value.
 fn message(error: &ValidationError<'_>) -> String {
     let value = shortened(error.instance(), MAX_VALUE);
     shortened(&error.masked_with(value), MAX_MESSAGE)
 }
 
 fn shortened(value: &impl fmt::Display, max: usize) -> String {
-    // Longest in bytes, so that no more of a large value is written than could be shown.
+    // Longest size in bytes, so that no more of a large value is written than could be quoted.
     let mut text = Limited::new(4 * max + 4);
-    // An error says that the value is longer: `excerpt` will say so too.
+    // An error means that the value is longer, which `excerpt` marks as well.
     write!(text, "{value}").ok();
     excerpt(&text.text, max)
 }
 
-/// Takes so many bytes, and then no more.
+/// Buffer that accepts a limited number of bytes.
 struct Limited {
     text: String,
     room: usize,

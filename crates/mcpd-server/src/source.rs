@@ -1,5 +1,6 @@
-//! What is served from elsewhere than the directories and this program. A source says at once all that it has, and
-//! says it anew when that changes; how it gets to know is its own business.
+//! Sources: tools, resources and prompts from elsewhere than the directories and this program. A
+//! source publishes a complete offer, and publishes anew when that changes; how it learns of
+//! changes is its own concern.
 //!
 //! ```no_run
 //! use std::fmt;
@@ -21,7 +22,8 @@
 //!     async fn run(self, publisher: Publisher) {
 //!         let schema = RawValue::from_string(r#"{"type": "object"}"#.to_owned());
 //!         let mut offer = publisher.offer();
-//!         offer.tool("lighthouse/blink", Tool::new("blink", schema.expect("JSON")), |arguments, _| async move {
+//!         let blink = Tool::new("blink", schema.expect("JSON"));
+//!         offer.tool("lighthouse/blink", blink, |arguments, _| async move {
 //!             Ok(CallToolResult::text(format!("blinked as in {arguments}")))
 //!         });
 //!         publisher.publish(offer);
@@ -56,17 +58,18 @@ pub(crate) use remote::{Behind, RemotePrompt, RemoteResource, passed_on};
 pub use secrets::Secrets;
 pub(crate) use tool::RemoteTool;
 
-/// How long the first list waits for sources. What comes later is announced as a change.
+/// Time limit of the first list for sources. Later offers are announced as changes.
 pub const FIRST_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a source that was taken out goes on for the calls that have begun.
+/// Time for which a removed source keeps running for calls that have begun.
 const LAST_CALLS: Duration = Duration::from_secs(60);
 
-/// The variable that a source sets for the programs it starts. An mcpd that finds it serves no sources, so that none
-/// ever asks itself.
+/// Variable that a source sets for the programs it starts. An mcpd that finds it serves no
+/// sources, so that none can call itself in a loop.
 pub const NO_SOURCES: &str = "MCPD_NO_SOURCES";
 
-/// The path of what a source calls `name`, if all it has is served below `prefix`, which may be empty.
+/// Returns the path of an entry called `name` of a source that is served below `prefix`, which
+/// may be empty.
 #[must_use]
 pub fn below(prefix: &str, name: &str) -> String {
     match prefix {
@@ -75,44 +78,46 @@ pub fn below(prefix: &str, name: &str) -> String {
     }
 }
 
-/// Somewhere that tools come from. Displayed, it says where, such as "the endpoint `notes`".
+/// Origin of tools. Displays where that is, such as "the endpoint `notes`".
 pub trait Source: fmt::Display + Send + 'static {
-    /// Tells `publisher` what there is, as long as that can change. It is a task of the runtime, and is dropped when
-    /// the server stops; tools that were published outlive its end.
+    /// Publishes offers as long as they can change. Runs as a task of the runtime, which is
+    /// dropped when the server stops; published tools remain after its end.
     fn run(self, publisher: Publisher) -> impl Future<Output = ()> + Send;
 
-    /// What tells this source from others, secrets and all: when the server is [configured anew](crate::Server::reload),
-    /// one with the same fingerprint goes on. One without any is replaced each time.
+    /// Identifies this source and its settings, secrets included: when the server is
+    /// [reconfigured](crate::Server::reload), a source with the same fingerprint keeps running. A
+    /// source without one is replaced each time.
     fn fingerprint(&self) -> Option<u64> {
         None
     }
 
-    /// Whether what it runs goes by the server's [`Policy`]: with another one it is replaced, whatever its fingerprint.
+    /// Returns whether its programs run under the server's [`Policy`]: then a new policy replaces
+    /// it, even with the same fingerprint.
     fn goes_by_policy(&self) -> bool {
         false
     }
 }
 
-/// Where a source says what it has.
+/// Handle by which a source publishes its offers.
 #[derive(Debug, Clone)]
 pub struct Publisher {
     place: usize,
-    /// What it was before it said anything.
+    /// Offer before the first publication.
     first: Arc<Offer>,
     offers: watch::Sender<Offers>,
     host: Host,
 }
 
-/// What sources offer, by the places that they were given when they were started.
+/// Offers of sources, by the number that each got when it was started.
 type Offers = BTreeMap<usize, Arc<Offer>>;
 
-/// What sources of this crate make use of.
+/// Dependencies of the sources of this crate.
 #[derive(Debug, Clone)]
 pub(crate) struct Host {
-    /// What asks for descriptions, however many calls are waiting.
+    /// Executor of probes, apart from waiting calls.
     pub(crate) probes: Executor,
     pub(crate) policy: Policy,
-    /// Whether changes are followed.
+    /// Tells whether changes are followed.
     pub(crate) watch: bool,
 }
 
@@ -127,24 +132,24 @@ impl Host {
 }
 
 impl Publisher {
-    /// An offer to be filled, empty at first.
+    /// Returns an empty offer to fill.
     #[must_use]
     pub fn offer(&self) -> Offer {
         Offer::of(&self.first)
     }
 
-    /// Offers this, in place of whatever was offered before.
+    /// Publishes an offer in place of the previous one.
     pub fn publish(&self, offer: Offer) {
         self.replace(|_| Some(offer));
     }
 
-    /// Says that something is wrong, in words that fit after the name of the source. What was offered before is served
-    /// on; what else was wrong is forgotten.
+    /// Publishes a fault, as words that fit after the name of the source. The previous offer is
+    /// kept; previous faults are dropped.
     pub fn fail(&self, fault: impl Into<String>) {
         self.replace(|before| before.failed(fault.into()));
     }
 
-    /// Puts another offer in the place of the one before. There is none if the source has been taken out.
+    /// Replaces the offer. A removed source has none.
     fn replace(&self, change: impl FnOnce(&Offer) -> Option<Offer>) {
         self.offers.send_if_modified(|offers| {
             let Some(offer) = offers.get_mut(&self.place) else {
@@ -159,7 +164,7 @@ impl Publisher {
         });
     }
 
-    /// Whether anybody will hear of changes after the first wait.
+    /// Returns whether changes after the first wait are followed.
     #[must_use]
     pub fn is_followed(&self) -> bool {
         self.host.watch
@@ -172,7 +177,7 @@ impl Publisher {
 
 type Running = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// A source that has not been started.
+/// Source before its start.
 pub(crate) struct Described {
     name: String,
     fingerprint: Option<u64>,
@@ -197,7 +202,7 @@ impl fmt::Debug for Described {
     }
 }
 
-/// The sources of a server, and what they have said.
+/// Sources of a server, and their offers.
 #[derive(Debug)]
 pub(crate) struct Sources {
     started: Vec<Started>,
@@ -207,7 +212,7 @@ pub(crate) struct Sources {
     stop: CancellationToken,
 }
 
-/// A source that runs.
+/// Running source.
 #[derive(Debug)]
 struct Started {
     place: usize,
@@ -216,7 +221,7 @@ struct Started {
 }
 
 impl Sources {
-    /// None yet. What will be there runs until `stop`.
+    /// Creates an empty set. Sources run until `stop`.
     pub(crate) fn new(stop: CancellationToken) -> Self {
         let (sender, offers) = watch::channel(Offers::new());
         Self {
@@ -228,7 +233,7 @@ impl Sources {
         }
     }
 
-    /// Has these instead of those before, of which the same go on. Must be called on a tokio runtime.
+    /// Replaces the sources; unchanged ones keep running. Must be called on a tokio runtime.
     pub(crate) fn replace(&mut self, described: Vec<Described>, host: &Host, is_same_policy: bool) {
         let mut before = std::mem::take(&mut self.started);
         for source in described {
@@ -277,25 +282,25 @@ impl Sources {
         }
     }
 
-    /// Waits until each has said something, but no longer than [`FIRST_WAIT`].
+    /// Waits for an offer of each, up to [`FIRST_WAIT`].
     pub(crate) async fn first(&mut self) {
         let all = |offers: &Offers| !offers.values().any(|offer| offer.is_pending());
         let said = self.offers.wait_for(all);
-        // Those that are silent are reported as such.
+        // Silent ones are reported as such.
         tokio::time::timeout(FIRST_WAIT, said).await.ok();
     }
 
-    /// Waits for news of any of them.
+    /// Waits for an offer of any of them.
     ///
     /// # Cancel safety
     ///
-    /// No news is lost.
+    /// No offer is lost.
     pub(crate) async fn changed(&mut self) {
-        // An error would mean that the channel is closed, and its sender is here.
+        // The channel cannot be closed, as its sender is here.
         self.offers.changed().await.ok();
     }
 
-    /// What they offer now, in their order.
+    /// Current offers, in the order of the sources.
     pub(crate) fn offers(&mut self) -> Vec<Arc<Offer>> {
         let offers = self.offers.borrow_and_update();
         let started = self.started.iter();

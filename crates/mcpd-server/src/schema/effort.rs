@@ -1,20 +1,21 @@
-//! How much work it is to check a value, found out without doing it: the library that checks looks at a value
-//! as often as references lead to it, goes as deep as they do, and can't be interrupted.
+//! Cost estimate of a validation, computed in advance: the validator visits a value as often as
+//! references lead to it, recurses as deep as they do, and cannot be interrupted.
 
 use std::sync::Arc;
 
 use referencing::{Draft, Registry, Resolver, uri};
 use serde_json::Value;
 
-/// Steps that a check may take, and how many more for each value in what is checked: a fraction of a second.
+/// Maximum number of steps of a validation, and additional steps per value: a fraction of a
+/// second.
 const MAX_STEPS: usize = 500_000;
 const STEPS_EACH: usize = 8;
-/// Steps that one value may take before anything inside it is looked at.
+/// Maximum number of steps for one value without its members.
 const MAX_EXPANDED: usize = 10_000;
-/// Schemas that lead to each other, by reference or by what is inside a value. Each takes some of the stack.
+/// Maximum nesting of schemas, by reference or by members of a value. Each level uses stack.
 const MAX_NESTED: usize = 500;
 
-/// Keywords with more schemas for the same value.
+/// Keywords that apply further schemas to the same value.
 const AGAIN: &[&str] = &[
     "$ref",
     "$dynamicRef",
@@ -28,10 +29,10 @@ const AGAIN: &[&str] = &[
     "dependencies",
 ];
 
-/// Where a schema is that doesn't say it.
+/// Address of a schema without an `$id`.
 const NOWHERE: &str = "json-schema:///";
 
-/// A schema with its references, to be followed step by step.
+/// Schema with its references, to be followed step by step.
 #[derive(Debug)]
 pub(super) struct Outline {
     schema: Arc<Value>,
@@ -39,17 +40,17 @@ pub(super) struct Outline {
     registry: Registry<'static>,
 }
 
-/// A schema that can't be checked within bounds.
+/// Error: the schema cannot be checked within bounds.
 #[derive(Debug)]
 pub(super) struct TooMuch;
 
 impl Outline {
-    /// The outline of a schema that the validator understands. `None` if a check looks at no value twice, and so takes no
-    /// longer than the value is large.
+    /// Returns the outline of a valid schema. `None` if a check visits no value twice, and so
+    /// takes linear time.
     ///
     /// # Errors
     ///
-    /// Why it can't be used, as a fragment.
+    /// Returns the reason why it is unusable, as a fragment.
     pub(super) fn of(schema: &Value) -> Result<Option<Self>, String> {
         if !looks_again(schema) {
             return Ok(None);
@@ -75,7 +76,7 @@ impl Outline {
         Ok(Some(outline))
     }
 
-    /// Whether `value` can be checked within bounds.
+    /// Returns whether `value` can be checked within bounds.
     pub(super) fn admits(&self, value: &Value) -> bool {
         let Ok(resolver) = self.resolver() else {
             return false;
@@ -90,7 +91,8 @@ impl Outline {
         within(&resolver, self.draft, &self.schema).map_err(|error| error.to_string())
     }
 
-    /// Whether `schema` and each inside it is a bounded number of them once references are followed.
+    /// Checks that `schema`, and each schema in it, expands to a bounded number when references
+    /// are followed.
     fn check_expanded(&self, schema: &Value, resolver: &Resolver<'_>) -> Result<(), TooMuch> {
         Walk::new(self.draft, MAX_EXPANDED).visit(schema, None, resolver)?;
         self.draft.subresources_of(schema).try_for_each(|inner| {
@@ -100,7 +102,7 @@ impl Outline {
     }
 }
 
-/// Whether something in `schema` may have one value looked at more than once.
+/// Returns whether a keyword in `schema` may have one value visited more than once.
 fn looks_again(schema: &Value) -> bool {
     match schema {
         Value::Object(members) => members
@@ -111,7 +113,7 @@ fn looks_again(schema: &Value) -> bool {
     }
 }
 
-/// How many values there are in one, itself included.
+/// Number of values in one, itself included.
 fn size(value: &Value) -> usize {
     1 + match value {
         Value::Array(elements) => elements.iter().map(size).sum(),
@@ -120,7 +122,7 @@ fn size(value: &Value) -> usize {
     }
 }
 
-/// How references in `schema` are meant, which may have an address of its own.
+/// Returns the resolver of references in `schema`, which may have an address of its own.
 fn within<'r>(
     resolver: &Resolver<'r>,
     draft: Draft,
@@ -129,7 +131,7 @@ fn within<'r>(
     resolver.in_subresource(draft.create_resource_ref(schema))
 }
 
-/// Follows a schema as a validator does, but on every way that it might go.
+/// Simulated validation, which takes every branch that a validator might take.
 struct Walk {
     draft: Draft,
     steps_left: usize,
@@ -150,7 +152,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Counts what `schema` asks of `value`, and of what is inside it; without one, of the value alone.
+    /// Counts the steps of `schema` for `value` and its members; without a value, those of one
+    /// value alone.
     fn visit(
         &mut self,
         schema: &Value,
@@ -177,7 +180,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Where a keyword has more schemas for the same value.
+    /// Counts the further schemas of a keyword for the same value.
     fn follow(
         &mut self,
         keyword: &str,
@@ -187,7 +190,7 @@ impl Walk {
     ) -> Result<(), TooMuch> {
         match (keyword, operand) {
             ("$ref" | "$dynamicRef", Value::String(reference)) => {
-                // A reference that leads nowhere has been refused by the validator.
+                // The validator has rejected dangling references.
                 let Ok(target) = resolver.lookup(reference) else {
                     return Ok(());
                 };
@@ -210,7 +213,7 @@ impl Walk {
         }
     }
 
-    /// Where a keyword has schemas for what is inside of `value`.
+    /// Counts the schemas of a keyword for the members of `value`.
     fn descend(
         &mut self,
         keyword: &str,
@@ -231,7 +234,7 @@ impl Walk {
                     members.try_for_each(|member| self.visit(schema, Some(member), resolver))
                 })
             }
-            // Whether they are additional is not asked: then there are fewer.
+            // Counts all members, although only some are additional.
             ("additionalProperties" | "unevaluatedProperties", schema, Value::Object(members)) => {
                 let mut members = members.values();
                 members.try_for_each(|member| self.visit(schema, Some(member), resolver))
@@ -256,7 +259,7 @@ impl Walk {
     }
 }
 
-/// Steps that a look at a value takes beyond the first, without what is inside it.
+/// Steps of a visit to a value beyond the first, without its members.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() / 256,

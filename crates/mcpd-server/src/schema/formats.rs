@@ -1,8 +1,10 @@
-//! Defaults that the `format` beside them forbids: clients that check formats refuse the whole tool over one.
+//! Defaults that the `format` beside them forbids: clients that check formats reject the entire
+//! tool because of one.
 
 use serde_json::{Map, Value, json};
 
-/// Removes the forbidden defaults of `schema` and returns where each was, as a JSON pointer in a fragment.
+/// Removes the forbidden defaults of `schema`, and returns the place of each as a JSON pointer in
+/// a fragment.
 pub(crate) fn remove_forbidden_defaults(schema: &mut Value) -> Vec<String> {
     let mut removed = Vec::new();
     remove_from(schema, "#", &mut removed);
@@ -39,7 +41,7 @@ fn has_forbidden_default(schema: &Map<String, Value>) -> bool {
     else {
         return false;
     };
-    // One that is unknown forbids nothing.
+    // An unknown format forbids nothing.
     let validator = jsonschema::options()
         .should_validate_formats(true)
         .build(&json!({ "format": format }));

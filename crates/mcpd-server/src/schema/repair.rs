@@ -1,8 +1,8 @@
-//! Arguments as models send them, made right by the schema of the tool: `null` for what may be left out, and texts that
-//! are exactly the JSON of the value that is wanted.
+//! Repair of arguments as models send them, by the schema of the tool: `null` for an optional
+//! value, and strings that are exactly the JSON of the expected value.
 //!
-//! Only what the schema refuses is touched, and only if the schema takes all of it afterwards. Everything else stays
-//! exactly as it was sent, numbers included.
+//! Touches only what the schema rejects, and only if the schema accepts the whole afterwards. All
+//! the rest stays byte for byte as it was sent, numbers included.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,26 +15,26 @@ use serde_json::value::RawValue;
 
 use super::Schema;
 
-/// Repairs after which further ones may show, as in a text that holds another.
+/// Maximum number of rounds: a repair may reveal another, as in a string inside a string.
 const MAX_ROUNDS: usize = 4;
-/// Places that are repaired in one round.
+/// Maximum number of repairs in one round.
 const MAX_PLACES: usize = 200;
-/// Levels of alternatives that are looked into.
+/// Maximum depth of inspected alternatives.
 const MAX_ALTERNATIVES: usize = 8;
 
-/// Repairs by their place, a JSON pointer.
+/// Repairs by place, a JSON pointer.
 type Repairs = BTreeMap<String, Repair>;
 
-/// Repair of a value that is refused.
+/// Repair of a rejected value.
 enum Repair {
-    /// It is `null`, and left out.
+    /// Omits a `null`.
     Omit,
-    /// It is a text, and replaced by what it says.
+    /// Replaces a string by the value that it contains.
     Read(Box<RawValue>),
 }
 
 impl Schema {
-    /// Returns the arguments that are meant, if these are refused and those are taken.
+    /// Returns the intended arguments, if these are rejected and those are accepted.
     pub(super) fn repair(&self, arguments: &RawValue) -> Option<Box<RawValue>> {
         let mut arguments = Cow::Borrowed(arguments);
         for _ in 0..MAX_ROUNDS {
@@ -60,7 +60,7 @@ impl Schema {
     }
 }
 
-/// Collects what would help against an error, in alternatives as well.
+/// Collects possible repairs of an error, including those of alternatives.
 fn find_repairs(error: &ValidationError<'_>, depth: usize, repairs: &mut Repairs) {
     let place = error.instance_path().as_str();
     if repairs.len() >= MAX_PLACES {
@@ -86,18 +86,18 @@ fn find_repairs(error: &ValidationError<'_>, depth: usize, repairs: &mut Repairs
     }
 }
 
-/// Returns the number, boolean, array or object that a text is.
+/// Returns the number, boolean, array or object in a string.
 fn read(text: &str) -> Option<Box<RawValue>> {
     if !text.starts_with(|char: char| "-0123456789tf[{".contains(char)) {
         return None;
     }
-    // An object in which a key stands twice would be two to two readers.
+    // Two readers could disagree on an object with a duplicate key.
     let is_object = text.starts_with('{');
     let value = RawValue::from_string(text.to_owned()).ok()?;
     (!is_object || members(Some(&value)).is_ok()).then_some(value)
 }
 
-/// Writes a value with the repairs below `place`, everything else as it was.
+/// Writes a value with the repairs below `place`, and the rest unchanged.
 fn rewrite(value: &RawValue, place: &str, repairs: &Repairs) -> Option<String> {
     let below = format!("{place}/");
     let is_touched = repairs.range(below.clone()..).next();
@@ -111,7 +111,7 @@ fn rewrite(value: &RawValue, place: &str, repairs: &Repairs) -> Option<String> {
             let place = format!("{below}{index}");
             parts.push(match repairs.get(&place) {
                 Some(Repair::Read(read)) => read.get().to_owned(),
-                // Something has to stand there.
+                // An element cannot be omitted.
                 Some(Repair::Omit) | None => rewrite(element, &place, repairs)?,
             });
         }

@@ -1,4 +1,4 @@
-//! What a schema may be, and what is said of values that don't fit.
+//! Accepted schemas, and faults of values.
 
 use serde_json::json;
 
@@ -143,7 +143,7 @@ fn faults_in_arguments_are_those_of_options() {
     check(json!({}), &["arguments: {} has less than 1 property"]);
 }
 
-/// So many schemas, of which each is what `link` makes of a reference to the next.
+/// Builds a chain of schemas, each made by `link` from a reference to the next.
 fn chain(links: usize, link: impl Fn(Value) -> Value, last: Value) -> Value {
     let definitions = (0..links).map(|number| {
         let next = json!({"$ref": format!("#/$defs/{}", number + 1)});

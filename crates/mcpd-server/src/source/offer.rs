@@ -1,4 +1,5 @@
-//! What one source has at one moment, and what is wrong with it. Bounded: no source makes the lists of the others slow.
+//! Offer of one source at one moment, with its faults. Bounded, so that no source slows down the
+//! lists of others.
 
 use std::sync::Arc;
 
@@ -14,16 +15,16 @@ use crate::native::CallContext;
 use crate::schema;
 use crate::tool::Tool;
 
-/// How many tools of one source are served, and how many of everything else.
+/// Maximum number of tools of one source, and of each other kind of entry.
 pub const MAX_ENTRIES: usize = 1000;
-/// How many faults of one source are told.
+/// Maximum number of faults reported of one source.
 const MAX_FAULTS: usize = 20;
-/// How much of a path a fault repeats, in characters.
+/// Maximum number of characters of a path that a fault quotes.
 const MAX_PATH: usize = 200;
-/// What is said of a source that has said nothing.
+/// Fault of a source that has published nothing.
 const SILENT: &str = "has not said within 5 s what it has";
 
-/// What a source has at one moment. See [`Publisher::offer`](super::Publisher::offer).
+/// Entries of a source at one moment. See [`Publisher::offer`](super::Publisher::offer).
 #[derive(Debug, Clone)]
 pub struct Offer {
     source: Arc<str>,
@@ -36,7 +37,7 @@ pub struct Offer {
 }
 
 impl Offer {
-    /// That of a source that has said nothing yet.
+    /// Creates the offer of a source that has published nothing yet.
     pub(super) fn pending(source: &str) -> Self {
         Self {
             faults: vec![SILENT.to_owned()],
@@ -45,7 +46,7 @@ impl Offer {
         }
     }
 
-    /// Another one of the same source.
+    /// Creates an empty offer of the same source.
     pub(super) fn of(before: &Self) -> Self {
         Self::empty(Arc::clone(&before.source))
     }
@@ -62,7 +63,7 @@ impl Offer {
         }
     }
 
-    /// The same of a source that has failed since, unless that is known.
+    /// Returns a copy with this fault, unless it is the only one already.
     pub(super) fn failed(&self, fault: String) -> Option<Self> {
         let is_known = self.faults.len() == 1 && self.faults[0] == fault;
         (!is_known).then(|| Self {
@@ -72,11 +73,11 @@ impl Offer {
         })
     }
 
-    /// Adds the tool at `path`, such as `notes/find`, which clients know by that name alone. `call` is what runs: it is
-    /// given an object with no key twice, which nobody has checked against the schema, and is dropped when the call is
-    /// cancelled.
+    /// Adds the tool at `path`, such as `notes/find`, which clients know by that name alone.
+    /// `call` receives an object without duplicate keys, not checked against the schema, and is
+    /// dropped when the call is cancelled.
     ///
-    /// A tool that can't be served is a [fault](Self::fault), and so is everything else that can't be.
+    /// An entry that cannot be served is recorded as a [fault](Self::fault), here and below.
     pub fn tool<F, R>(&mut self, path: &str, definition: protocol::Tool, call: F)
     where
         F: Fn(Box<RawValue>, CallContext) -> R + Send + Sync + 'static,
@@ -100,8 +101,8 @@ impl Offer {
         }
     }
 
-    /// Adds the resource at the URI of its definition; people know it by `path`, such as `notes/today`. `read` is given the
-    /// URI, and is dropped when the request is cancelled.
+    /// Adds the resource at the URI of its definition; people know it by `path`, such as
+    /// `notes/today`. `read` receives the URI, and is dropped when the request is cancelled.
     pub fn resource<F, R>(&mut self, path: &str, mut definition: protocol::Resource, read: F)
     where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
@@ -118,7 +119,7 @@ impl Offer {
         }
     }
 
-    /// Adds a template; people know it by `path`. `read` is given a URI made from it.
+    /// Adds a template; people know it by `path`. `read` receives a URI made from it.
     pub fn template<F, R>(&mut self, path: &str, definition: protocol::ResourceTemplate, read: F)
     where
         F: Fn(String, CallContext) -> R + Send + Sync + 'static,
@@ -141,7 +142,8 @@ impl Offer {
         }
     }
 
-    /// Adds the prompt at `path`, which clients know by that name alone. `get` is given its arguments.
+    /// Adds the prompt at `path`, which clients know by that name alone. `get` receives its
+    /// arguments.
     pub fn prompt<F, R>(&mut self, path: &str, definition: protocol::Prompt, get: F)
     where
         F: Fn(JsonObject, CallContext) -> R + Send + Sync + 'static,
@@ -157,7 +159,7 @@ impl Offer {
         }
     }
 
-    /// Whether one more is served when there are so many.
+    /// Returns whether an entry after `count` others is served, and records a fault if it is not.
     fn has_room(&mut self, count: usize, what: &str) -> bool {
         let has_room = count < MAX_ENTRIES;
         if !has_room {
@@ -169,7 +171,7 @@ impl Offer {
         has_room
     }
 
-    /// The path that something can be served under.
+    /// Returns the path under which an entry can be served.
     fn path(&mut self, what: &str, path: &str) -> Option<ScriptPath> {
         let parsed: Result<ScriptPath, PathError> = path.parse();
         parsed
@@ -177,7 +179,7 @@ impl Offer {
             .ok()
     }
 
-    /// Adds the fault that something, such as a tool, can't be served at `path`.
+    /// Records that an entry, such as a tool, cannot be served at `path`.
     pub fn unservable(&mut self, what: &str, path: &str, reason: &str) {
         let path = excerpt(path, MAX_PATH);
         self.fault(format!(
@@ -185,26 +187,27 @@ impl Offer {
         ));
     }
 
-    /// Adds something that is wrong, in words that fit after the name of the source.
+    /// Records a fault, as words that fit after the name of the source.
     pub fn fault(&mut self, fault: impl Into<String>) {
         if self.faults.len() < MAX_FAULTS {
             self.faults.push(fault.into());
         }
     }
 
-    /// Where it comes from, for people.
+    /// Origin, for people.
     #[must_use]
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    /// What is wrong, each in words that fit after the name of the source. There may be tools all the same.
+    /// Faults, each as words that fit after the name of the source. Tools may be served all the
+    /// same.
     #[must_use]
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
 
-    /// Whether anything is wrong.
+    /// Returns whether it has a fault.
     #[must_use]
     pub fn is_faulty(&self) -> bool {
         !self.faults.is_empty()
@@ -226,7 +229,7 @@ impl Offer {
         &self.prompts
     }
 
-    /// Whether the source has said nothing yet.
+    /// Returns whether the source has published nothing yet.
     pub(super) fn is_pending(&self) -> bool {
         self.is_pending
     }

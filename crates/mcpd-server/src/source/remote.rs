@@ -1,4 +1,5 @@
-//! What is behind resources, templates and prompts of a source: a function that is asked, and where it is.
+//! Resources, templates and prompts of a source: a function that answers requests, and its
+//! origin.
 
 use std::fmt;
 use std::pin::Pin;
@@ -16,10 +17,10 @@ use crate::native::CallContext;
 use crate::tool::Script;
 use crate::turns::Lane;
 
-/// The future of one answer; dropping it cancels the request.
+/// Future of one answer; dropping it cancels the request.
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, ErrorObject>> + Send>>;
 
-/// Somewhere else that is asked with an `A`, and answers with a `T`.
+/// Remote entry that takes an `A` and returns a `T`.
 pub(crate) struct Remote<A, T> {
     source: Arc<str>,
     path: ScriptPath,
@@ -27,9 +28,9 @@ pub(crate) struct Remote<A, T> {
     ask: Box<dyn Fn(A, CallContext) -> Answer<T> + Send + Sync>,
 }
 
-/// What reads a resource by its URI.
+/// Reads a resource by its URI.
 pub(crate) type RemoteResource = Remote<String, ReadResourceResult>;
-/// What gets a prompt with its arguments.
+/// Gets a prompt with its arguments.
 pub(crate) type RemotePrompt = Remote<JsonObject, GetPromptResult>;
 
 impl<A, T> Remote<A, T> {
@@ -50,7 +51,8 @@ impl<A, T> Remote<A, T> {
         &self.path
     }
 
-    /// Asks when it is the caller's turn. It is told of this as of such a `kind` of thing.
+    /// Sends a request when it is the caller's turn. `kind` names the entry in messages to the
+    /// caller.
     pub(crate) fn ask(
         &self,
         server: &Server,
@@ -64,8 +66,9 @@ impl<A, T> Remote<A, T> {
     }
 }
 
-/// An error of a source for whoever asks mcpd. A code that the protocol keeps to itself tells of the request that was made
-/// there, or has no meaning any more: here it would tell of another request, and of mcpd.
+/// Converts an error of a source for a client of mcpd. A code reserved by the protocol refers to
+/// the request made to the source, or is obsolete: passed on, it would refer to another request
+/// and to mcpd.
 pub(crate) fn passed_on(error: ErrorObject) -> ErrorObject {
     if error.code.is_free() {
         return error;
@@ -88,12 +91,12 @@ impl<A, T> fmt::Debug for Remote<A, T> {
     }
 }
 
-/// What is behind a prompt or a template.
+/// Implementation of a prompt or a template.
 #[derive(Debug)]
 pub(crate) enum Behind<A, T> {
-    /// A script, run.
+    /// Script that runs.
     Script(Arc<Script>),
-    /// A source, asked.
+    /// Entry of a source.
     Remote(Arc<Remote<A, T>>),
 }
 
@@ -105,7 +108,7 @@ impl<A, T> Behind<A, T> {
         }
     }
 
-    /// What arguments are by default, as far as that is known here.
+    /// Defaults of the arguments, as far as they are known here.
     pub(crate) fn defaults(&self) -> Defaults {
         match self {
             Self::Script(script) => script.defaults(),
@@ -113,7 +116,7 @@ impl<A, T> Behind<A, T> {
         }
     }
 
-    /// What a script said of itself.
+    /// Spec of the script, if it is one.
     pub(crate) fn spec(&self) -> Option<&Arc<ScriptSpec>> {
         match self {
             Self::Script(script) => Some(&script.spec),
@@ -122,7 +125,7 @@ impl<A, T> Behind<A, T> {
     }
 }
 
-// Derived, it would ask the same of `A` and `T`.
+// A derived implementation would require `Clone` of `A` and `T`.
 impl<A, T> Clone for Behind<A, T> {
     fn clone(&self) -> Self {
         match self {

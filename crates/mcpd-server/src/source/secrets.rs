@@ -1,21 +1,21 @@
-//! Takes the secrets of a source out of what it says, as is done with what scripts print. Exact matches only, and nothing
-//! that is so short that it is found by chance.
+//! Redaction of a source's secrets in its messages, as in the output of scripts. Finds exact
+//! matches only, and no secret short enough to occur by chance.
 
 use std::fmt::Display;
 use std::sync::Arc;
 
 use crate::policy::Redactor;
 
-/// What a source was given that nobody else may read. Displayed nowhere: `[redacted NAME]` stands in its place.
+/// Secrets of a source. They are displayed nowhere: `[redacted NAME]` stands in their place.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     redactor: Option<Arc<Redactor>>,
-    /// The names of those that are not looked for.
+    /// Names of secrets too short to be redacted.
     short: Vec<String>,
 }
 
 impl Secrets {
-    /// These, by their names.
+    /// Creates a set of secrets from pairs of name and value.
     pub fn new<'a>(secrets: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let secrets: Vec<_> = secrets.into_iter().collect();
         let is_short = |secret: &&(&str, &str)| Redactor::new(std::iter::once(**secret)).is_none();
@@ -26,7 +26,7 @@ impl Secrets {
         }
     }
 
-    /// A text without them.
+    /// Redacts a text.
     #[must_use]
     pub fn redact(&self, text: String) -> String {
         match &self.redactor {
@@ -38,7 +38,7 @@ impl Secrets {
         }
     }
 
-    /// The beginning of something without them: what it ends with may be a part of one.
+    /// Redacts the beginning of a text, whose end may be a part of a secret.
     #[must_use]
     pub fn redact_beginning(&self, beginning: Vec<u8>) -> Vec<u8> {
         match &self.redactor {
@@ -47,7 +47,7 @@ impl Secrets {
         }
     }
 
-    /// A text that is JSON, and stays so, without them.
+    /// Redacts a JSON text, which stays JSON.
     #[must_use]
     pub fn redact_json(&self, json: Vec<u8>) -> Vec<u8> {
         match &self.redactor {
@@ -56,7 +56,7 @@ impl Secrets {
         }
     }
 
-    /// Tells the operator which of them `source` may give away.
+    /// Warns of the secrets that `source` may reveal.
     pub fn warn_of_short(&self, source: &dyn Display) {
         for name in &self.short {
             tracing::warn!(

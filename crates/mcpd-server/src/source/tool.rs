@@ -1,4 +1,4 @@
-//! What is behind a tool of a source: a function that is called, and the name of the source.
+//! Tool of a source: a function that is called, and the name of the source.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::call::{invalid_arguments, text_of};
 use crate::native::CallContext;
 use crate::tool::Run;
 
-/// A tool that runs elsewhere.
+/// Tool that runs elsewhere.
 pub(crate) struct RemoteTool {
     source: Arc<str>,
     start: Box<dyn Fn(Box<RawValue>, CallContext) -> Run + Send + Sync>,
@@ -33,13 +33,13 @@ impl RemoteTool {
         }
     }
 
-    /// Where it runs, for people.
+    /// Origin, for people.
     pub(crate) fn source(&self) -> &str {
         &self.source
     }
 
-    /// Starts a call. Nothing but an object is ever sent elsewhere, and no key twice: whoever judged the call may have read
-    /// the other of the two.
+    /// Starts a call. Sends only objects, and none with a duplicate key: the access rules may
+    /// have judged one value, and the source would read the other.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         if let Err(fault) = mcpd_scriptspec::members(arguments) {
             let refused = invalid_arguments(&fault.to_string());
