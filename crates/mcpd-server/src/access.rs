@@ -1,4 +1,5 @@
-//! What a caller may use: which tools, prompts and resources, and with which arguments. What can't be judged is refused.
+//! Access rules: the tools, prompts and resources that a caller may use, and with which
+//! arguments. A call that cannot be judged is denied.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -13,17 +14,17 @@ use crate::audit::is_secret;
 use crate::pattern::Pattern;
 use crate::policy::PatternError;
 
-/// How much of a value a reason repeats, in characters.
+/// Maximum number of characters of a value that a reason quotes.
 const SHOWN: usize = 100;
 
-/// What arguments are by default.
+/// Default values of arguments.
 pub(crate) type Defaults = BTreeMap<String, Box<RawValue>>;
 
-/// Arguments as rules compare them, by their names: each text that a tool may take one for.
+/// Arguments by name in the form that rules compare: every text that a tool may interpret one as.
 type Texts<'a> = BTreeMap<&'a str, Vec<String>>;
 
-/// What a caller may use: everything, as long as nothing is said. It holds for prompts and resources as well, by the
-/// paths of the scripts behind them and by the arguments that these get.
+/// Permissions of a caller; everything by default. They apply to prompts and resources as well,
+/// by the paths of the scripts behind them and by the arguments of those.
 ///
 /// ```
 /// use mcpd_server::{Access, Calls};
@@ -39,25 +40,26 @@ type Texts<'a> = BTreeMap<&'a str, Vec<String>>;
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Access {
-    /// Of each of these a call has to be among some.
+    /// Lists of patterns; a call must match each list.
     only: Vec<Vec<Calls>>,
     deny: Vec<Calls>,
     scopes: Option<Scopes>,
 }
 
-/// What a caller may use by what it has been granted elsewhere, and what it could be granted.
+/// Granted scopes of a caller, and scopes that it could request.
 #[derive(Debug, Clone)]
 struct Scopes {
     granted: Vec<Calls>,
     missing: Vec<(String, Calls)>,
 }
 
-/// The scope that a request has turned out to need, for the transport that can ask for it. All clones are one.
+/// Scope that a request turned out to need, for a transport that can ask for it. Shared by all
+/// clones.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NeededScope(Arc<OnceLock<String>>);
 
 impl NeededScope {
-    /// What is needed, if anything.
+    /// Needed scope, if there is one.
     #[cfg(feature = "http")]
     pub(crate) fn get(&self) -> Option<&str> {
         self.0.get().map(String::as_str)
@@ -68,14 +70,14 @@ impl NeededScope {
     }
 }
 
-/// Calls that are alike: of tools whose paths match, with arguments that match.
+/// Pattern of calls: of tools whose paths match, with arguments that match.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
     tools: Vec<Pattern>,
     arguments: Vec<Argument>,
 }
 
-/// An argument, and what it may be.
+/// Argument, and the patterns of its value.
 #[derive(Debug, Clone)]
 struct Argument {
     name: String,
@@ -83,34 +85,35 @@ struct Argument {
 }
 
 impl Access {
-    /// Allows only these calls of what was allowed before.
+    /// Restricts the permitted calls to these.
     #[must_use]
     pub fn only(mut self, calls: impl IntoIterator<Item = Calls>) -> Self {
         self.only.push(calls.into_iter().collect());
         self
     }
 
-    /// Denies these calls, whatever is allowed.
+    /// Denies these calls, even if they are allowed.
     #[must_use]
     pub fn deny(mut self, calls: Calls) -> Self {
         self.deny.push(calls);
         self
     }
 
-    /// Allows only what is `granted` of what was allowed before, and tells of what is `missing` which scope allows it.
+    /// Restricts the permitted calls to the `granted` ones, and names the scope that allows a
+    /// `missing` one.
     #[cfg(feature = "oauth")]
     pub(crate) fn scopes(mut self, granted: Vec<Calls>, missing: Vec<(String, Calls)>) -> Self {
         self.scopes = Some(Scopes { granted, missing });
         self
     }
 
-    /// Whether there are arguments with which the tool at `path` may be called: then it is listed.
+    /// Returns whether the tool at `path` may be called with some arguments: then it is listed.
     pub(crate) fn allows(&self, path: &ScriptPath) -> bool {
         let is_granted = |scopes: &Scopes| scopes.granted.iter().any(|calls| calls.are_of(path));
         self.scopes.as_ref().is_none_or(is_granted) && self.allows_with_every_scope(path)
     }
 
-    /// The scope with which the tool at `path` could be called, if that is all that keeps it from being so.
+    /// Returns the scope that would allow the tool at `path`, if nothing else prevents it.
     pub(crate) fn missing_scope(&self, path: &ScriptPath) -> Option<&str> {
         if self.allows(path) || !self.allows_with_every_scope(path) {
             return None;
@@ -126,11 +129,12 @@ impl Access {
         self.only.iter().all(is_among) && !self.deny.iter().any(is_denied)
     }
 
-    /// Judges a call of what is at `path`. What an argument is by default counts as sent; what is a secret is not repeated.
+    /// Decides on a call of the entry at `path`. Defaults of arguments count as if they were
+    /// sent; secret values are not quoted.
     ///
     /// # Errors
     ///
-    /// Why it is not made, as a sentence for whoever made it.
+    /// Returns the reason for a denial, as a sentence for the caller.
     pub(crate) fn judge<D: Borrow<Defaults>>(
         &self,
         path: &ScriptPath,
@@ -142,7 +146,7 @@ impl Access {
         let rules = rules.filter(|calls| calls.are_of(path));
         let mut names = rules.flat_map(Calls::names).peekable();
         if names.peek().is_none() {
-            // What may be called at all has been judged by its path.
+            // Rules without arguments were applied to the path before.
             return Ok(());
         }
         let texts = texts(names, arguments, spec, defaults().borrow())
@@ -172,23 +176,24 @@ fn refused(path: &ScriptPath, why: &str) -> String {
 }
 
 impl Calls {
-    /// Also all calls of the tools whose paths match `pattern`: `*` stands for a part of a name, `**` for any number of
-    /// names, `?` for a character, `[ab]` and `{a,b}` for either.
+    /// Adds all calls of the tools whose paths match `pattern`: `*` matches a part of a name,
+    /// `**` any number of names, `?` a character, `[ab]` and `{a,b}` either.
     ///
     /// # Errors
     ///
-    /// The pattern can't be read.
+    /// Fails if the pattern is invalid.
     pub fn tool(mut self, pattern: &str) -> Result<Self, PatternError> {
         self.tools.push(Pattern::of_paths(pattern)?);
         Ok(self)
     }
 
-    /// Of these only the calls whose `argument` matches `pattern`, or another one that is given for it; `*` stands for
-    /// any text, and every other character for itself. What is no string is compared as JSON, and numbers by their value.
+    /// Restricts the calls to those whose `argument` matches `pattern`, or another pattern given
+    /// for it; `*` matches any text, and every other character itself. Values other than strings
+    /// are compared as JSON, and numbers by value.
     ///
     /// # Errors
     ///
-    /// The pattern can't be read.
+    /// Fails if the pattern is invalid.
     pub fn argument(mut self, argument: &str, pattern: &str) -> Result<Self, PatternError> {
         let pattern = Pattern::of_texts(pattern)?;
         match self
@@ -205,7 +210,7 @@ impl Calls {
         Ok(self)
     }
 
-    /// Whether a call of the tool at `path` can be among them.
+    /// Returns whether a call of the tool at `path` can match.
     #[must_use]
     pub fn are_of(&self, path: &ScriptPath) -> bool {
         self.tools
@@ -217,7 +222,7 @@ impl Calls {
         self.arguments.iter().map(|argument| argument.name.as_str())
     }
 
-    /// Whether a tool may take each of these arguments for one of them.
+    /// Returns whether a tool may interpret the arguments as matching ones.
     fn may_be_with(&self, texts: &Texts<'_>) -> bool {
         self.arguments.iter().all(|argument| {
             let mut texts = texts.get(argument.name.as_str()).into_iter().flatten();
@@ -225,7 +230,8 @@ impl Calls {
         })
     }
 
-    /// The first argument that is another, or may be taken for another.
+    /// Returns the first argument that does not match, or may be interpreted as one that does
+    /// not.
     fn mismatch(&self, texts: &Texts<'_>) -> Option<&Argument> {
         self.arguments.iter().find(|argument| {
             let texts = texts.get(argument.name.as_str());
@@ -239,7 +245,7 @@ impl Argument {
         self.patterns.iter().any(|pattern| matches(pattern, text))
     }
 
-    /// Why it does not match, in words.
+    /// Describes the mismatch.
     fn reason(&self, texts: &Texts<'_>, spec: Option<&ScriptSpec>) -> String {
         let Self { name, patterns } = self;
         let mut texts = texts.get(name.as_str()).into_iter().flatten();
@@ -265,17 +271,17 @@ fn matches(pattern: &Pattern, text: &str) -> bool {
     if pattern.is_match(text) {
         return true;
     }
-    // `2`, `2.0` and "2" are one to a script that wants a number.
+    // `2`, `2.0` and "2" are equal for a script that expects a number.
     let number = Decimal::parse(text);
     number.is_some() && number == Decimal::parse(pattern.as_str())
 }
 
-/// The texts of those arguments that are among `names`, as the tool may understand them, as far as its defaults tell and
-/// what it says of itself if it is a script. The others are not looked into.
+/// Returns the texts of the arguments among `names`, in every interpretation that the tool may
+/// have by its defaults and, if it is a script, by its spec. Ignores the other arguments.
 ///
 /// # Errors
 ///
-/// Which can't be told, as a fragment: a call that can't be judged is not made.
+/// Returns the ambiguous argument as a fragment: a call that cannot be judged is denied.
 fn texts<'n>(
     names: impl Iterator<Item = &'n str>,
     arguments: Option<&RawValue>,
@@ -302,16 +308,16 @@ fn texts<'n>(
     Ok(texts)
 }
 
-/// Whether `null` is as good as no argument. Whoever is no script with this option gets it as it is, and may take it for
-/// something else.
+/// Returns whether `null` means an absent argument. Only a script with this option treats it so;
+/// other tools receive the `null`, and may interpret it differently.
 fn is_left_out_as_null(name: &str, spec: Option<&ScriptSpec>) -> bool {
     let spec = spec.filter(|spec| spec.declared_schema.is_none());
     let mut options = spec.into_iter().flat_map(|spec| &spec.options);
     options.any(|option| option.name == name && !option.required)
 }
 
-/// The characters of a string, which are a number to a script that wants one if they look so, and one text for all
-/// spellings of any other value.
+/// Returns the characters of a string, and its number if it looks like one; for any other value,
+/// one text for all its spellings.
 fn texts_of(value: &RawValue) -> Option<Vec<String>> {
     let json = value.get();
     if json.starts_with('"') {
@@ -331,7 +337,7 @@ fn texts_of(value: &RawValue) -> Option<Vec<String>> {
     }
 }
 
-/// What `schema` says that arguments are by default.
+/// Returns the default values in `schema`.
 pub(crate) fn defaults(schema: &RawValue) -> Defaults {
     #[derive(Default, Deserialize)]
     struct Schema<'a> {
@@ -358,7 +364,7 @@ mod tests {
 
     const SCHEMA: &str = r#"{"properties": {"stage": {"default": "production"}, "count": {}}}"#;
 
-    /// A script whose `password` is a secret.
+    /// Spec of a script whose `password` is a secret.
     fn spec() -> ScriptSpec {
         let parsed = parse(HelpOutput {
             stdout: br#"{"description": "Deploys."}"#,
@@ -535,7 +541,7 @@ mod tests {
         ] {
             let refused = format!("`deploy` was not called: {why}.");
             check(&deny, "deploy", arguments, Err(&refused));
-            // It is nobody's business where no rule asks.
+            // It does not matter where no rule uses it.
             check(&deny, "other", arguments, Ok(()));
         }
     }
@@ -553,7 +559,7 @@ mod tests {
         ] {
             check(&deny, "deploy", arguments, Err(refused));
         }
-        // The same number in floating point.
+        // Both are the same number in floating point.
         let only = calls("*").argument("count", "9007199254740993").unwrap();
         let only = Access::default().only([only]);
         check(&only, "deploy", r#"{"count": 9007199254740993}"#, Ok(()));

@@ -1,4 +1,4 @@
-//! Doors for the fuzz targets to what is private. Compiled for them alone.
+//! Access to private functions for fuzz targets. Compiled for those alone.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use mcpd_protocol::jsonrpc::Message;
 use crate::catalog::cursor;
 use crate::seal::{Binding, Seal};
 
-/// Whether `forged` is accepted as state.
+/// Returns whether `forged` is accepted as sealed state.
 #[must_use]
 pub fn state_opens(forged: &str) -> bool {
     static SEAL: LazyLock<Seal> = LazyLock::new(|| Seal::new(b"fuzzing"));
@@ -21,11 +21,11 @@ pub fn state_opens(forged: &str) -> bool {
     SEAL.open(forged, binding).is_ok()
 }
 
-/// Reads `forged` as a cursor of the list of tools.
+/// Decodes `forged` as a cursor of the list of tools.
 ///
 /// # Panics
 ///
-/// When two cursors mean the same place.
+/// Panics if two cursors mean the same place.
 pub fn cursor(forged: &str) {
     if let Ok(key) = cursor::decode(b't', forged) {
         assert_eq!(cursor::encode(b't', &key), forged);
@@ -36,7 +36,7 @@ pub fn cursor(forged: &str) {
 ///
 /// # Panics
 ///
-/// When a missing or different header is accepted.
+/// Panics if a missing or different header is accepted.
 #[cfg(feature = "http")]
 pub fn headers(version: &str, method: &str, name: &str, body: &[u8]) {
     use hyper::header::{HeaderMap, HeaderValue};

@@ -1,6 +1,6 @@
-//! Ids that nobody can guess, and those that content has.
+//! Unguessable random ids, and hexadecimal digits of hashes.
 
-/// Bytes in hexadecimal, such as those of a hash.
+/// Formats bytes in hexadecimal, such as those of a hash.
 pub(crate) fn hex(bytes: &[u8]) -> String {
     let digit = |half: u8| b"0123456789abcdef"[usize::from(half)];
     let mut digits = vec![0; 2 * bytes.len()];
@@ -10,7 +10,7 @@ pub(crate) fn hex(bytes: &[u8]) -> String {
     String::from_utf8(digits).expect("digits are text")
 }
 
-/// 128 random bits in hexadecimal.
+/// Returns 128 random bits in hexadecimal.
 pub(crate) fn random() -> String {
     let mut random = [0; 16];
     getrandom::fill(&mut random).expect("a system that starts processes has randomness");

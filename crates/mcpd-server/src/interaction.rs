@@ -1,5 +1,14 @@
-//! Scripts that ask before they answer. A script runs, gives a result or questions, and runs again with
-//! the answers: on the stateless wire the client brings them, on the stateful one it is asked at once.
+//! Input rounds: scripts that ask before they return a result. A script runs, returns a result or
+//! questions, and runs again with the answers: on the stateless wire the client repeats the
+//! request with its answers, on the stateful wire it is asked within the request.
+//!
+//! ```text
+//! request ──► run ──► result
+//!             ▲  │
+//!     answers │  └──► questions ──► stateless: returned to the client, with sealed state
+//!             │                     stateful: sent to the client at once
+//!             └──────────────────────────────────┘
+//! ```
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,52 +31,54 @@ use crate::questions::Unanswered;
 pub(crate) use crate::seal::Binding;
 use crate::session::Session;
 
-/// How often a script may ask on one call where nobody else would stop it: on the stateful wire, and in a task.
+/// Maximum number of rounds of one call where the client does not limit them: on the stateful
+/// wire, and in a task.
 pub(crate) const MAX_ROUNDS: usize = 32;
 
-/// What one run came to.
+/// Result of one run.
 #[derive(Debug)]
 pub(crate) enum Produced<R> {
-    /// A result.
+    /// Final result.
     Complete(R),
-    /// Questions first.
+    /// Questions.
     Ask(Question),
-    /// The script refuses, in the words of the protocol.
+    /// Rejection by the script, as an error of the protocol.
     Refused(ErrorObject),
 }
 
-/// What a script wants to know, and what it wants back with the answers.
+/// Questions of a script, and the state that it wants back with the answers.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) requests: InputRequests,
     pub(crate) state: Option<Box<RawValue>>,
 }
 
-/// What a run is given of the rounds before it.
+/// Input of a run from the rounds before it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Answers {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<Box<RawValue>>,
 }
 
-/// What a request brings along from the rounds before it, not yet trusted.
+/// Part of a request that resumes earlier rounds, not yet validated.
 #[derive(Debug, Default)]
 pub(crate) struct Brought {
     pub(crate) responses: Option<InputResponses>,
     pub(crate) state: Option<String>,
 }
 
-/// Why there is no result.
+/// Reason for a missing result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The request is answered with this error.
+    /// Error in response to the request.
     Error(ErrorObject),
-    /// The script did not run, or its questions went unanswered; a tool says so in a result.
+    /// The script did not run, or its questions were not answered; a tool reports this in a
+    /// result.
     NoResult(String),
 }
 
 impl Failure {
-    /// The result of a tool that has failed so, or the error in its place.
+    /// Converts the failure to the result of a tool, or to an error in its place.
     pub(crate) fn told_by_tool(self) -> Result<CallToolResult, ErrorObject> {
         match self {
             Self::Error(error) => Err(error),
@@ -76,7 +87,7 @@ impl Failure {
     }
 }
 
-/// For methods whose results can't tell of failures.
+/// Conversion for methods whose results cannot express a failure.
 impl From<Failure> for ErrorObject {
     fn from(failure: Failure) -> Self {
         match failure {
@@ -92,7 +103,7 @@ impl From<ErrorObject> for Failure {
     }
 }
 
-/// Runs until there is a result, or questions for a client that brings its answers itself.
+/// Runs until there is a result, or questions for a client that repeats the request with answers.
 ///
 /// # Errors
 ///
@@ -124,7 +135,7 @@ where
     )))
 }
 
-/// Checks what the client has brought along.
+/// Validates the answers and the state from the client.
 fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answers, ErrorObject> {
     for (key, response) in brought.responses.iter().flatten() {
         check_response(key, response, None)?;
@@ -139,15 +150,15 @@ fn open(server: &Server, binding: Binding<'_>, brought: Brought) -> Result<Answe
     })
 }
 
-/// An answer has the shape of the result of its question. Where only a script knows which of its questions that is, it
-/// has the shape of one of the three results there are.
+/// Checks that an answer has the shape of the result of its question. If only the script knows
+/// which question that is, any of the three shapes will do.
 pub(crate) fn check_response(
     key: &str,
     response: &RawValue,
     question: Option<InputMethod>,
 ) -> Result<(), ErrorObject> {
     fn is<T: DeserializeOwned>(response: &RawValue) -> bool {
-        // An array would do for a struct as well.
+        // A struct would also deserialize from an array.
         response.get().starts_with('{') && serde_json::from_str::<T>(response.get()).is_ok()
     }
     let shapes = [
@@ -184,7 +195,7 @@ pub(crate) fn check_response(
 
 type Object = BTreeMap<String, IgnoredAny>;
 
-/// What a person has answered.
+/// Answer of a person.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
 struct Elicited {
@@ -200,7 +211,7 @@ enum Action {
     Cancel,
 }
 
-/// Which directories the client works in.
+/// Directories that the client works in.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
 struct Listed {
@@ -213,7 +224,7 @@ struct Root {
     uri: String,
 }
 
-/// What a model has answered.
+/// Answer of a model.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only that it is there, and what it is, matters")]
 struct Sampled {
@@ -230,7 +241,7 @@ enum OneOrMore {
     More(Vec<Object>),
 }
 
-/// The result that asks, for a client that can be asked.
+/// Builds the result with the questions, for a client that supports them.
 fn close(
     server: &Server,
     context: &Context,
@@ -253,11 +264,11 @@ fn close(
     Ok(result)
 }
 
-/// Whether the client has declared `required`.
+/// Checks that the client has declared `required`.
 ///
 /// # Errors
 ///
-/// `-32021`, naming what is missing.
+/// `-32021` with the missing capabilities.
 pub(crate) fn require(
     declared: &ClientCapabilities,
     required: &ClientCapabilities,
@@ -269,12 +280,12 @@ pub(crate) fn require(
     }
 }
 
-/// What an error says to somebody who can't declare a capability.
+/// Message of an error for a caller that cannot declare capabilities.
 pub(crate) fn reason(error: ErrorObject) -> Cow<'static, str> {
     if error.code != ErrorCode::MISSING_REQUIRED_CLIENT_CAPABILITY {
         return error.message;
     }
-    // Of extensions there is one: tasks. Everything else is a question of some kind.
+    // The only extension is tasks. All other capabilities are about questions.
     let data = error.data.as_deref().map(RawValue::get);
     let data: Value = serde_json::from_str(data.unwrap_or_default()).unwrap_or_default();
     Cow::Borrowed(match data["requiredCapabilities"]["extensions"].is_null() {
@@ -283,7 +294,7 @@ pub(crate) fn reason(error: ErrorObject) -> Cow<'static, str> {
     })
 }
 
-/// Asks the client now, one question after the other.
+/// Sends the questions to the client now, one after the other.
 async fn ask(session: &Session, context: &Context, question: Question) -> Result<Answers, Failure> {
     let mut responses = InputResponses::new();
     for (key, request) in question.requests {
@@ -319,7 +330,7 @@ async fn ask(session: &Session, context: &Context, question: Question) -> Result
     })
 }
 
-/// A person who won't answer is an answer; a client that can't is none.
+/// Treats a person's refusal as an answer; a client's inability is a failure.
 fn declined(request: &InputRequest, error: &ErrorObject) -> Result<Box<RawValue>, Failure> {
     let cancelled = RawValue::from_string(r#"{"action":"cancel"}"#.to_owned());
     match (request.method, cancelled) {

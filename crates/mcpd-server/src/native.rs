@@ -1,5 +1,5 @@
-//! Tools and resources that are functions of the embedding program. The schema of a tool comes from the argument
-//! type; what reaches the function has been checked against it.
+//! Native tools and resources: functions of the embedding program. The schema of a tool is that
+//! of its argument type, and arguments are checked against it before the function is called.
 
 use std::fmt;
 use std::sync::Arc;
@@ -27,7 +27,8 @@ mod resource;
 pub use resource::IntoResourceBody;
 pub(crate) use resource::NativeResource;
 
-/// Where a native tool is called or a native resource is read, and what it can tell its caller while it works.
+/// Context of a call of a native tool or a read of a native resource, with messages to the
+/// caller.
 #[derive(Debug)]
 pub struct CallContext {
     server: Server,
@@ -44,43 +45,43 @@ impl CallContext {
         }
     }
 
-    /// The server that was called.
+    /// Server that received the call.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Who calls, as the transport has found out.
+    /// Caller, as the transport has authenticated it.
     #[must_use]
     pub fn principal(&self) -> &Principal {
         &self.request.principal
     }
 
-    /// What is served at this moment that the caller may use.
+    /// Current catalog, as far as the caller may use it.
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.server.catalog_for(self.principal())
     }
 
-    /// Returns whether the caller may use what is at `path`, or might if anything were.
+    /// Returns whether the caller may use the entry at `path`, whether or not there is one.
     #[must_use]
     pub fn allows(&self, path: &ScriptPath) -> bool {
         let access = self.principal().access();
         access.is_none_or(|access| access.allows(path))
     }
 
-    /// The circumstances of the request.
+    /// Context of the request.
     pub(crate) fn request(&self) -> &Context {
         &self.request
     }
 
-    /// The trace that the call is part of, to be passed on to whoever else does something for it.
+    /// Trace of the call, to pass on to other services that take part in it.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
         &self.request.trace
     }
 
-    /// A request to another server begins, for the tool or prompt that is called `name` there.
+    /// Begins a span for a request to another server, about its tool or prompt called `name`.
     #[must_use]
     pub fn outgoing(&self, method: &str, name: Option<&str>) -> Outgoing {
         let span = self.request.trail.span().outgoing(method, name);
@@ -88,26 +89,26 @@ impl CallContext {
         Outgoing { span, trace }
     }
 
-    /// The least level the caller wants to see, if it wants to see any messages.
+    /// Minimum level of log messages for the caller, if it wants any.
     #[must_use]
     pub fn log_level(&self) -> Option<LoggingLevel> {
         self.request.side.log_level()
     }
 
-    /// Sends a log message to the caller, if it wants one of that level.
+    /// Sends a log message to the caller, if it wants that level.
     pub fn log(&self, level: LoggingLevel, text: &str) {
         self.request.side.log(level, &self.logger, text);
     }
 
-    /// Tells the caller how far the work is, if it wants to know. A value that is not greater than the
-    /// last one is not sent.
+    /// Sends progress to the caller, if it wants that. A value not greater than the last one is
+    /// not sent.
     pub fn progress(&mut self, progress: f64, total: Option<f64>, message: Option<&str>) {
         self.request.side.progress(progress, total, message);
     }
 }
 
-/// A request to another server, made for a call: a span below that of the call, where anybody wants spans. Dropped before
-/// its end, it was cancelled.
+/// Request to another server on behalf of a call: a child span of the call, if spans are enabled.
+/// A drop before its end means that it was cancelled.
 #[derive(Debug)]
 pub struct Outgoing {
     span: ChildSpan,
@@ -115,22 +116,22 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// The trace that the request is part of, to be sent along with it.
+    /// Trace of the request, to send along with it.
     #[must_use]
     pub fn trace(&self) -> &TraceContext {
         &self.trace
     }
 
-    /// The request is answered, or never will be: `error` is the kind of failure if it is one, such as the code of an
-    /// error, and never its text.
+    /// Ends the request. `error` is the kind of a failure, such as the code of an error, and
+    /// never its text.
     pub fn ended(self, error: Option<&str>) {
         self.span.answered(error);
     }
 }
 
-/// What a native tool may return.
+/// Return type of a native tool.
 pub trait IntoToolResult {
-    /// The result the caller gets.
+    /// Converts the value to the result for the caller.
     fn into_tool_result(self) -> CallToolResult;
 }
 
@@ -152,7 +153,7 @@ impl IntoToolResult for &str {
     }
 }
 
-/// An error is a result too: its text is for the model.
+/// An error is a result as well: its text is for the model.
 impl<T: IntoToolResult, E: fmt::Display> IntoToolResult for Result<T, E> {
     fn into_tool_result(self) -> CallToolResult {
         match self {
@@ -162,7 +163,7 @@ impl<T: IntoToolResult, E: fmt::Display> IntoToolResult for Result<T, E> {
     }
 }
 
-/// Structured content: any value with a JSON form, given as `structuredContent` and as text.
+/// Structured content: any value with a JSON form, sent as `structuredContent` and as text.
 #[derive(Debug, Clone, Copy)]
 #[expect(clippy::exhaustive_structs, reason = "a wrapper, like axum's Json")]
 pub struct Json<T>(pub T);
@@ -183,18 +184,18 @@ impl<T: Serialize> IntoToolResult for Json<T> {
 /// Starts a call with the text of its arguments.
 type Start = dyn Fn(&str, CallContext) -> Run + Send + Sync;
 
-/// A function of the program, and what its arguments must look like.
+/// Function of the program, and the schema of its arguments.
 pub(crate) struct NativeTool {
     schema: Schema,
     start: Box<Start>,
 }
 
 impl NativeTool {
-    /// Wraps `function`; also gives the JSON Schema of its argument type.
+    /// Wraps `function`, and returns the JSON Schema of its argument type as well.
     ///
     /// # Errors
     ///
-    /// When the type's schema describes no object, or is no valid schema.
+    /// Fails if the schema of the type describes no object, or is invalid.
     pub(crate) fn new<A, F, R, O>(function: F) -> Result<(Self, Value), String>
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -203,7 +204,7 @@ impl NativeTool {
         O: IntoToolResult,
     {
         let mut schema = schemars::schema_for!(A);
-        // Neither tells a model anything, and several clients refuse an object without `properties`.
+        // Neither helps a model, and several clients reject an object without `properties`.
         schema.remove("$schema");
         schema.remove("title");
         schema
@@ -217,7 +218,7 @@ impl NativeTool {
         let compiled = Schema::compile(&schema)?;
         let function = Arc::new(function);
         let start = Box::new(
-            // From the text, so that what is kept as it is, such as a `RawValue`, is what was sent.
+            // Parsed from the text, so that fields such as `RawValue` hold exactly what was sent.
             move |text: &str, context| match serde_json::from_str::<A>(text) {
                 Ok(arguments) => {
                     let function = Arc::clone(&function);
@@ -237,7 +238,7 @@ impl NativeTool {
         ))
     }
 
-    /// Checks the arguments and, if they are right, calls the function.
+    /// Checks the arguments and, if they are valid, calls the function.
     pub(crate) fn call(&self, arguments: Option<&RawValue>, context: CallContext) -> Run {
         match self.schema.check_arguments(arguments) {
             Ok(repaired) => (self.start)(text_of(repaired.as_deref().or(arguments)), context),

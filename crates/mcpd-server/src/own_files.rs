@@ -1,8 +1,8 @@
-//! Files that the server keeps for itself, and its rights to them. A script at `guarded` runs as
-//! the same user, and nothing keeps it from changing modes: what it takes from the server so is
-//! noticed when its run is over, undone, and recorded.
+//! Private files of the server, and its rights to them. A script at `guarded` runs as the same
+//! user and may change modes: a right that it takes from the server is detected after the run,
+//! restored, and recorded.
 //!
-//! Contents are safe from it, and so is where the files are: it may not write there.
+//! The contents and locations of the files are safe: the script may not write there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,28 +11,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::sync::lock;
 
-/// Rights of the owner of a file, in its mode.
+/// Mode bits of the owner.
 const OWNER: u32 = 0o700;
 
-/// Files, directories on the way to them, and the rights that the server had when it was told of
-/// them.
+/// Files and the directories above them, each with the rights that the server had when it was
+/// added.
 #[derive(Debug, Default)]
 pub(crate) struct OwnFiles {
-    /// By their paths, so that a directory comes before what is in it.
+    /// By path, so that a directory comes before its contents.
     rights: Mutex<BTreeMap<PathBuf, u32>>,
     is_checking: AtomicBool,
 }
 
-/// Rights that the server had lost.
+/// Restored rights.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Regained {
     pub(crate) path: PathBuf,
-    /// Mode as it was found.
+    /// Mode before the restoration.
     pub(crate) mode: u32,
 }
 
 impl OwnFiles {
-    /// Adds the file or directory at `path`, with the directories it is in. Blocks.
+    /// Adds the file or directory at `path`, with the directories above it. Blocks.
     pub(crate) fn add(&self, path: &Path) {
         let mut rights = lock(&self.rights);
         for path in path.ancestors() {
@@ -42,7 +42,7 @@ impl OwnFiles {
         }
     }
 
-    /// Takes back what was lost. Blocks; nothing, if another thread is at it.
+    /// Restores lost rights. Blocks; does nothing if another thread is doing so.
     pub(crate) fn regain(&self) -> Vec<Regained> {
         if self.is_checking.swap(true, Ordering::Acquire) {
             return Vec::new();
@@ -57,15 +57,14 @@ impl OwnFiles {
     }
 }
 
-/// All are equal: which files they are follows from what else a policy says.
+/// Always equal: the set of files follows from the rest of the policy.
 impl PartialEq for OwnFiles {
     fn eq(&self, _: &Self) -> bool {
         true
     }
 }
 
-/// Takes back what was lost of `rights` to the file or directory at `path`, if anything was.
-/// Blocks.
+/// Restores lost `rights` to the file or directory at `path`. Blocks.
 pub(crate) fn regain(path: &Path, rights: u32) -> Option<Regained> {
     let mode = own_mode(path).filter(|mode| mode & rights != rights)?;
     set_mode(path, mode | rights)
@@ -81,7 +80,7 @@ pub(crate) fn regain(path: &Path, rights: u32) -> Option<Regained> {
     })
 }
 
-/// Mode of what is at `path`, if it belongs to this process and is no link.
+/// Mode of the file at `path`, if it belongs to this process and is no link.
 #[cfg(unix)]
 fn own_mode(path: &Path) -> Option<u32> {
     use std::os::unix::fs::MetadataExt as _;
@@ -98,7 +97,7 @@ fn set_mode(path: &Path, mode: u32) -> std::io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// Nothing: modes are a matter of Unix.
+/// Returns `None`: modes exist on Unix only.
 #[cfg(not(unix))]
 fn own_mode(_: &Path) -> Option<u32> {
     None

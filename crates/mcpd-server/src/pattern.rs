@@ -1,10 +1,10 @@
-//! Patterns of paths and texts, as they are written and as they match.
+//! Glob patterns of paths and texts, in source and compiled form.
 
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::policy::PatternError;
 
-/// A pattern of paths or texts.
+/// Pattern of paths or texts.
 #[derive(Debug, Clone)]
 pub(crate) struct Pattern {
     text: String,
@@ -18,22 +18,23 @@ impl PartialEq for Pattern {
 }
 
 impl Pattern {
-    /// One of paths: `*` stands for a part of a name, `?` for a character, `[ab]` for either, `{add,sub}` for either,
-    /// `**` for any number of names.
+    /// Compiles a pattern of paths: `*` matches a part of a name, `?` a character, `[ab]` either,
+    /// `{add,sub}` either, `**` any number of names.
     ///
     /// # Errors
     ///
-    /// It can't be read.
+    /// Fails if the pattern is invalid.
     pub(crate) fn of_paths(text: &str) -> Result<Self, PatternError> {
         Self::new(text, GlobBuilder::new(text).literal_separator(true))
     }
 
-    /// One of texts: `*` stands for any text, and every other character for itself. JSON is full of brackets, and a rule
-    /// that took them for more than they say would let through what it is to deny.
+    /// Compiles a pattern of texts: `*` matches any text, and every other character itself. JSON
+    /// is full of brackets, and a rule that treated them as wildcards would miss calls that it
+    /// should deny.
     ///
     /// # Errors
     ///
-    /// It can't be read.
+    /// Fails if the pattern is invalid.
     pub(crate) fn of_texts(text: &str) -> Result<Self, PatternError> {
         let mut glob = String::with_capacity(text.len());
         for char in text.chars() {

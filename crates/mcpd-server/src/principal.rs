@@ -1,4 +1,4 @@
-//! Who calls: whoever a transport has found a client to be.
+//! Principals: authenticated callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +6,8 @@ use std::sync::Arc;
 use crate::access::Access;
 use crate::quota::Quota;
 
-/// Who calls. What is kept for somebody, such as a session or a task, is theirs alone: two of one name are one.
+/// Authenticated caller. Sessions and tasks belong to one principal; equal names mean the same
+/// one.
 #[derive(Debug, Clone)]
 pub struct Principal {
     name: Arc<str>,
@@ -15,7 +16,7 @@ pub struct Principal {
 }
 
 impl Principal {
-    /// The one of this name, who may use everything.
+    /// Creates a principal with access to everything.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -25,61 +26,61 @@ impl Principal {
         }
     }
 
-    /// The same with this access and no more.
+    /// Restricts the principal to `access`.
     #[must_use]
     pub fn with(self, access: Access) -> Self {
         self.with_shared(Arc::new(access))
     }
 
-    /// The same with an access that others have, too: what is worked out for one holds for all of them.
+    /// Restricts it to an access that others share, so that cached views are shared as well.
     pub(crate) fn with_shared(mut self, access: Arc<Access>) -> Self {
         self.access = Some(access);
         self
     }
 
-    /// The same under another name.
+    /// Renames the principal.
     #[cfg(feature = "oauth")]
     pub(crate) fn called(mut self, name: &str) -> Self {
         self.name = name.into();
         self
     }
 
-    /// The same with this quota.
+    /// Sets the quota.
     #[must_use]
     pub fn limited(mut self, quota: Quota) -> Self {
         self.quota = quota;
         self
     }
 
-    /// Whoever has started the server and speaks to it over a channel of their own, such as a pipe.
+    /// Local user that started the server and is connected by a private channel, such as a pipe.
     #[must_use]
     pub fn local() -> Self {
         Self::new("local")
     }
 
-    /// Anybody, where nobody is asked who they are.
+    /// Unauthenticated caller, where authentication is off.
     #[must_use]
     pub fn anonymous() -> Self {
         Self::new("anonymous")
     }
 
-    /// What logs and records call them.
+    /// Name in logs and records.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The same for tables.
+    /// Name as a shared key of tables.
     pub(crate) fn shared_name(&self) -> &Arc<str> {
         &self.name
     }
 
-    /// How much they may ask for.
+    /// Quota.
     pub(crate) fn quota(&self) -> &Quota {
         &self.quota
     }
 
-    /// What they may use, if not everything.
+    /// Access, unless it is unrestricted.
     pub(crate) fn access(&self) -> Option<&Arc<Access>> {
         self.access.as_ref()
     }

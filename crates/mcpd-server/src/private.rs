@@ -1,4 +1,5 @@
-//! Directories that no other user can enter. What a process that was killed has left behind, the next one removes.
+//! Private directories, which no other user can enter. Those that a killed process left behind
+//! are removed by the next process.
 
 use std::fs::File;
 use std::io;
@@ -7,26 +8,26 @@ use std::sync::OnceLock;
 
 use tempfile::{Builder, TempDir};
 
-/// A directory that is there for as long as somebody in this process uses it, so that it is for long.
+/// Directory that lives as long as this process uses it, and is therefore locked.
 #[derive(Debug)]
 pub(crate) struct Lasting {
     directory: TempDir,
-    /// Says to other processes that somebody uses it. The system unlocks it when this process is gone, however it ends.
+    /// Marks the directory as in use. The system releases the lock however the process ends.
     _lock: Option<File>,
 }
 
 impl Lasting {
-    /// A new one among the temporary files, whose name begins with `prefix`. Those that nobody uses any more are
-    /// removed.
+    /// Creates a directory among the temporary files, with a name that begins with `prefix`, and
+    /// removes abandoned ones.
     ///
     /// # Errors
     ///
-    /// It can't be made.
+    /// Fails if the directory cannot be created.
     pub(crate) fn new(prefix: &str) -> io::Result<Self> {
         let new = loop {
             let directory = directory(prefix)?;
             let lock = lock(directory.path())?;
-            // Between the two, somebody may have taken it for one that nobody uses.
+            // Another process may have removed it as abandoned before it was locked.
             if directory.path().exists() {
                 break Self {
                     directory,
@@ -43,7 +44,7 @@ impl Lasting {
     }
 }
 
-/// One that is made when it is needed first.
+/// Directory that is created on first use.
 #[derive(Debug)]
 pub(crate) struct Shared {
     prefix: &'static str,
@@ -58,11 +59,11 @@ impl Shared {
         }
     }
 
-    /// Where it is. Blocks.
+    /// Returns the path. Blocks.
     ///
     /// # Errors
     ///
-    /// It can't be made.
+    /// Fails if the directory cannot be created.
     pub(crate) fn path(&self) -> io::Result<&Path> {
         if let Some(lasting) = self.lasting.get() {
             return Ok(lasting.path());
@@ -72,20 +73,20 @@ impl Shared {
     }
 }
 
-/// A new directory among the temporary files, whose name begins with `prefix`.
+/// Creates a directory among the temporary files, with a name that begins with `prefix`.
 ///
 /// # Errors
 ///
-/// It can't be made.
+/// Fails if the directory cannot be created.
 pub(crate) fn directory(prefix: &str) -> io::Result<TempDir> {
     directory_in(&mcpd_exec::temporary_directory(), prefix)
 }
 
-/// A new directory in `parent`, whose name begins with `prefix`.
+/// Creates a directory in `parent`, with a name that begins with `prefix`.
 ///
 /// # Errors
 ///
-/// It can't be made.
+/// Fails if the directory cannot be created.
 pub(crate) fn directory_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     let mut builder = Builder::new();
     builder.prefix(prefix);
@@ -94,18 +95,18 @@ pub(crate) fn directory_in(parent: &Path, prefix: &str) -> io::Result<TempDir> {
     builder.tempdir_in(parent)
 }
 
-/// Lets others than the owner do this with what is at `path`.
+/// Sets the mode of the file or directory at `path`, to admit other users than the owner.
 ///
 /// # Errors
 ///
-/// It can't be changed.
+/// Fails if the mode cannot be changed.
 #[cfg(unix)]
 pub(crate) fn permit(path: &Path, mode: u32) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt as _;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }
 
-/// Nobody else runs scripts there.
+/// Does nothing: on this system scripts run as the same user.
 #[cfg(not(unix))]
 pub(crate) fn permit(_: &Path, _: u32) -> io::Result<()> {
     Ok(())
@@ -118,19 +119,19 @@ fn lock(directory: &Path) -> io::Result<Option<File>> {
         file => file?,
     };
     match file.lock() {
-        // There are file systems without locks. What is left behind there stays.
+        // Some file systems have no locks. Abandoned directories stay there.
         Err(error) if error.kind() == io::ErrorKind::Unsupported => Ok(None),
         locked => locked.map(|()| Some(file)),
     }
 }
 
-/// A directory can't be opened as a file.
+/// Directories cannot be opened as files on this system.
 #[cfg(not(unix))]
 fn lock(_: &Path) -> io::Result<Option<File>> {
     Ok(None)
 }
 
-/// Removes the directories beside `own` with this prefix and the same owner that nobody has locked.
+/// Removes the unlocked directories beside `own` with this prefix and the same owner.
 #[cfg(unix)]
 fn remove_abandoned(prefix: &str, own: &Path) {
     let siblings = own.parent().map(Path::read_dir).into_iter().flatten();
@@ -140,7 +141,7 @@ fn remove_abandoned(prefix: &str, own: &Path) {
             .as_encoded_bytes()
             .starts_with(prefix.as_bytes());
         if is_named_so && let Some(_lock) = abandoned(&sibling.path(), own) {
-            // What can't be removed stays, as it would without us.
+            // A failed removal leaves the directory as it was.
             std::fs::remove_dir_all(sibling.path()).ok();
         }
     }
@@ -149,7 +150,7 @@ fn remove_abandoned(prefix: &str, own: &Path) {
 #[cfg(not(unix))]
 fn remove_abandoned(_: &str, _: &Path) {}
 
-/// The lock of a directory that belongs to the owner of `own` and that nobody has locked. Links are not followed.
+/// Locks a directory that belongs to the owner of `own` and is unlocked. Does not follow links.
 #[cfg(unix)]
 fn abandoned(path: &Path, own: &Path) -> Option<File> {
     use std::os::unix::fs::MetadataExt as _;

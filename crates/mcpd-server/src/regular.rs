@@ -1,5 +1,5 @@
-//! Regular files, opened for reading. Nothing else is: opening a pipe waits for somebody to write to it, and opening a
-//! device may do more than that.
+//! Regular files, opened for reading. Other files are never opened: a named pipe would block
+//! until a writer comes, and opening a device may have side effects.
 
 #[cfg(unix)]
 use std::fs::Metadata;
@@ -9,27 +9,27 @@ use std::path::Path;
 
 use mcpd_exec::RunAs;
 
-/// Opens the file at `path`; nothing if what is there is no regular file.
+/// Opens the file at `path`; returns `None` if it is no regular file.
 ///
 /// # Errors
 ///
-/// Nothing is there, or it can't be opened.
+/// Fails if it does not exist, or cannot be opened.
 pub(crate) fn open(path: &Path) -> io::Result<Option<File>> {
     if !path.metadata()?.is_file() {
         return Ok(None);
     }
     let file = open_at_once(path)?;
-    // Another may have taken its place meanwhile.
+    // It may have been replaced in the meantime.
     let is_regular = file.metadata()?.is_file();
     Ok(is_regular.then_some(file))
 }
 
-/// Whether `run_as` may read what is opened as `file` at `path`, by what is said of it and of the directories on the way to
-/// owners, groups and others. An access list that says more is not looked at.
+/// Returns whether `run_as` may read `file`, opened at `path`, by the modes of the file and of
+/// the directories above it. Ignores access control lists that grant more.
 ///
 /// # Errors
 ///
-/// The system does not say.
+/// Fails if the metadata is unavailable.
 #[cfg(unix)]
 pub(crate) fn is_readable_by(run_as: RunAs, file: &File, path: &Path) -> io::Result<bool> {
     if !may(run_as, &file.metadata()?, READ) {
@@ -41,13 +41,13 @@ pub(crate) fn is_readable_by(run_as: RunAs, file: &File, path: &Path) -> io::Res
     })
 }
 
-/// Elsewhere nothing is run as somebody else.
+/// Returns false: on this system scripts run as the same user.
 #[cfg(not(unix))]
 pub(crate) fn is_readable_by(_: RunAs, _: &File, _: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// What a mode says to one class of users: to read a file, and to enter a directory.
+/// Mode bits of one class of users: to read a file, and to enter a directory.
 #[cfg(unix)]
 const READ: u32 = 0o4;
 #[cfg(unix)]
@@ -57,7 +57,7 @@ const ENTER: u32 = 0o1;
 fn may(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
     use std::os::unix::fs::MetadataExt as _;
 
-    // The first class that somebody is in counts, even if others may more.
+    // The first matching class decides, even if a later one has more rights.
     let class = if run_as.user == metadata.uid() {
         metadata.mode() >> 6
     } else if run_as.group == metadata.gid() {
@@ -68,7 +68,7 @@ fn may(run_as: RunAs, metadata: &Metadata, wanted: u32) -> bool {
     run_as.user == 0 || class & wanted != 0
 }
 
-/// Opens whatever is there, and waits for nobody.
+/// Opens any kind of file without blocking.
 fn open_at_once(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -96,7 +96,7 @@ mod tests {
         let pipe = directory.path().join("pipe");
         mknodat(CWD, &pipe, FileType::Fifo, Mode::RWXU, 0).unwrap();
         assert!(open(&pipe).unwrap().is_none());
-        // So it would be if it had been put there between the look and this.
+        // This happens if the pipe replaces a file between the check and the open.
         assert!(open_at_once(&pipe).is_ok());
     }
 
@@ -110,7 +110,7 @@ mod tests {
             file.metadata().unwrap().uid(),
             file.metadata().unwrap().gid(),
         );
-        // Root may read everything; tests are often run by root.
+        // Root may read everything, and tests often run as root.
         let own = (owner != 0).then(|| RunAs::new(owner, group));
         let (of_group, other) = (
             RunAs::new(owner + 1, group),

@@ -1,5 +1,6 @@
-//! State that a client carries from one round of questions to the next. It leaves sealed: the client
-//! can neither read nor change it, nor use it for another request or after its time.
+//! Sealed state: script state that a client carries from one round of questions to the next.
+//! Encryption and authentication keep the client from reading or changing it, and from using it
+//! for another request or after its expiry.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,23 +13,23 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
-/// How long a client may take to come back with answers.
+/// Lifetime of sealed state.
 const LIFETIME: Duration = Duration::from_secs(3600);
 const NONCE: usize = 24;
 
-/// The key that state is sealed with.
+/// Key of the sealed state.
 pub(crate) struct Seal {
     cipher: XChaCha20Poly1305,
 }
 
-/// What a state belongs to: the same request of the same caller, asked again with answers.
+/// Request that a state belongs to: the one of the same caller, repeated with answers.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Binding<'a> {
     pub(crate) principal: &'a str,
     pub(crate) method: &'static str,
-    /// What the method is about, such as the path of a tool.
+    /// Subject of the method, such as the path of a tool.
     pub(crate) name: &'a str,
-    /// In their canonical form.
+    /// Arguments in canonical form.
     pub(crate) arguments: &'a [u8],
 }
 
@@ -40,7 +41,7 @@ struct Sealed {
 }
 
 impl Binding<'_> {
-    /// Made only when there is a state, for the arguments may be large.
+    /// Computed only when there is a state, because the arguments may be large.
     fn digest(&self) -> [u8; 32] {
         let mut hash = Sha256::new();
         let names = [self.principal, self.method, self.name].map(str::as_bytes);
@@ -53,7 +54,8 @@ impl Binding<'_> {
 }
 
 impl Seal {
-    /// A seal made from `secret`, of any length: servers that share it accept each other's state.
+    /// Derives the key from `secret`, of any length: servers that share it accept each other's
+    /// state.
     pub(crate) fn new(secret: &[u8]) -> Self {
         let key = Key::from(<[u8; 32]>::from(Sha256::digest(secret)));
         Self {
@@ -61,22 +63,22 @@ impl Seal {
         }
     }
 
-    /// A seal that nobody else has.
+    /// Creates a random key.
     ///
     /// # Errors
     ///
-    /// When the system has no randomness.
+    /// Fails if the system has no randomness.
     pub(crate) fn random() -> Result<Self, getrandom::Error> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret)?;
         Ok(Self::new(&secret))
     }
 
-    /// The state as a client may have it.
+    /// Seals a state for a client.
     ///
     /// # Errors
     ///
-    /// `-32603` when the system has no randomness.
+    /// `-32603` if the system has no randomness.
     pub(crate) fn close(
         &self,
         state: Box<RawValue>,
@@ -102,12 +104,12 @@ impl Seal {
         Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &closed].concat()))
     }
 
-    /// The state that a client has brought back.
+    /// Opens a state that a client has returned.
     ///
     /// # Errors
     ///
-    /// `-32602` if it is not ours, altered, too old, or of another request. Which of these it is, only
-    /// an attacker would want to know.
+    /// `-32602` if it was not sealed here, altered, expired, or belongs to another request. The
+    /// error does not distinguish these, because only an attacker benefits.
     pub(crate) fn open(
         &self,
         state: &str,
@@ -145,7 +147,7 @@ fn now() -> u64 {
         .as_secs()
 }
 
-/// Never the key.
+/// Omits the key.
 impl std::fmt::Debug for Seal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Seal").finish_non_exhaustive()

@@ -1,5 +1,5 @@
-//! The server: what is served and with what, fixed when it starts and cheap to share. It speaks to
-//! nobody by itself; a [`Connection`](crate::Connection) or a transport does.
+//! Server: everything that is served, fixed at the start and cheap to share. It does no I/O with
+//! clients itself; a [`Connection`](crate::Connection) or a transport does.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -36,10 +36,11 @@ use settings::Current;
 pub use builder::ServerBuilder;
 pub use settings::Settings;
 
-/// How long scripts get to end by themselves when the server stops.
+/// Grace period of scripts when the server stops.
 const SHUTDOWN_GRACE: Duration = Duration::from_secs(2);
 
-/// A running server. All clones are one server; it stops when the last is dropped, and a task that runs has one.
+/// Running server, shared by all clones. It stops when the last clone is dropped; each running
+/// task holds one.
 #[derive(Debug, Clone)]
 pub struct Server {
     inner: Arc<Inner>,
@@ -71,29 +72,29 @@ struct Inner {
 }
 
 impl Server {
-    /// Starts to describe a server.
+    /// Creates a builder.
     pub fn builder() -> ServerBuilder {
         ServerBuilder::new()
     }
 
-    /// Where runs find what is too large or too private for a variable.
+    /// Directory of values for runs that are too large or too private for a variable.
     pub(crate) fn inputs(&self) -> &Arc<Shared> {
         &self.inner.inputs
     }
 
-    /// What is served at this moment. Before the first scan that is only what is built in:
-    /// see [`catalog_ready`](Self::catalog_ready).
+    /// Current catalog. Before the first scan it holds the built-in entries only: see
+    /// [`catalog_ready`](Self::catalog_ready).
     #[must_use]
     pub fn catalog(&self) -> Arc<Catalog> {
         self.inner.catalog.current()
     }
 
-    /// The same for whoever must not keep the server from its end.
+    /// Live catalog, for holders that must not keep the server running.
     pub(crate) fn live_catalog(&self) -> &Arc<LiveCatalog> {
         &self.inner.catalog
     }
 
-    /// What of that `principal` may use.
+    /// Part of the current catalog that `principal` may use.
     #[must_use]
     pub fn catalog_for(&self, principal: &Principal) -> Arc<Catalog> {
         let catalog = self.catalog();
@@ -103,8 +104,8 @@ impl Server {
         }
     }
 
-    /// Waits until the roots have been scanned once and all sources have said something, but no longer than
-    /// [`FIRST_WAIT`](crate::source::FIRST_WAIT) for those.
+    /// Waits for the first scan of the roots and the first offer of all sources, up to
+    /// [`FIRST_WAIT`](crate::source::FIRST_WAIT) for the latter.
     ///
     /// # Cancel safety
     ///
@@ -113,41 +114,43 @@ impl Server {
         self.inner.catalog.scanned().await;
     }
 
-    /// Ends everything: scripts are asked to end and killed two seconds later if they don't, connections close.
+    /// Stops the server: closes connections, and asks scripts to end, which are killed two
+    /// seconds later.
     ///
-    /// It waits for scripts alone; what native tools still do goes on until whoever [serves](crate::transport) has
-    /// returned.
+    /// Waits for scripts only; native tools keep running until the function that
+    /// [serves](crate::transport) has returned.
     ///
     /// # Cancel safety
     ///
-    /// Once called, the server stops even if the future is dropped; scripts are then killed when their own time to end
-    /// is over.
+    /// Once called, the server stops even if the future is dropped; scripts are then killed when
+    /// their own grace period ends.
     pub async fn shutdown(&self) {
         self.shutdown_within(SHUTDOWN_GRACE).await;
     }
 
-    /// Ends everything as [`shutdown`](Self::shutdown) does, with another time for scripts to end by themselves.
+    /// Stops the server as [`shutdown`](Self::shutdown) does, with another grace period for
+    /// scripts.
     ///
     /// # Cancel safety
     ///
-    /// As of [`shutdown`](Self::shutdown).
+    /// Like [`shutdown`](Self::shutdown).
     pub async fn shutdown_within(&self, grace: Duration) {
         self.inner.stop.cancel();
         self.inner.executor.shutdown(grace).await;
-        // Not earlier: it kills at once, and may be the same executor.
+        // Comes second, because it kills at once and may be the same executor.
         self.inner.probes.shutdown(Duration::ZERO).await;
     }
 
-    /// Tells everybody who has subscribed to the resource at `uri` that it may be another: for native resources, whose
-    /// changes only the program knows of.
+    /// Notifies the subscribers of the resource at `uri` that it may have changed: for native
+    /// resources, whose changes only the program knows.
     pub fn resource_updated(&self, uri: &str) {
         self.inner
             .subscribers
             .publish(&Event::ResourceUpdated(uri.to_owned()));
     }
 
-    /// Tells everybody who listens that what there is to use may be another: for programs that let callers use more or
-    /// less than before.
+    /// Notifies all listeners that the lists may have changed: for programs that change the
+    /// permissions of callers.
     pub fn access_changed(&self) {
         for event in [
             Event::ToolsChanged,
@@ -158,25 +161,25 @@ impl Server {
         }
     }
 
-    /// What it can do for a client of the newest revision.
+    /// Capabilities for a client of the newest revision.
     #[must_use]
     pub fn capabilities(&self) -> ServerCapabilities {
         lifecycle::capabilities(self, ProtocolVersion::LATEST)
     }
 
-    /// The directories scripts are served from.
+    /// Directories of the served scripts.
     #[must_use]
     pub fn roots(&self) -> &[PathBuf] {
         &self.inner.roots
     }
 
-    /// What runs the scripts.
+    /// Executor of the scripts.
     #[must_use]
     pub fn executor(&self) -> &Executor {
         &self.inner.executor
     }
 
-    /// What callers have to get past.
+    /// Admission control.
     pub(crate) fn admission(&self) -> &Admission {
         &self.inner.admission
     }
@@ -194,12 +197,12 @@ impl Server {
         self.inner.watching
     }
 
-    /// Outputs that were too long for their results.
+    /// Archive of outputs that were too long for their results.
     pub(crate) fn archive(&self) -> &Arc<Archive> {
         &self.inner.archive
     }
 
-    /// The audit log, if there is one.
+    /// Audit log, if there is one.
     #[must_use]
     pub fn audit(&self) -> Option<&Audit> {
         self.auditor().map(|auditor| &auditor.audit)
@@ -209,7 +212,7 @@ impl Server {
         self.inner.auditor.as_ref()
     }
 
-    /// What of confinement has been missed.
+    /// Reported gaps in the confinement.
     pub(crate) fn gaps(&self) -> &Gaps {
         &self.inner.gaps
     }
@@ -218,12 +221,12 @@ impl Server {
         &self.inner.metrics
     }
 
-    /// What makes the spans of requests and runs.
+    /// Factory of the spans of requests and runs.
     pub(crate) fn spans(&self) -> &Spans {
         &self.inner.spans
     }
 
-    /// What the server has done so far and does now, in the text format of Prometheus. The metrics are described in
+    /// Metrics of the server in the text format of Prometheus, described in
     /// `docs/observability.md`.
     #[cfg(feature = "metrics")]
     #[must_use]
@@ -235,17 +238,17 @@ impl Server {
         &self.inner.subscribers
     }
 
-    /// What closes the state that clients carry for scripts.
+    /// Seal of script state that clients carry.
     pub(crate) fn seal(&self) -> &Seal {
         &self.inner.seal
     }
 
-    /// The calls that go on in the background, if there may be any.
+    /// Background calls, if they are enabled.
     pub(crate) fn tasks(&self) -> Option<&Arc<Tasks>> {
         self.inner.tasks.as_ref()
     }
 
-    /// How results of `wire` are marked.
+    /// Stamp on results of `wire`.
     pub(crate) fn stamp(&self, wire: Wire) -> Arc<Stamp> {
         match wire {
             Wire::Stateful => Arc::clone(&self.inner.stateful),
@@ -253,7 +256,7 @@ impl Server {
         }
     }
 
-    /// Cancelled when the server stops.
+    /// Token that is cancelled when the server stops.
     pub(crate) fn stopping(&self) -> &CancellationToken {
         &self.inner.stop
     }

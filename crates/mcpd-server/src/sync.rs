@@ -1,4 +1,4 @@
-//! One way to take a lock, and one to stop.
+//! Helpers for locks and cancellation.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,8 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `future` comes to, unless it is cancelled first. From then on nothing of it goes on, not even once more.
+/// Waits for `future`, unless `token` is cancelled first. After that the future is not polled
+/// again.
 pub(crate) async fn unless_cancelled<T>(
     token: &CancellationToken,
     future: impl Future<Output = T>,

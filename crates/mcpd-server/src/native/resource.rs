@@ -1,4 +1,5 @@
-//! Resources that are functions of the embedding program. The return type says what they are.
+//! Resources that are functions of the embedding program. The return type determines the media
+//! type.
 
 use std::fmt;
 use std::pin::Pin;
@@ -17,16 +18,16 @@ use crate::admission;
 use crate::context::Context;
 use crate::turns::Lane;
 
-/// What a native resource may hold.
+/// Return type of a native resource.
 pub trait IntoResourceBody {
-    /// What clients are told it is, such as `text/plain`.
+    /// Media type in lists and results, such as `text/plain`.
     const MIME_TYPE: &'static str;
 
-    /// The content that clients get.
+    /// Converts the value to the content for clients.
     ///
     /// # Errors
     ///
-    /// Why there is none; clients are told.
+    /// Returns a reason, which is shown to clients.
     fn into_resource_body(self) -> Result<ResourceBody, String>;
 }
 
@@ -75,7 +76,7 @@ impl<T: IntoResourceBody, E: fmt::Display> IntoResourceBody for Result<T, E> {
 
 type Read = Pin<Box<dyn Future<Output = Result<ResourceBody, String>> + Send>>;
 
-/// A function of the program, and what it makes.
+/// Function of the program, and the media type of its result.
 pub(crate) struct NativeResource {
     mime_type: &'static str,
     lane: Arc<Lane>,
@@ -103,7 +104,7 @@ impl NativeResource {
         self.mime_type
     }
 
-    /// Asks the function when it is the caller's turn.
+    /// Calls the function when it is the caller's turn.
     pub(crate) fn read(
         &self,
         server: &Server,

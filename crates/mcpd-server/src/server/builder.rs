@@ -1,4 +1,4 @@
-//! How a server is described before it starts. Everything that can be wrong is found in `start`.
+//! Builder of a server. All errors are found in `start`.
 
 use std::io;
 use std::num::NonZeroUsize;
@@ -45,7 +45,7 @@ use crate::tasks::Store;
 use crate::tasks::Tasks;
 use crate::tool::{Tool, raw};
 
-/// A server to be. See [`Server::builder`].
+/// Configuration of a server before its start. See [`Server::builder`].
 #[derive(Debug)]
 #[must_use]
 pub struct ServerBuilder {
@@ -108,36 +108,38 @@ impl ServerBuilder {
         }
     }
 
-    /// The name and version clients are told; mcpd's own by default.
+    /// Sets the name and version in the identity; mcpd's own by default.
     pub fn identity(mut self, identity: Implementation) -> Self {
         self.identity = identity;
         self
     }
 
-    /// A hint for models on how to use this server.
+    /// Sets instructions for models on how to use this server.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// Serves every script under `directory`. Of two scripts with one path, the directory given first
-    /// wins.
+    /// Serves every script under `directory`. Of two scripts with one path, the one in the
+    /// earlier directory is served.
     pub fn scripts(mut self, directory: impl Into<PathBuf>) -> Self {
         self.roots.push(directory.into());
         self
     }
 
-    /// Serves `function` as the tool `name`, which may be a path such as `kit/show`. It goes before scripts with that
-    /// path, and the first of two functions before the other: see [`Catalog::conflicts`](crate::Catalog::conflicts).
+    /// Serves `function` as the tool `name`, which may be a path such as `kit/show`. It takes
+    /// precedence over scripts with that path, and the first of two functions over the other: see
+    /// [`Catalog::conflicts`](crate::Catalog::conflicts).
     ///
-    /// The input schema is that of the argument type, by `schemars` 1; arguments that don't fit never reach the function.
-    /// Those that it doesn't have are ignored, unless the type has `#[serde(deny_unknown_fields)]`.
+    /// The input schema is that of the argument type, by `schemars` 1; invalid arguments never
+    /// reach the function. Unknown arguments are ignored, unless the type has
+    /// `#[serde(deny_unknown_fields)]`.
     ///
-    /// Each call is a task of the runtime: one that computes for long belongs into
-    /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its caller alone. What the
-    /// function returned is dropped when the call is cancelled.
+    /// Each call is a task of the runtime: long computations belong into
+    /// [`tokio::task::spawn_blocking`], as everywhere. A panic is an internal error for its
+    /// caller alone. The future of the function is dropped when the call is cancelled.
     ///
-    /// A tool with more to say of itself, such as annotations or an output schema, is offered by a
+    /// A tool with more metadata, such as annotations or an output schema, is offered by a
     /// [`source`](Self::source), and so are prompts and resource templates.
     pub fn tool<A, F, R, O>(
         mut self,
@@ -159,11 +161,12 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves what `read` returns as the resource at `uri`, such as `kit://state`, under the name `name`, which may be a
-    /// path such as `kit/state`.
+    /// Serves the result of `read` as the resource at `uri`, such as `kit://state`, under the
+    /// name `name`, which may be a path such as `kit/state`.
     ///
-    /// The return type says what it is: text, bytes, or JSON. Each reading is a task of the runtime, as calls of tools
-    /// are. When the resource changes, [`Server::resource_updated`] tells those who have subscribed to it.
+    /// The return type determines the content: text, bytes, or JSON. Each read is a task of the
+    /// runtime, as calls of tools are. [`Server::resource_updated`] notifies subscribers when the
+    /// resource changes.
     pub fn resource<F, R, O>(
         mut self,
         uri: impl Into<String>,
@@ -185,70 +188,73 @@ impl ServerBuilder {
         self
     }
 
-    /// Serves what `source` offers. Where a script has the same path, the script is served.
+    /// Serves the offer of `source`. A script with the same path takes precedence.
     pub fn source(mut self, source: impl Source) -> Self {
         self.settings = self.settings.source(source);
         self
     }
 
-    /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
+    /// Serves the tool `run_command`, which runs any command that a model writes: see
+    /// [`RunCommand`].
     pub fn run_command(mut self, run_command: RunCommand) -> Self {
         self.settings = self.settings.run_command(run_command);
         self
     }
 
-    /// Serves the tools `runs_start`, `runs_list`, `runs_status`, `runs_output` and `runs_stop`, by which clients that
-    /// know of no tasks have calls go on in the background. They need a [database](Self::tasks).
+    /// Serves the tools `runs_start`, `runs_list`, `runs_status`, `runs_output` and `runs_stop`,
+    /// which give background calls to clients that do not support tasks. They need a
+    /// [database](Self::tasks).
     pub fn runs(self) -> Self {
         runs::add(self)
     }
 
-    /// Runs scripts with this executor, as many at a time as it allows.
+    /// Sets the executor of scripts, and with it the number of concurrent runs.
     pub fn executor(mut self, executor: Executor) -> Self {
         self.executor = Some(executor);
         self
     }
 
-    /// Asks scripts for their descriptions with this executor; by default with one of its own, so that a
-    /// new script is found however many calls are waiting.
+    /// Sets the executor of probes. The default is a separate one, so that a new script is found
+    /// however many calls are queued.
     pub fn probes(mut self, executor: Executor) -> Self {
         self.probes = Some(executor);
         self
     }
 
-    /// What scripts may do and what they are given. By default none is confined.
+    /// Sets the policy of scripts. By default none is confined.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.settings = self.settings.policy(policy);
         self
     }
 
-    /// What runs the scripts that are no programs.
+    /// Sets the interpreters of scripts that are not programs.
     pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
         self.settings = self.settings.interpreters(interpreters);
         self
     }
 
-    /// Asks no more scripts than it takes to know the one at `path`, such as `math/add`: for a program that has one thing
-    /// to do. Nothing can be said of the others, unless they are known without being asked.
+    /// Probes no more scripts than necessary to know the one at `path`, such as `math/add`: for a
+    /// program with a single purpose. Other scripts are missing, unless they are known without a
+    /// probe.
     pub fn only(mut self, path: impl Into<String>) -> Self {
         self.only = Some(path.into());
         self
     }
 
-    /// Tells of every file below the roots what became of it: for a program that shows that.
+    /// Reports the result for every file below the roots: for a program that shows it.
     pub fn thorough(mut self) -> Self {
         self.is_thorough = true;
         self
     }
 
-    /// Remembers in `database` what scripts say of themselves, so that the next start asks none.
+    /// Caches probe results in `database`, so that the next start probes no script.
     #[cfg(feature = "database")]
     pub fn database(mut self, database: Database) -> Self {
         self.database = Some(database);
         self
     }
 
-    /// Keeps tasks in `database`: calls that go on in the background, and what came of them. Without one no call
+    /// Keeps tasks in `database`: background calls and their results. Without a database no call
     /// becomes a task.
     #[cfg(feature = "database")]
     pub fn tasks(mut self, database: Database) -> Self {
@@ -256,35 +262,37 @@ impl ServerBuilder {
         self
     }
 
-    /// Gives lists in pages of `page_size` entries; [`DEFAULT_PAGE_SIZE`] by default.
+    /// Sets the number of entries on a page of a list; [`DEFAULT_PAGE_SIZE`] by default.
     pub fn page_size(mut self, page_size: NonZeroUsize) -> Self {
         self.page_size = page_size;
         self
     }
 
-    /// Seals the state of scripts that ask with a key made from `secret`, so that servers that share it
-    /// accept each other's. By default the key is this server's own, and gone with it.
+    /// Seals the state of scripts that ask questions with a key derived from `secret`, so that
+    /// servers with the same secret accept each other's state. The default is a random key, lost
+    /// with the server.
     pub fn state_secret(mut self, secret: impl Into<Vec<u8>>) -> Self {
         self.state_secret = Some(secret.into());
         self
     }
 
-    /// Records in `audit` every call of a tool, and every prompt and resource that a script makes, whoever asks for it.
-    /// By default nothing is recorded.
+    /// Records in `audit` every call of a tool, and every prompt and resource that a script
+    /// produces, for any caller. By default nothing is recorded.
     pub fn audit(mut self, audit: Audit) -> Self {
         self.audit = Some(audit);
         self
     }
 
-    /// Makes a span of every request, and below it one of every run, with the tracer provider of OpenTelemetry that is
-    /// global when this is called. By default none are made. The spans are described in `docs/observability.md`.
+    /// Creates a span for every request, and a child span for every run, with the tracer provider
+    /// of OpenTelemetry that is global at this call. By default none are created. The spans are
+    /// described in `docs/observability.md`.
     #[cfg(feature = "otel")]
     pub fn spans(mut self) -> Self {
         self.spans = Spans::global();
         self
     }
 
-    /// Whether changes under the roots are followed. They are by default.
+    /// Sets whether changes under the roots are followed. They are by default.
     pub fn watch(mut self, watch: bool) -> Self {
         self.watch = watch;
         self
@@ -294,12 +302,12 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// When a root is no readable directory, a tool or resource can't be served as described, or the system
-    /// refuses a thread.
+    /// Fails if a root is no readable directory, a tool or resource cannot be served as
+    /// described, or the system refuses a thread.
     ///
     /// # Panics
     ///
-    /// Outside of a tokio runtime.
+    /// Panics outside of a tokio runtime.
     pub fn start(self) -> Result<Server, Error> {
         let roots = readable(&self.roots)?;
         let settings = self.settings;
@@ -363,7 +371,7 @@ impl ServerBuilder {
     }
 }
 
-/// The roots as absolute paths. Links in them stay: they may lead elsewhere tomorrow.
+/// Returns the roots as absolute paths. Links in them are kept: they may lead elsewhere later.
 fn readable(roots: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
     let readable = |root: &PathBuf| {
         let refused = |mut source: io::Error| {

@@ -1,4 +1,4 @@
-//! Identity of a server: what clients are told of it, which a reload can replace as a whole.
+//! Identity of a server towards clients, which a reload can replace as a whole.
 
 use std::sync::Arc;
 
@@ -17,18 +17,18 @@ impl Identity {
         &self.implementation
     }
 
-    /// Hints for models on how to use the server.
+    /// Instructions for models on how to use the server.
     pub(crate) fn instructions(&self) -> Option<&str> {
         self.instructions.as_deref()
     }
 
-    /// The mark of results of the stateless wire, which name the server.
+    /// Stamp on results of the stateless wire, which name the server.
     pub(super) fn stateless(&self) -> &Arc<Stamp> {
         &self.stateless
     }
 }
 
-/// Identity that a server was built with, for settings that say less.
+/// Identity that a server was built with: the default for settings without one.
 #[derive(Debug)]
 pub(super) struct BuiltWith {
     implementation: Implementation,
@@ -43,7 +43,7 @@ impl BuiltWith {
         }
     }
 
-    /// Returns the identity with what settings say of it.
+    /// Returns the identity with the given settings.
     pub(super) fn with(
         &self,
         implementation: Option<Implementation>,
@@ -57,7 +57,8 @@ impl BuiltWith {
             .map(String::as_str)
             .collect();
         Identity {
-            // Lists are pushed when they change, and state may change at any time: nothing to cache.
+            // Lists are pushed when they change, and state may change at any time: no result can
+            // be cached.
             stateless: Arc::new(Stamp::Stateless {
                 server_info: Arc::clone(&implementation),
                 cache: CacheHint::NONE,

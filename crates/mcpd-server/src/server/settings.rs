@@ -1,4 +1,4 @@
-//! What can be another while a server runs: what scripts may do, what runs them, and what comes from elsewhere.
+//! Hot reload of settings: policy, interpreters, sources and identity of a running server.
 
 use std::sync::Arc;
 
@@ -15,7 +15,8 @@ use crate::source::{Described, Host, Source};
 use crate::sync::lock;
 use crate::{Server, ServerBuilder};
 
-/// What of a server can be another while it runs: see [`Server::reload`] and [`ServerBuilder::settings`].
+/// Settings that can change while a server runs: see [`Server::reload`] and
+/// [`ServerBuilder::settings`].
 #[derive(Debug, Default)]
 #[must_use]
 pub struct Settings {
@@ -28,45 +29,48 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Tells clients this name, version and more in the place of those that the server was
-    /// [built](ServerBuilder::identity) with. A client of a session has heard them when it began.
+    /// Sets name, version and other fields of the identity in place of those that the server was
+    /// [built](ServerBuilder::identity) with. Clients with a session keep the identity from its
+    /// start.
     pub fn identity(mut self, identity: Implementation) -> Self {
         self.identity = Some(identity);
         self
     }
 
-    /// Tells models how to use this server, before all that it was [built](ServerBuilder::instructions) with.
+    /// Sets instructions for models, before all those that the server was
+    /// [built](ServerBuilder::instructions) with.
     pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
         self.instructions = Some(instructions.into());
         self
     }
 
-    /// What scripts may do and what they are given. By default none is confined.
+    /// Sets the policy of scripts. By default none is confined.
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// What runs the scripts that are no programs.
+    /// Sets the interpreters of scripts that are not programs.
     pub fn interpreters(mut self, interpreters: Interpreters) -> Self {
         self.interpreters = interpreters;
         self
     }
 
-    /// Serves the tool `run_command`, which runs whatever command a model writes: see [`RunCommand`].
+    /// Serves the tool `run_command`, which runs any command that a model writes: see
+    /// [`RunCommand`].
     pub fn run_command(mut self, run_command: RunCommand) -> Self {
         self.run_command = Some(run_command);
         self
     }
 
-    /// Serves what `source` offers. Where a script has the same path, the script is served.
+    /// Serves the offer of `source`. A script with the same path takes precedence.
     pub fn source(mut self, source: impl Source) -> Self {
         self.sources.push(Described::new(source));
         self
     }
 }
 
-/// Those that were taken over last, to tell what is another.
+/// Settings applied last, for comparison with the next ones.
 #[derive(Debug)]
 pub(super) struct Current {
     pub(super) policy: Policy,
@@ -85,15 +89,15 @@ impl Current {
 }
 
 impl Server {
-    /// Goes by `settings` from now on, all of them or, if one is wrong, none. No connection ends and no call: one that
-    /// has begun goes on as it began. Clients hear of the tools that come and go.
+    /// Applies `settings`, all of them or, if one is invalid, none. Connections stay open, and
+    /// running calls continue unchanged. Clients are notified of tools that come and go.
     ///
-    /// Sources with the same [fingerprint](Source::fingerprint) go on, and what is as it was is not scanned again.
-    /// Whether `run_command` is served at all was decided when the server started.
+    /// Sources with the same [fingerprint](Source::fingerprint) keep running, and unchanged files
+    /// are not scanned again. The tool `run_command` cannot be added or removed by a reload.
     ///
     /// # Errors
     ///
-    /// When `run_command` can't be served as described.
+    /// Fails if `run_command` cannot be served as described.
     pub fn reload(&self, settings: Settings) -> Result<(), Error> {
         let new = Current::of(&settings);
         let mut current = lock(&self.inner.current);
@@ -131,7 +135,7 @@ impl Server {
 }
 
 impl ServerBuilder {
-    /// Starts with these, in the place of all that was said of them before.
+    /// Sets all settings, in place of earlier ones.
     pub fn settings(mut self, settings: Settings) -> Self {
         self.settings = settings;
         self
