@@ -1,8 +1,8 @@
-//! What a message costs from its bytes to the bytes of its answer, without any transport or process.
+//! Cost of a message from its bytes to those of the response, without a transport or a process.
 //!
-//! `cargo bench -p mcpd-server` prints, for each kind of message, how long one takes.
-//! With `--repeat list|call NUMBER` it does nothing but answer so many messages of that kind: `cargo xtask instructions`
-//! counts what that takes.
+//! `cargo bench -p mcpd-server` prints the time per kind of message. With `--repeat list|call
+//! NUMBER` it only answers that many messages of a kind: `cargo xtask instructions` counts the
+//! instructions.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark may fail where it stands")]
 
@@ -46,7 +46,7 @@ fn message(kind: &str) -> &'static str {
     }
 }
 
-/// Answers so many messages of a kind, with three tools.
+/// Answers `number` messages of a kind, with three tools.
 fn repeat(kind: &str, number: u32) {
     let message = message(kind);
     let world = World::new();
@@ -60,11 +60,11 @@ fn repeat(kind: &str, number: u32) {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
-    /// What to answer.
+    /// Text of the answer.
     text: String,
 }
 
-/// A server of so many native tools, and what it runs on.
+/// Runtime and executor of a server with native tools.
 struct World {
     runtime: Runtime,
     executor: Executor,
@@ -78,7 +78,7 @@ impl World {
         }
     }
 
-    /// One client of a new server.
+    /// Connects a client to a new server.
     fn connection(&self, tools: usize) -> Connection {
         let _runtime = self.runtime.enter();
         let echo = async |echo: Echo, _: CallContext| echo.text;
@@ -96,7 +96,7 @@ impl World {
     }
 }
 
-/// The answer to `message`.
+/// Returns the response to `message`.
 fn answer(runtime: &Runtime, connection: &Connection, message: &str) -> Bytes {
     match connection.receive(message.as_bytes()) {
         Reply::Ready(answer) => answer,
@@ -105,14 +105,14 @@ fn answer(runtime: &Runtime, connection: &Connection, message: &str) -> Bytes {
     }
 }
 
-/// From the bytes of a request to what it says.
+/// Decodes the bytes of a request.
 #[divan::bench(args = ["list", "call"])]
 fn decode(bencher: Bencher<'_, '_>, kind: &str) {
     let message = message(kind);
     bencher.bench_local(|| Message::decode(black_box(message.as_bytes())).is_ok());
 }
 
-/// The answer that takes next to nothing by itself.
+/// Request whose response costs next to nothing itself.
 #[divan::bench]
 fn dispatch(bencher: Bencher<'_, '_>) {
     let world = World::new();
@@ -121,7 +121,7 @@ fn dispatch(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| answer(&world.runtime, &connection, black_box(UNKNOWN)));
 }
 
-/// `tools/list` as every client but the first gets it.
+/// `tools/list` for every client but the first.
 #[divan::bench(args = [3, 100, 1000])]
 fn list(bencher: Bencher<'_, '_>, tools: usize) {
     let world = World::new();
@@ -130,7 +130,7 @@ fn list(bencher: Bencher<'_, '_>, tools: usize) {
     bencher.bench_local(|| answer(&world.runtime, &connection, black_box(LIST)));
 }
 
-/// `tools/list` as the first client after a change gets it.
+/// `tools/list` for the first client after a change.
 #[divan::bench(args = [3, 100, 1000], sample_count = 20, sample_size = 1)]
 fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
     let world = World::new();
@@ -140,7 +140,7 @@ fn first_list(bencher: Bencher<'_, '_>, tools: usize) {
         .bench_local_refs(|connection| answer(&world.runtime, connection, black_box(LIST)));
 }
 
-/// A call of a tool that is a function.
+/// Call of a native tool.
 #[divan::bench]
 fn native_call(bencher: Bencher<'_, '_>) {
     let world = World::new();
@@ -151,7 +151,7 @@ fn native_call(bencher: Bencher<'_, '_>) {
     });
 }
 
-/// From the arguments of a call, which are validated, to stdin and environment of its script.
+/// Validates the arguments of a call, and builds stdin and environment of the script.
 #[divan::bench]
 fn invocation(bencher: Bencher<'_, '_>) {
     let spec = spec();
@@ -159,7 +159,7 @@ fn invocation(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| spec.invocation(black_box(Some(&arguments))).unwrap());
 }
 
-/// From the output of `--help` to what it means.
+/// Parses the output of `--help`.
 #[divan::bench]
 fn description(bencher: Bencher<'_, '_>) {
     bencher.bench_local(|| black_box(spec()));

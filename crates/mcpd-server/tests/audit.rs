@@ -1,5 +1,5 @@
-//! What the audit log is told of requests: what they asked for, what came of them, and that nothing runs untold where
-//! records are required.
+//! Audit records of requests: arguments and outcome of each, and the guarantee that nothing runs
+//! unrecorded where records are required.
 
 #![cfg(all(unix, feature = "database", feature = "http"))]
 
@@ -27,7 +27,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const LOGIN: &str = r#"#!/bin/sh
@@ -88,7 +88,7 @@ fn panic_on_purpose() {
     panic!("on purpose");
 }
 
-/// A server over all of the scripts and some tools that are built in, with an audit log.
+/// Server with all of the scripts, some built-in tools and an audit log.
 struct Fixture {
     root: TempDir,
     log: PathBuf,
@@ -168,7 +168,7 @@ impl Fixture {
         self.ask("tools/call", params).await
     }
 
-    /// Waits until this is in the log.
+    /// Waits until `words` are in the log.
     async fn recorded(&self, words: &str) {
         let recorded = async {
             while !fs::read_to_string(&self.log).is_ok_and(|text| text.contains(words)) {
@@ -179,7 +179,7 @@ impl Fixture {
         recorded.expect("it is recorded");
     }
 
-    /// Ends the server, and gives what is in the log.
+    /// Stops the server, and returns the records.
     async fn records(self) -> Vec<Value> {
         self.server.shutdown().await;
         drop((self.connection, self.server, self.audit));
@@ -199,7 +199,7 @@ fn write(file: &Path, text: &str) {
     fs::set_permissions(file, fs::Permissions::from_mode(0o755)).expect("executable");
 }
 
-/// The record without what is never the same twice.
+/// Returns the record without fields that differ from run to run.
 fn stable(record: &Value) -> String {
     let mut record = record.clone();
     let fields = record.as_object_mut().expect("an object");
@@ -210,7 +210,7 @@ fn stable(record: &Value) -> String {
     for field in ["queued_ms", "run_ms"] {
         assert_eq!(fields.shift_remove(field).is_some(), has_run, "{field}");
     }
-    // What a machine lacks is its own affair.
+    // Missing mechanisms depend on the machine.
     fields.shift_remove("missing");
     if let Some(call_id) = fields.get_mut("call_id") {
         assert_eq!(call_id.as_str().map(str::len), Some(32));
@@ -219,7 +219,7 @@ fn stable(record: &Value) -> String {
     record.to_string()
 }
 
-/// What all records say under one name.
+/// Values of one field in all records.
 fn column(records: &[Value], field: &str) -> Value {
     let values = records.iter().map(|record| record[field].clone());
     values.collect()
@@ -350,7 +350,7 @@ echo '{"password": {"description": "How.", "value_type": "string", "default_valu
     );
     for (place, record) in records.iter().enumerate() {
         let text = record.to_string();
-        // Nobody knows what the third should have started.
+        // The tool that the third should have started is unknown.
         let is_redacted = text.contains("[redacted]") || place == 2;
         assert!(is_redacted && !text.contains("hunter2"), "{place}: {text}");
     }
@@ -559,7 +559,7 @@ async fn a_call_before_there_is_a_list_is_recorded_from_its_arrival() {
     assert!(u128::from(duration) >= waited.as_millis(), "{duration} ms");
 }
 
-/// What is recorded of the arguments of a call, and as the error of another.
+/// Compares the recorded arguments of a call, and the recorded error of another.
 async fn check_arguments(arguments: Arguments, expected: Value, error: &str) {
     let mut options = Options::default();
     options.arguments = arguments;
@@ -591,7 +591,7 @@ async fn of_arguments_as_much_is_recorded_as_is_wanted() {
     .await;
 }
 
-/// A source with a resource, and a template.
+/// Source with a resource and a template.
 struct Far;
 
 impl fmt::Display for Far {
@@ -717,7 +717,7 @@ async fn where_records_are_required_nothing_runs_without_them() {
     }
     assert!(!fixture.root.path().join("scripts/ran").exists());
     assert!(fixture.audit.is_failing());
-    // What runs nothing is answered all the same.
+    // Requests that run nothing are answered all the same.
     let list = fixture.ask("tools/list", json!({})).await;
     assert!(list["result"]["tools"].is_array(), "{list}");
 }

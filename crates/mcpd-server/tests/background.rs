@@ -1,4 +1,4 @@
-//! A server in a program without an async runtime: it is started, called and stopped, and leaves nothing behind.
+//! Server in a program without an async runtime: started, called and stopped without leaks.
 
 #![cfg(all(feature = "http", target_os = "linux"))]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -25,7 +25,7 @@ fn start() -> Background {
     .unwrap()
 }
 
-/// The status line of the answer to a list of tools, and the rest of it.
+/// Returns the status line of the response to a list of tools, and its rest.
 fn list(address: SocketAddr) -> String {
     let message = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
     let length = message.len();
@@ -42,7 +42,7 @@ fn list(address: SocketAddr) -> String {
     answer
 }
 
-/// How many threads this process has, and how many descriptors.
+/// Number of threads of this process, and of its descriptors.
 fn resources() -> (usize, usize) {
     let count = |directory| fs::read_dir(directory).unwrap().count();
     (count("/proc/self/task"), count("/proc/self/fd"))
@@ -50,7 +50,7 @@ fn resources() -> (usize, usize) {
 
 #[test]
 fn it_serves_until_it_is_stopped_and_leaves_nothing() {
-    // What is made once for the whole process is there after the first time.
+    // The first start creates everything that exists once per process.
     start().stop(PATIENCE).unwrap();
     let before = resources();
     let (one, other) = (start(), start());

@@ -1,5 +1,5 @@
-//! Scripted HTTP: each file under `http/` is what a client sends, each snapshot beside it the whole
-//! exchange. And what a script can't show.
+//! Scripted HTTP: each file under `http/` holds the requests of a client, each snapshot beside it
+//! the whole exchange. Cases that a script cannot express follow.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -23,15 +23,16 @@ use tokio::net::{UnixListener, UnixStream};
 #[path = "http/resumption.rs"]
 mod resumption;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server over the scripts of these tests, serving HTTP in the background.
+/// Serves the scripts of these tests over HTTP in the background.
 async fn serve() -> (Server, u16) {
     serve_scripts("scripts", None).await
 }
 
-/// The same over another directory of scripts, of whose outputs results show no more than `capture` bytes of both ends.
+/// Serves another directory of scripts, with results that show at most `capture` bytes of both
+/// ends of an output.
 async fn serve_scripts(scripts: &str, capture: Option<usize>) -> (Server, u16) {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     let mut limits = Limits::default();
@@ -49,7 +50,7 @@ async fn serve_scripts(scripts: &str, capture: Option<usize>) -> (Server, u16) {
     (server, port)
 }
 
-/// Serves HTTP in the background, at the port this gives.
+/// Serves HTTP in the background, and returns the port.
 async fn listen(server: Server) -> u16 {
     listen_with(server, options()).await
 }
@@ -66,7 +67,7 @@ fn options() -> Options {
     options
 }
 
-/// May greet people whose names begin with an A, and read what is below `math`.
+/// Access to greet people whose names begin with an A, and to the tools below `math`.
 fn guest() -> Result<Access, PatternError> {
     let greetings = Calls::default().tool("greet")?.argument("name", "A*")?;
     let others = Calls::default().tool("math/**")?.tool("talk")?;
@@ -75,7 +76,7 @@ fn guest() -> Result<Access, PatternError> {
         .deny(Calls::default().tool("talk")?))
 }
 
-/// May make one call in half an hour.
+/// Principal with a rate limit of one call in half an hour.
 fn hasty() -> Principal {
     let mut quota = Quota::default();
     quota.rate = Rate::new(1.0 / 1800.0, NonZeroU32::MIN);
@@ -114,17 +115,18 @@ fn exchanges() {
     });
 }
 
-/// A setting among the remarks of a script or of one of its requests: `# NAME: VALUE`.
+/// Returns a setting in the comments of a script or of one of its requests: `# NAME: VALUE`.
 fn setting<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     let mut remarks = text.lines().filter_map(|line| line.strip_prefix("# "));
     remarks.find_map(|remark| remark.strip_prefix(name)?.strip_prefix(": "))
 }
 
-/// Sends every request of `script`, which are set apart by lines of `---`, and writes down the answers.
-/// `# scripts: NAME`, at the beginning, names another directory of scripts than `scripts`, and `# capture: NUMBER` has
-/// results show so many bytes of both ends of an output. For one request
-/// `# hang up after: TEXT` leaves as soon as the answer has that text, `# hang up: once it runs` when a
-/// script does; `# still running: NUMBER` looks afterwards how many scripts do.
+/// Sends the requests of `script`, which lines of `---` separate, and returns the transcript. At
+/// the beginning, `# scripts: NAME` selects another directory of scripts than `scripts`, and `#
+/// capture: NUMBER` limits results to that many bytes of both ends of an output. For one request,
+/// `# hang up after: TEXT` disconnects once the response contains that text, `# hang up: once it
+/// runs` once a script runs; `# still running: NUMBER` checks the number of running scripts
+/// afterwards.
 async fn play(server: &Server, port: u16, script: &str) -> String {
     let mut transcript = String::new();
     let mut session = String::new();
@@ -166,7 +168,7 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
                 until(|| server.executor().running() == number).await,
                 "{transcript}"
             );
-            // It stays so.
+            // The number stays so.
             tokio::time::sleep(Duration::from_millis(100)).await;
             assert_eq!(server.executor().running(), number, "{transcript}");
         }
@@ -174,13 +176,13 @@ async fn play(server: &Server, port: u16, script: &str) -> String {
     transcript
 }
 
-/// The id of the last event in a response as it is shown.
+/// Returns the id of the last event in a formatted response.
 fn last_event(shown: &str) -> Option<String> {
     let mut ids = shown.lines().filter_map(|line| line.strip_prefix("< id: "));
     ids.next_back().map(str::to_owned)
 }
 
-/// The request with what every client sends, unless it says otherwise; `Name: -` leaves a header out.
+/// Adds the usual headers to a request, unless it sets them; `Name: -` omits a header.
 fn complete(request: &str) -> String {
     let lines: Vec<&str> = request
         .lines()
@@ -219,7 +221,7 @@ fn complete(request: &str) -> String {
     format!("{message}\r\n{body}")
 }
 
-/// Sends a request on a connection of its own.
+/// Sends a request on a new connection.
 async fn send(port: u16, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", port))
         .await
@@ -238,7 +240,7 @@ async fn exchange(port: u16, request: &str) -> String {
     String::from_utf8(response).expect("the server sends text")
 }
 
-/// The parts of a response that matter, without what changes from run to run.
+/// Formats the stable parts of a response.
 fn shown(response: &str) -> String {
     let (head, body) = response.split_once("\r\n\r\n").unwrap_or(("nothing", ""));
     let mut shown = format!("< {}\n", head.lines().next().unwrap_or_default());
@@ -285,7 +287,7 @@ fn unchunked(mut body: &str) -> String {
     let mut text = String::new();
     while let Some((size, rest)) = body.split_once("\r\n") {
         let size = usize::from_str_radix(size, 16).expect("a chunk size");
-        // The last one may be cut off where the client has hung up.
+        // The last chunk may be cut off where the client has disconnected.
         let Some((chunk, rest)) = rest.split_at_checked(size) else {
             text.push_str(rest);
             break;
@@ -333,7 +335,7 @@ async fn stopping_the_server_ends_runs_and_streams() {
     insta::assert_snapshot!(events.join("\n"));
 }
 
-/// Reads from a stream until `text` has come.
+/// Reads from a stream until `text` has arrived.
 async fn read_until(stream: &mut TcpStream, text: &str) -> String {
     let mut seen = Vec::new();
     let reading = async {
@@ -351,7 +353,7 @@ async fn read_until(stream: &mut TcpStream, text: &str) -> String {
     String::from_utf8(seen).expect("text")
 }
 
-/// Opens the stream of 2024-11-05, and says where to post to.
+/// Opens the stream of 2024-11-05, and returns the path for its posts.
 async fn open_sse(port: u16) -> (TcpStream, String) {
     let open = complete("GET /sse\nConnection: keep-alive");
     let mut stream = send(port, &open).await;
@@ -421,7 +423,7 @@ async fn the_two_paths_of_2024_11_05_carry_no_requests_of_2026_07_28() {
     assert!(answer.contains("-32600"), "{answer}");
 }
 
-/// A request of the newest revision, raw.
+/// Builds a raw request of the newest revision.
 fn stateless(method: &str, name: &str, params: &str) -> String {
     let meta = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug","progressToken":1}"#;
     complete(&format!(
@@ -464,13 +466,13 @@ async fn clients_of_both_wires_hear_of_each_change_once() {
     }
     write_script(&scripts.path().join("b"), &script("prompt"));
     for stream in [&mut stateful, &mut listening] {
-        // Were the first change told twice, it would come before this one.
+        // A repeated notification of the first change would arrive before this one.
         let told = read_until(stream, "prompts/list_changed").await;
         assert!(!told.contains("tools/list_changed"), "{told}");
     }
 }
 
-/// One connection carries many requests there, and each is hung up on by itself.
+/// HTTP/2 carries many requests on one connection, and each is cancelled separately.
 #[tokio::test]
 async fn over_http_2_a_request_is_cancelled_alone() {
     let (server, port) = serve().await;
@@ -543,7 +545,7 @@ async fn health_tells_of_the_first_scan_and_of_what_is_not_served() {
     assert!(health.contains(sources), "{health}");
 }
 
-/// What comes after its request can't hide that a client is gone.
+/// Pipelined requests do not hide that a client is gone.
 #[tokio::test]
 async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
     let (server, port) = serve().await;
@@ -566,7 +568,7 @@ async fn a_client_that_hangs_up_with_more_requests_unread_ends_its_run() {
     );
 }
 
-/// A server of the script at `file` and all beside it, which it writes first.
+/// Serves the script at `file` and those beside it, after writing it.
 async fn serve_script(file: &Path, body: &str, options: Options) -> (Server, u16) {
     write_script(file, body);
     let server = Server::builder()
@@ -579,8 +581,8 @@ async fn serve_script(file: &Path, body: &str, options: Options) -> (Server, u16
     (server, port)
 }
 
-/// A server of one script, `chatty`, that says far more than any buffer between it and a client that
-/// does not read can hold.
+/// Serves one script, `chatty`, whose log exceeds all buffers between it and a client that does
+/// not read.
 async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Server, u16) {
     let body = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nyes 'DEBUG a line that nobody will ever read' >&2\n";
     write_script(&scripts.join("chatty"), body);
@@ -598,7 +600,7 @@ async fn serve_chatty(scripts: &Path, wall: Duration, options: Options) -> (Serv
     (server, port)
 }
 
-/// A client that calls `chatty`, reads nothing, and sees the run end all the same.
+/// Checks that the run ends for a client that calls `chatty` and reads nothing.
 async fn check_deaf(server: &Server, port: u16) {
     let call = stateless("tools/call", "chatty", "\"name\":\"chatty\"");
     let deaf = send(port, &call).await;
@@ -630,11 +632,11 @@ async fn a_client_that_leaves_everything_unread_is_given_up() {
     check_deaf(&server, port).await;
 }
 
-/// A client that listens and reads nothing loses its connection once it has been told more than buffers hold.
+/// Checks that a listener that reads nothing is disconnected once the buffers are full.
 async fn check_deaf_listener(server: &Server, uris: &[String], listener: &TcpStream) {
     let is_given_up = || {
         uris.iter().for_each(|uri| server.resource_updated(uri));
-        // The other side of a connection that is no more refuses what comes.
+        // The peer of a closed connection refuses data.
         let written = listener.try_write(b"\n");
         written.is_err_and(|error| error.kind() != std::io::ErrorKind::WouldBlock)
     };
@@ -647,7 +649,7 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
     let mut options = options();
     options.write_timeout = Duration::from_millis(100);
     let port = listen_with(server.clone(), options).await;
-    // So many and so long that a few dozen notifications of each are more than the buffers of a connection.
+    // A few dozen notifications of these exceed the buffers of a connection.
     let padding = "a".repeat(8000);
     let uris: Vec<_> = (0..32)
         .map(|number| format!("file:///{number}/{padding}"))
@@ -674,14 +676,14 @@ async fn a_listener_that_reads_nothing_is_given_up_on_either_wire() {
         read_until(&mut deaf, "text/event-stream").await;
         check_deaf_listener(&server, &uris, &deaf).await;
     }
-    // Who reads is told all the same, and by the session that was left behind as well.
+    // A client that reads gets them all the same, even from the abandoned session.
     let mut reader = send(port, &get).await;
     read_until(&mut reader, "text/event-stream").await;
     server.resource_updated(&uris[0]);
     read_until(&mut reader, "resources/updated").await;
 }
 
-/// Small ones have room all the same.
+/// Small messages fit all the same.
 #[tokio::test]
 async fn large_messages_are_not_kept_without_end() {
     let scripts = tempfile::tempdir().expect("a directory");
@@ -703,7 +705,7 @@ exec sleep 60
     for _ in 0..17 {
         calls.push(send(port, &call).await);
     }
-    // Whichever it is: one of them is answered, and the others wait for their scripts.
+    // One of them is answered, in any order, and the others wait for their scripts.
     let answers = calls
         .iter_mut()
         .map(|call| Box::pin(read_until(call, "at once")));
@@ -721,7 +723,7 @@ exec sleep 60
     assert!(until(|| server.executor().running() == 1).await);
 }
 
-/// Most clients send all of a request before they look for an answer.
+/// Most clients send the whole request before they read a response.
 #[tokio::test]
 async fn who_sends_too_much_is_told_so() {
     let (_server, port) = serve().await;
@@ -736,7 +738,8 @@ async fn who_sends_too_much_is_told_so() {
     }
 }
 
-/// There a client has to give room for each answer, and one that gives none answers pings all the same.
+/// HTTP/2 clients grant a window for each response; a client that grants none is disconnected
+/// although it answers pings.
 #[tokio::test]
 async fn over_http_2_a_client_that_takes_no_answer_is_given_up() {
     let server = Server::builder().start().expect("starts");
@@ -867,7 +870,7 @@ async fn a_session_that_is_ended_takes_its_stream_and_its_runs_along() {
     let mut rest = Vec::new();
     let ended = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut rest)).await;
     assert!(ended.is_ok(), "the stream goes on");
-    // What waits is told so, with the status as well where none has been sent.
+    // A waiting request gets an error, and its status too if none was sent.
     let silent = tokio::time::timeout(PATIENCE, silent).await;
     let silent = silent.expect("the call ends").expect("no panic");
     assert!(silent.starts_with("HTTP/1.1 404"), "{silent}");
@@ -945,7 +948,7 @@ async fn a_session_in_use_gives_way_to_no_other() {
     assert!(is_running());
 }
 
-/// However a client begins, and however busy it seems: without a whole request there is no connection for long.
+/// Without a complete request no connection lasts, whatever it has sent before.
 #[tokio::test]
 async fn a_connection_that_says_too_little_is_closed() {
     let (_server, port) = serve().await;
@@ -978,7 +981,7 @@ async fn a_connection_that_says_too_little_is_closed() {
     }
 }
 
-/// Sends a text again and again, until that fails.
+/// Writes a text repeatedly until that fails.
 async fn repeat(writer: &mut (impl AsyncWrite + Unpin), text: &str) {
     while writer.write_all(text.as_bytes()).await.is_ok() {
         tokio::time::sleep(Duration::from_millis(100)).await;
@@ -994,7 +997,7 @@ async fn a_socket_of_the_file_system_is_served_beside_others() {
     let address = in_network.local_addr().expect("bound");
     let in_files = UnixListener::bind(&path).expect("a free path");
     let server = Server::builder().start().expect("starts");
-    // Until then its health says that it is starting.
+    // Until then its health check reports that it is starting.
     server.catalog_ready().await;
     let listener = Listener::from(in_network).and(in_files);
     let serving = server.clone();
@@ -1024,7 +1027,7 @@ async fn a_batch_is_bounded() {
     );
 }
 
-/// The answer to a call that comes half an hour too soon.
+/// Checks the response to a call that comes half an hour too soon.
 #[track_caller]
 fn check_hasty(response: &str, id: u8) {
     assert!(response.starts_with("HTTP/1.1 429 "), "{response}");
@@ -1063,7 +1066,7 @@ async fn whoever_calls_too_fast_is_told_when_to_try_again() {
     );
     let stateless = stateless.replace("Bearer secret", "Bearer of-hasty");
     check_hasty(&exchange(port, &stateless).await, 1);
-    // Whoever knows what there is has not called it.
+    // A list is no call.
     let listed = post(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
     assert!(listed.starts_with("HTTP/1.1 200 "), "{listed}");
 }

@@ -1,5 +1,5 @@
-//! A directory that changes while it is served: lists follow, subscribers are told, runs finish, and a
-//! second start runs nothing.
+//! Changes to a served directory: lists follow, subscribers are notified, runs finish, and a
+//! second start probes nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -16,12 +16,12 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 fn write(path: &Path, body: &str) {
     fs::create_dir_all(path.parent().expect("a directory")).expect("created");
-    // As editors do: complete beside the old one, then in its place.
+    // As editors do: written completely beside the old file, then renamed.
     let new = path.with_extension("new~");
     fs::write(&new, body).expect("written");
     fs::set_permissions(&new, fs::Permissions::from_mode(0o755)).expect("executable");
@@ -36,7 +36,7 @@ fn described(metadata: &Value, run: &str) -> String {
     format!("#!/bin/sh\nif [ \"$1\" = --help ]; then\n  echo '{metadata}'\n  exit 0\nfi\n{run}\n")
 }
 
-/// The answer to a request.
+/// Returns the response to a request.
 async fn ask(connection: &Connection, request: &Value) -> Value {
     let answer = match connection.receive(request.to_string().as_bytes()) {
         Reply::Ready(answer) => answer,
@@ -46,7 +46,7 @@ async fn ask(connection: &Connection, request: &Value) -> Value {
     serde_json::from_slice(&answer).expect("JSON")
 }
 
-/// A served directory and a client that listens to it.
+/// Served directory, and a client that listens to it.
 struct Fixture {
     root: TempDir,
     server: Server,
@@ -81,7 +81,7 @@ impl Fixture {
         ask(&self.connection, request).await
     }
 
-    /// Begins a call of a script that makes the file `started` when it runs.
+    /// Begins a call of a script that creates the file `started` when it runs.
     async fn begin(&self, call: &Value) -> JoinHandle<Option<bytes::Bytes>> {
         let Reply::Pending(running) = self.connection.receive(call.to_string().as_bytes()) else {
             panic!("runs")
@@ -94,7 +94,7 @@ impl Fixture {
         running
     }
 
-    /// Path and description of every tool listed.
+    /// Path and description of every listed tool.
     async fn list(&self) -> Vec<String> {
         self.list_of("tools").await
     }
@@ -118,7 +118,7 @@ impl Fixture {
             .collect()
     }
 
-    /// The next message that is no answer.
+    /// Returns the next message that is no response.
     async fn message(&mut self) -> Value {
         let message = tokio::time::timeout(PATIENCE, self.messages.recv())
             .await
@@ -127,7 +127,7 @@ impl Fixture {
         serde_json::from_slice(&message).expect("JSON")
     }
 
-    /// Waits for exactly these announcements, one after the other.
+    /// Waits for exactly these notifications, in order.
     async fn expect_events(&mut self, methods: &[&str]) {
         for method in methods {
             let message = self.message().await;
@@ -139,7 +139,7 @@ impl Fixture {
         }
     }
 
-    /// Waits for the announcement of another list, and compares it.
+    /// Waits for the notification of a changed list, and compares that.
     async fn expect(&mut self, expected: &[&str]) {
         let changed = Instant::now();
         self.expect_events(&["tools/list_changed"]).await;
@@ -224,11 +224,11 @@ async fn a_file_is_followed_by_its_content() {
             "params": {"uri": "mcpd://resources/log.txt"}})
     };
     let mut subscribe = on_it(2, "resources/subscribe");
-    // In other letters it is the same, and told in those.
+    // An equivalent spelling is the same resource, and appears in notifications.
     subscribe["params"]["uri"] = json!("mcpd://resources/l%6Fg.txt");
     served.request(&subscribe).await;
 
-    // In place, and longer than before: the list it is in stays what it was.
+    // Written in place, and longer than before: its list is unchanged.
     fs::write(&file, "one, two").expect("written");
     let message = served.message().await;
     assert_eq!(message["method"], "notifications/resources/updated");
@@ -301,7 +301,7 @@ async fn a_listener_hears_of_prompts_if_it_wants_to() {
     );
     let prompt = described(&json!({"kind": "prompt", "description": "asks"}), "echo");
     write(&served.root.path().join("page"), &prompt);
-    // The session of the same client hears of it too; the listener's copy says which one it is.
+    // The session of the same client gets it too; the listener's copy has its subscription id.
     let messages = [served.message().await, served.message().await];
     let ids = messages.map(|message| {
         assert_eq!(message["method"], "notifications/prompts/list_changed");
@@ -435,14 +435,14 @@ async fn a_second_start_runs_no_script() {
     for name in ["a", "b", "c"] {
         write(&root.path().join(name), &counted);
     }
-    // Neither is one that was no tool, nor one that is faulty.
+    // Nor is a script that was no tool probed again, nor a faulty one.
     let other = format!("#!/bin/sh\necho run >> {}\nexit 1\n", runs.display());
     write(&root.path().join("other"), &other);
     write(
         &root.path().join("faulty"),
         &format!("{other}# MCPD_OPT_a\n"),
     );
-    // Confined they could not count.
+    // Confinement would keep them from counting.
     let policy = Policy::default().probing(Probing::default().level(Level::None));
     let start = || {
         Server::builder()
@@ -462,7 +462,7 @@ async fn a_second_start_runs_no_script() {
     second.catalog_ready().await;
     assert_eq!((second.catalog().tools().len(), count()), (3, 5));
 
-    // Only what changed is asked again, and a broken cache is no cache.
+    // Only the changed script is probed again, and a damaged cache counts as none.
     write(&root.path().join("b"), &counted);
     let third = start();
     third.catalog_ready().await;
@@ -477,7 +477,7 @@ async fn a_second_start_runs_no_script() {
 
 #[tokio::test]
 async fn what_changes_is_listed_while_another_process_keeps_the_database() {
-    /// For so long is waited for another process that writes.
+    /// Time limit of the wait for another writer.
     const GIVEN_UP: Duration = Duration::from_secs(5);
     let roots = [(); 2].map(|()| tempfile::tempdir().expect("a directory"));
     let cache = tempfile::tempdir().expect("a directory");
@@ -513,7 +513,7 @@ async fn what_changes_is_listed_while_another_process_keeps_the_database() {
     eventually(|| is_new("tool-0") && is_new("tool-1")).await;
     assert!(written.elapsed() < GIVEN_UP, "{:?}", written.elapsed());
 
-    // What was listed is remembered as soon as that can be.
+    // The listed script is saved as soon as possible.
     other.execute_batch("COMMIT").expect("unlocked");
     eventually(|| {
         let known = database.definitions(None).expect("read");
@@ -612,7 +612,7 @@ async fn of_two_that_want_one_uri_the_first_is_served() {
     assert_eq!(text, root.path().to_str());
 }
 
-/// A server of two roots, scanned once.
+/// Serves two roots, scanned once.
 async fn serve_both(root: &Path, other: &Path) -> Server {
     let server = Server::builder()
         .scripts(root)
@@ -674,7 +674,7 @@ async fn a_client_that_initializes_again_hears_of_each_change_once() {
     write(&path, &script("two", "echo 2"));
     served.expect(&["first: one", "second: two"]).await;
     fs::remove_file(&path).expect("removed");
-    // Were there another announcement of the first change, it would come before this one.
+    // Another notification of the first change would arrive before this one.
     served.expect(&["first: one"]).await;
     assert!(
         served.messages.try_recv().is_err(),
@@ -682,7 +682,7 @@ async fn a_client_that_initializes_again_hears_of_each_change_once() {
     );
 }
 
-/// It was promised nothing.
+/// Such a client has no subscription.
 #[tokio::test]
 async fn a_client_that_does_not_initialize_hears_of_no_change() {
     let mut served = Fixture::new().await;
@@ -720,7 +720,7 @@ async fn a_root_that_is_replaced_is_followed() {
     std::os::unix::fs::symlink("two", at("next")).expect("linked");
     fs::rename(at("next"), at("current")).expect("swapped");
     eventually(|| names() == ["b"]).await;
-    // The new directory is watched, too.
+    // The new directory is watched as well.
     write(&at("two/c"), &script("c", "echo"));
     eventually(|| names() == ["b", "c"]).await;
     fs::remove_dir_all(at("two")).expect("removed");
@@ -753,7 +753,7 @@ async fn a_file_under_two_roots_is_two_scripts_for_good() {
     eventually(|| names() == ["sub/x", "x", "y"]).await;
 }
 
-/// What a script is that says nothing of itself before there is a file `answer`.
+/// Script that describes itself only once the file `answer` exists.
 fn silent(description: &str) -> String {
     let answer = script(description, "");
     answer.replace(
@@ -770,7 +770,7 @@ async fn a_script_that_does_not_answer_holds_up_no_other() {
     write(&new, &silent("new"));
     write(&first, &silent("edited"));
     write(&second, &script("added", "echo 2"));
-    // One goes on as it was, and of the other nothing is known yet.
+    // One keeps its previous entry, and the other is unknown so far.
     served.expect(&["first: one", "second: added"]).await;
     let faulty = served.server.catalog().scan().faulty().count();
     assert_eq!(faulty, 0, "nobody has been given up");
@@ -807,13 +807,13 @@ async fn a_script_that_is_still_being_written_is_asked_again() {
     file.write_all(script("slow", "echo").as_bytes())
         .expect("written");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("executable");
-    // Far longer than starting it is tried.
+    // Longer than attempts to start it continue.
     tokio::time::sleep(Duration::from_millis(1000)).await;
     drop(file);
     eventually(|| served.server.catalog().tool("slow-writer").is_some()).await;
 }
 
-/// Its end is seen by nobody, for it is written by another name.
+/// The end of the writing goes unnoticed, because another name is written.
 #[tokio::test]
 async fn a_script_that_is_written_for_long_is_asked_again_and_again() {
     let served = Fixture::new().await;
@@ -823,7 +823,7 @@ async fn a_script_that_is_written_for_long_is_asked_again_and_again() {
     let file = fs::OpenOptions::new().append(true).open(&path);
     let file = file.expect("opened");
     fs::hard_link(&path, served.root.path().join("slow-writer")).expect("linked");
-    // After this it is asked less often than the roots are looked at.
+    // After this time it is probed less often than the roots are scanned.
     tokio::time::sleep(Duration::from_secs(4)).await;
     assert!(served.server.catalog().tool("slow-writer").is_none());
     drop(file);

@@ -1,4 +1,4 @@
-//! Tools that are functions of the embedding program, and misbehave: nobody but their callers notices.
+//! Faults of native tools, which affect their own callers only.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::{Mutex, mpsc};
@@ -8,7 +8,7 @@ use mcpd_server::transport::stdio::{self, Options};
 use mcpd_server::{Access, CallContext, Calls, Connection, Principal, Reply, Server, ToolNames};
 use serde_json::{Value, json};
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -26,7 +26,8 @@ fn panic_on_purpose() {
     panic!("on purpose");
 }
 
-/// A tool that panics is an internal error of its own request, and the next request is answered.
+/// Checks that a panic of a tool is an internal error of its own request, and that the next
+/// request is answered.
 #[track_caller]
 fn check_panic(tool: &str, meta: &Value) {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -129,7 +130,7 @@ async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
     let (release, released) = mpsc::channel();
     let released = Mutex::new(released);
     let server = Server::builder()
-        // It waits as if it computed: without giving its thread away.
+        // Blocks its thread, like a computation.
         .tool("compute", "Computes.", move |_: Nothing, _: CallContext| {
             let released = released.lock().expect("one call");
             let answer = released
@@ -166,7 +167,7 @@ async fn a_tool_that_computes_keeps_nobody_from_being_answered() {
     serving.await.expect("no panic").expect("no error");
 }
 
-/// A client that can read one of two resources asks to hear of both.
+/// Checks a client that subscribes to two resources, one of which it may read.
 async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value) {
     let server = Server::builder()
         .resource("lamp://hall", "lamp/hall", "A lamp.", async |_| "on")
@@ -181,7 +182,7 @@ async fn check_hidden(meta: Value, method: &str, params: impl Fn(&str) -> Value)
         let message = tokio::time::timeout(PATIENCE, messages.recv()).await;
         String::from_utf8_lossy(&message.expect("a message").expect("a message")).into_owned()
     };
-    // Nobody offers the last, which is no secret therefore.
+    // The last does not exist, so it is no secret.
     for uri in ["lamp://hall", "lamp://vault", "lamp://yard"] {
         let mut params = params(uri);
         params["_meta"] = meta.clone();

@@ -1,4 +1,4 @@
-//! Files that are read and not fetched: what waits for its readers is bounded.
+//! Memory budget of contents that wait for their readers.
 
 use std::fs;
 use std::pin::pin;
@@ -9,11 +9,11 @@ use mcpd_server::{Connection, Principal, Reply, Server, ToolNames};
 use serde_json::json;
 use tokio::time::timeout;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(20);
-/// The largest file that is read.
+/// Size of the largest file that is read.
 const LARGEST: usize = 16 << 20;
-/// How many of them one caller may have waiting.
+/// Maximum number of waiting contents of one caller.
 const OF_ONE: usize = 4;
 
 fn read(connection: &Connection, id: usize) -> impl Future<Output = Option<Bytes>> + use<> {

@@ -1,4 +1,4 @@
-//! What a scan finds wrong beyond what the words of a script's help say.
+//! Faults that a scan finds beyond those in the text of a script's help.
 
 #![cfg(unix)]
 
@@ -184,7 +184,7 @@ fn a_scan_needs_only_one_thread_that_may_block() {
     );
     let scan = async { tokio::time::timeout(Duration::from_secs(20), scanner.scan()).await };
     let scan = runtime.block_on(scan);
-    // A thread that waits for ever must not be waited for.
+    // A blocked thread must not be waited for.
     runtime.shutdown_background();
     let scan = scan.expect("it ends");
     assert_eq!((scan.scripts.len(), scan.faulty().count()), (1, 0));
@@ -205,7 +205,7 @@ async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
     };
     add("late", 1);
     add("never", 200);
-    // Confined they could not count.
+    // Confinement would keep them from counting.
     let policy = Policy::default().probing(Probing::default().level(Level::None));
     let mut scanner = Scanner::new(
         Executor::new(Config::default()).unwrap(),
@@ -222,7 +222,7 @@ async fn who_takes_too_long_is_asked_again_but_not_for_ever() {
     assert_eq!(asked.lines().count(), 3);
 }
 
-/// A script that, asked anything, does to `place` what it must not.
+/// Script that, on any run, does forbidden things to `place`.
 const TRIPWIRE: &str = "#!/bin/sh\necho tripped >'PLACE/tripped'\n(sleep 1; echo late >'PLACE/late') &\n\
     cat 'PLACE/secret' >&2\necho '{\"description\": \"Trips\"}'\n";
 
@@ -246,7 +246,7 @@ async fn probe_writes_nothing_at_any_level_of_calls() {
         scanned(policy.clone()).await;
         let left: Vec<_> = place.path().read_dir().unwrap().collect();
         assert!(left.is_empty(), "calls at {level}: {left:?}");
-        // Otherwise the wire would be no wire.
+        // The check itself works: without confinement the script succeeds.
         scanned(policy.probing(Probing::default().level(Level::None))).await;
         assert!(place.path().join("tripped").exists(), "calls at {level}");
     }

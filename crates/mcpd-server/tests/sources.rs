@@ -1,5 +1,5 @@
-//! What comes from elsewhere: served beside the scripts, followed, and of no harm to them when it fails; and what other
-//! settings leave as it is.
+//! Sources: served beside the scripts, followed, and harmless to them in failure; and settings
+//! that leave sources unchanged.
 
 use std::fmt;
 use std::fs;
@@ -25,12 +25,12 @@ use tempfile::TempDir;
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::time::Instant;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const SCRIPT: &str = "#!/bin/sh\necho '{\"description\": \"a script\"}'\n";
 
-/// A source that says what a test wants it to say.
+/// Source controlled by a test.
 struct Puppet(oneshot::Sender<Publisher>);
 
 impl fmt::Display for Puppet {
@@ -45,7 +45,7 @@ impl Source for Puppet {
     }
 }
 
-/// A source that panics before it is a task of its own.
+/// Source that panics before it becomes a task.
 struct Stillborn(&'static str);
 
 impl fmt::Display for Stillborn {
@@ -61,7 +61,7 @@ impl Source for Stillborn {
     }
 }
 
-/// A server of one script and one source, and a client.
+/// Server with one script and one source, and a client.
 struct Fixture {
     _root: TempDir,
     server: Server,
@@ -71,7 +71,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    /// The source offers `first` to begin with.
+    /// Starts with the source's offer `first`.
     async fn new(first: impl FnOnce(&mut Offer)) -> Self {
         Self::of(Server::builder(), first).await
     }
@@ -119,14 +119,14 @@ impl Fixture {
         self.publisher.publish(offer);
     }
 
-    /// The next message that is no answer.
+    /// Returns the next message that is no response.
     async fn message(&mut self) -> Value {
         let message = tokio::time::timeout(PATIENCE, self.messages.recv());
         let message = message.await.expect("announced").expect("open");
         serde_json::from_slice(&message).expect("JSON")
     }
 
-    /// Goes by other settings, and waits until a source that came with them is served.
+    /// Applies other settings, and waits until a source in them is served.
     async fn reload(&mut self, settings: Settings, path: &str) {
         let (sender, publisher) = oneshot::channel();
         let settings = settings.source(Puppet(sender));
@@ -145,14 +145,14 @@ impl Fixture {
         tools.iter().map(name).collect()
     }
 
-    /// Waits until the list is announced to be another, and compares it.
+    /// Waits for the notification of a changed list, and compares that.
     async fn expect(&mut self, names: &[&str]) {
         let message = self.message().await;
         assert_eq!(message["method"], "notifications/tools/list_changed");
         assert_eq!(self.names().await, names);
     }
 
-    /// Waits until these faults, and no others, are known.
+    /// Waits until exactly these faults are known.
     async fn expect_faults(&self, faults: &[&str]) {
         let known = async {
             while self.server.catalog().offers()[0].faults() != faults {
@@ -184,7 +184,7 @@ fn definition(schema: &str) -> Tool {
     Tool::new("the source's own name for it", schema)
 }
 
-/// Adds a tool that repeats its arguments.
+/// Adds a tool that returns its arguments.
 fn echo(offer: &mut Offer, path: &str) {
     let definition = definition(r#"{"type": "object"}"#);
     offer.tool(path, definition, async |arguments: Box<RawValue>, _| {
@@ -313,7 +313,7 @@ async fn a_source_that_can_not_be_started_does_not_keep_the_list_as_it_was() {
     fixture.expect(&["script"]).await;
 }
 
-/// A source that is the same each time.
+/// Source with a constant fingerprint.
 struct Same {
     starts: Arc<AtomicUsize>,
     goes_by_policy: bool,
@@ -632,7 +632,7 @@ async fn what_a_source_computes_keeps_nobody_from_sending_the_next_message() {
 
 #[tokio::test]
 async fn a_call_that_is_cancelled_is_dropped() {
-    /// Says when it is dropped.
+    /// Notifies when it is dropped.
     struct Held(Arc<Notify>);
 
     impl Drop for Held {

@@ -1,4 +1,4 @@
-//! What only pipes have: lines, their ends, and a client that goes away.
+//! Stdio transport: lines, their ends, and a client that disconnects.
 
 use std::io::{
     self, BufRead as _, BufReader, Cursor, ErrorKind, PipeReader, PipeWriter, Read as _, Write,
@@ -12,10 +12,10 @@ use mcpd_server::{CallContext, Error, Server};
 use serde_json::Value;
 use tokio::task::JoinHandle;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The client's ends of two pipes, and the server between them.
+/// Client ends of two pipes, and the server between them.
 struct Client {
     input: Option<PipeWriter>,
     output: BufReader<PipeReader>,
@@ -57,14 +57,14 @@ impl Client {
             .expect("the server reads");
     }
 
-    /// The next line of the server.
+    /// Reads the next line of the server.
     fn receive(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("the server writes");
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Closes the input and waits for the server to end by itself.
+    /// Closes the input, and waits for the server to end by itself.
     async fn finish(mut self) -> Server {
         self.input = None;
         let ended = tokio::time::timeout(PATIENCE, self.serving)
@@ -146,7 +146,7 @@ async fn a_long_line_that_is_no_message_is_an_ordinary_error() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn many_requests_at_once_are_each_answered_once() {
     let mut client = Client::start(Options::default());
-    // Before the first scan every list is an open request, and those have a bound.
+    // Before the first scan every list is an open request, and the number of those is limited.
     client.server.catalog_ready().await;
     let requests: String = (0..2000)
         .map(|id| match id % 20 {
@@ -155,7 +155,8 @@ async fn many_requests_at_once_are_each_answered_once() {
         })
         .collect();
     let mut input = client.input.take().expect("open");
-    // A client that writes everything before it reads anything must not block the server for good.
+    // A client that writes everything before it reads anything must not block the server for
+    // good.
     let writer = std::thread::spawn(move || {
         input
             .write_all(requests.as_bytes())
@@ -246,7 +247,7 @@ async fn a_request_to_stop_waits_while_requests_linger() {
     let mut client = waiting_with(options);
     client.input = None;
     ended.cancelled().await;
-    // The catalog was ready before: from here on the linger runs.
+    // The catalog was ready before: from here on the linger time runs.
     tokio::time::sleep(Duration::from_millis(50)).await;
     stop.cancel();
     let answer = client.receive();
@@ -269,7 +270,7 @@ async fn a_request_to_stop_ends_a_conversation_that_goes_on() {
     nothing_runs(&client.server).await;
 }
 
-/// A client whose script runs.
+/// Client with a running script.
 fn waiting() -> Client {
     waiting_with(Options::default())
 }
@@ -318,7 +319,7 @@ async fn whoever_is_not_served_any_more_has_nothing_run_and_is_not_answered() {
     assert_eq!(rest, "");
 }
 
-/// The thread that reads can't be woken. It must not keep what the server was to remove in the end.
+/// The blocked reader thread must not keep the server from removing its files.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_server_that_stops_is_gone_though_its_input_stays_open() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -352,7 +353,7 @@ async fn a_server_that_stops_is_gone_though_its_input_stays_open() {
     gone.expect("nobody holds the server");
 }
 
-/// Serves a client whose output takes nothing, and who has closed the input.
+/// Serves a client that has closed the input, and whose output fails.
 async fn serve_in_vain(fault: ErrorKind) -> Result<(), Error> {
     struct Broken(ErrorKind);
 
@@ -379,7 +380,7 @@ async fn serve_in_vain(fault: ErrorKind) -> Result<(), Error> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_that_is_lost_at_the_end_is_an_error_unless_its_client_is_gone() {
-    // Which is seen first, the end of the input or that of the output, is a matter of luck.
+    // Either end may be noticed first, input or output.
     for _ in 0..10 {
         let lost = serve_in_vain(ErrorKind::StorageFull).await;
         let is_told = |error: &Error| matches!(error, Error::Transport(error) if error.kind() == ErrorKind::StorageFull);
@@ -402,7 +403,7 @@ async fn a_client_that_stops_reading_is_gone() {
     drop(output);
     let request = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n";
     let mut input = input.expect("open");
-    // More than once: a process that another test just starts may still hold the end that is closed here.
+    // Repeated, because a process that another test is starting may still hold the closed end.
     std::thread::spawn(move || {
         while input.write_all(request).is_ok() {
             std::thread::sleep(Duration::from_millis(10));
@@ -414,7 +415,7 @@ async fn a_client_that_stops_reading_is_gone() {
     ended.expect("no panic").expect("no error");
 }
 
-/// A server that is asked for more than a pipe holds.
+/// Client that requests more than a pipe holds.
 fn asked_for_much(options: Options) -> Client {
     const MUCH: usize = 1 << 20;
     let text = async |_| "x".repeat(MUCH);

@@ -1,4 +1,5 @@
-//! Calls that go on in the background: as tasks for clients that know them, and as runs for models of those that don't.
+//! Background calls: as tasks for clients that support them, and as runs for models of other
+//! clients.
 
 #![cfg(all(unix, feature = "database"))]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -15,10 +16,10 @@ use tempfile::TempDir;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A place with a database, and a gate that scripts wait for.
+/// Directory with a database, and a gate that scripts wait for.
 struct Place(TempDir);
 
 impl Place {
@@ -38,7 +39,7 @@ impl Place {
         fs::write(self.0.path().join("gate"), "").unwrap();
     }
 
-    /// A server with tasks.
+    /// Starts a server with tasks.
     async fn serve(&self) -> Client {
         let server = scripts().tasks(Database::new(self.database())).runs();
         Client::of(&server.start().unwrap()).await
@@ -50,7 +51,7 @@ fn scripts() -> mcpd_server::ServerBuilder {
     Server::builder().scripts(scripts).watch(false)
 }
 
-/// A client that knows tasks.
+/// Client that supports tasks.
 struct Client {
     server: Server,
     connection: Connection,
@@ -68,7 +69,7 @@ impl Client {
         }
     }
 
-    /// The answer to a request of a client with these capabilities.
+    /// Returns the response to a request of a client with these capabilities.
     async fn ask_as(&self, capabilities: Value, method: &str, mut params: Value) -> Value {
         params["_meta"] = json!({
             "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -111,7 +112,7 @@ impl Client {
             .await
     }
 
-    /// The id of the task that a call becomes.
+    /// Returns the id of the task that a call becomes.
     async fn begin(&self, tool: &str, arguments: Value) -> String {
         let created = self.call(tool, arguments).await;
         assert_eq!(created["resultType"], "task", "{created}");
@@ -122,7 +123,7 @@ impl Client {
         self.request("tasks/get", json!({"taskId": task})).await
     }
 
-    /// The task as soon as it has this status.
+    /// Returns the task once it has this status.
     async fn until(&self, task: &str, status: &str) -> Value {
         let reached = async {
             loop {
@@ -139,7 +140,7 @@ impl Client {
         }
     }
 
-    /// The text of the result of a tool, called in the words of 2025-06-18.
+    /// Returns the text of the result of a tool, called under 2025-06-18.
     async fn old_call(&self, tool: &str, arguments: Value) -> String {
         let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}});
         let answer = self.ask(call).await;
@@ -203,7 +204,7 @@ async fn a_call_that_is_over_soon_becomes_no_task() {
     let client = place.serve().await;
     let result = client.call("quick", json!({})).await;
     assert_eq!(result["content"][0]["text"], "Hello!");
-    // Another takes its time.
+    // A slow call becomes a task.
     let id = client.begin("patient", place.gate()).await;
     place.open_gate();
     client.until(&id, "completed").await;
@@ -233,7 +234,8 @@ async fn a_client_that_knows_no_tasks_waits_or_is_refused() {
         .ask_as(json!({}), "subscriptions/listen", listen)
         .await;
     assert_eq!(refused["error"]["code"], -32021, "{refused}");
-    // The older revisions have no such error, and no such methods, whatever their clients declare.
+    // The older revisions have no such error, and no such methods, whatever their clients
+    // declare.
     let told = client.old_call("gated", place.gate()).await;
     assert!(told.contains("runs_start"), "{told}");
     let introduction = json!({"protocolVersion": "2025-11-25", "capabilities": knows_tasks(), "clientInfo": {"name": "test", "version": "0"}});
@@ -316,7 +318,7 @@ async fn questions_are_asked_and_answered_through_the_task() {
     assert_eq!(keys(&task), ["b"]);
     client.request("tasks/update", update(answer("b"))).await;
 
-    // No key is ever used twice.
+    // Keys are never reused.
     let again = async {
         loop {
             let task = client.until(&id, "input_required").await;
@@ -377,7 +379,7 @@ async fn a_task_that_is_cancelled_ends_and_stays_so() {
             client.until(&id, "cancelled").await;
         }
     }
-    // Nothing runs any more.
+    // Nothing is running any more.
     timeout(PATIENCE, client.server.shutdown()).await.unwrap();
 }
 
@@ -461,7 +463,7 @@ async fn servers_that_share_a_database_leave_each_others_tasks_alone() {
     let id = first.begin("asking", json!({})).await;
     second.begin("gated", place.gate()).await;
     second.until(&id, "input_required").await;
-    // What is wanted of a task may be said to either.
+    // Either server accepts requests for a task.
     let responses = json!({
         "a": {"action": "decline"},
         "b": {"action": "decline"},

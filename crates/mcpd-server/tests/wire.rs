@@ -1,6 +1,6 @@
-//! Scripted conversations: each file under `wire/` is what a client sends, each snapshot beside it the
-//! whole exchange. One channel, both wires: first with no transport in between, then over two pipes,
-//! where the same must come back.
+//! Scripted conversations: each file under `wire/` holds the messages of a client, each snapshot
+//! beside it the whole exchange. Both wires use one channel: first without a transport, then over
+//! two pipes, with the same expected result.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
@@ -19,7 +19,7 @@ use tokio::runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Far longer than any step here; only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
@@ -46,7 +46,7 @@ struct Switch {
     on: bool,
 }
 
-/// A lamp that is built into the program, with a resource of each kind.
+/// Adds a built-in lamp, with a resource of each kind.
 fn with_lamp(server: ServerBuilder) -> ServerBuilder {
     let is_on = Arc::new(AtomicBool::new(false));
     let lamp = Arc::clone(&is_on);
@@ -88,10 +88,10 @@ fn with_lamp(server: ServerBuilder) -> ServerBuilder {
         )
 }
 
-/// The server that a conversation wants. Its first lines may be settings: `# scripts: NAME` names another
-/// directory of scripts than `scripts`, `# page size: NUMBER` cuts lists into pages, `# capture: NUMBER` has
-/// results show so many bytes of both ends of an output, and `# keep: NUMBER` so many be kept of a longer one;
-/// `# built in: lamp` adds a lamp.
+/// Starts the server for a conversation. Its first lines may be settings: `# scripts: NAME`
+/// selects another directory of scripts than `scripts`, `# page size: NUMBER` splits lists into
+/// pages, `# capture: NUMBER` limits results to that many bytes of both ends of an output, `#
+/// keep: NUMBER` keeps that many of a longer one, and `# built in: lamp` adds a lamp.
 fn start(session: &str) -> Server {
     let setting = |name: &str| {
         let mut remarks = session.lines().map_while(|line| line.strip_prefix("# "));
@@ -117,7 +117,7 @@ fn start(session: &str) -> Server {
         )
         .page_size(page_size.unwrap_or(DEFAULT_PAGE_SIZE))
         .policy(Policy::default().limits(limits))
-        // One scan of each directory is enough for all conversations.
+        // One scan of each directory serves all conversations.
         .database(Database::new(concat!(
             env!("CARGO_TARGET_TMPDIR"),
             "/mcpd.db"
@@ -127,12 +127,12 @@ fn start(session: &str) -> Server {
         .expect("the scripts are there")
 }
 
-/// What one of the two sides says, with what differs from run to run replaced.
+/// Substitution of values that differ from run to run.
 #[derive(Default)]
 struct Words {
-    /// The last `requestState` that was received; sent as `$STATE`.
+    /// Last received `requestState`; sent as `$STATE`.
     state: Option<String>,
-    /// The last run whose output can be read; sent as `$RUN`.
+    /// Last run with a readable output; sent as `$RUN`.
     run: Option<String>,
 }
 
@@ -169,20 +169,21 @@ impl Words {
     }
 }
 
-/// One conversation under way.
+/// Conversation in progress.
 struct Client {
     connection: Connection,
     messages: mpsc::Receiver<Bytes>,
-    /// The answer that is still to come: the server has asked something first.
+    /// Pending response, while the server asks a question first.
     pending: Option<Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>>,
-    /// Requests that go on beside the others.
+    /// Requests that run beside the others.
     beside: Vec<JoinHandle<Option<Bytes>>>,
     words: Words,
     transcript: String,
 }
 
-/// Plays the client's part and writes down both. A line starting with `#` is kept as a remark; a request
-/// after `& ` goes on beside what follows, once the server has said something about it.
+/// Plays the client's part, and returns the transcript. A line that begins with `#` is kept as a
+/// remark; a request after `& ` continues beside the following lines, once the server has sent a
+/// message about it.
 async fn play(session: &str) -> String {
     let server = start(session);
     let (connection, messages) = Connection::open(&server, ToolNames::Portable);
@@ -207,8 +208,8 @@ async fn play(session: &str) -> String {
 }
 
 impl Client {
-    /// Sends one line and waits for its answer, noting what comes before it. A question of the server
-    /// comes before it too: the next line replies to that.
+    /// Sends one line and waits for its response, recording the messages before it. A question of
+    /// the server counts as such a message: the next line replies to it.
     async fn say(&mut self, line: &str) {
         self.note("> ", line);
         let (line, goes_on) = line
@@ -235,7 +236,7 @@ impl Client {
         }
     }
 
-    /// The pending answer, unless the server asks something first.
+    /// Waits for the pending response, unless the server asks a question first.
     async fn answer(&mut self) -> Option<Bytes> {
         let mut pending = self.pending.take()?;
         loop {
@@ -252,9 +253,9 @@ impl Client {
         }
     }
 
-    /// Notes what has come meanwhile.
+    /// Records the messages that have arrived.
     async fn catch_up(&mut self) {
-        // Events reach this client through a task of their own; it gets its turn before they are counted.
+        // Events reach this client through a separate task, which runs before they are counted.
         for _ in 0..8 {
             tokio::task::yield_now().await;
         }
@@ -263,7 +264,7 @@ impl Client {
         }
     }
 
-    /// Says no more, and waits for what still goes on.
+    /// Closes the connection, and waits for the remaining responses.
     async fn finish(&mut self) {
         self.connection.close();
         for answer in std::mem::take(&mut self.beside) {
@@ -288,8 +289,7 @@ impl Client {
     }
 }
 
-/// Says the same over a pipe, line by line; after each the same must come back, in whatever order the
-/// server finds things to say.
+/// Sends the same lines over a pipe; after each the same messages must arrive, in any order.
 #[track_caller]
 fn check_over_pipes(session: &str, transcript: &str) {
     let runtime = runtime::Builder::new_multi_thread()
@@ -321,7 +321,7 @@ fn check_over_pipes(session: &str, transcript: &str) {
         let pipe = input.as_mut().expect("still open");
         writeln!(pipe, "{}", words.sent(said)).expect("the server reads");
         if steps.peek().is_none() {
-            // What goes on beside ends with the input.
+            // Requests beside the others end with the input.
             input = None;
         }
         let mut expected: Vec<_> = step.filter_map(|line| line.strip_prefix("< ")).collect();

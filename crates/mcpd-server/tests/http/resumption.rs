@@ -1,8 +1,10 @@
-//! Clients whose connection breaks in the middle of a call, and which come back with `Last-Event-ID`.
+//! Resumption: clients whose connection breaks during a call, and which return with
+//! `Last-Event-ID`.
 
 use super::*;
 
-/// Says that it has begun, and ends when there is the file `until`, with an output of `size` bytes.
+/// Script that logs its start, and ends once the file `until` exists, with an output of `size`
+/// bytes.
 const GATE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Waits for a file."}'
@@ -16,7 +18,7 @@ echo "INFO over" >&2
 head -c "$MCPD_OPT_size" /dev/zero | tr '\0' x
 "#;
 
-/// A server of the script `gate`, and one session of it.
+/// Server with the script `gate`, and one of its sessions.
 struct Fixture {
     directory: tempfile::TempDir,
     server: Server,
@@ -55,7 +57,7 @@ impl Fixture {
         exchange(self.port, &self.request(message)).await
     }
 
-    /// The file that the script waits for.
+    /// File that the script waits for.
     fn gate(&self) -> std::path::PathBuf {
         self.directory.path().join("open")
     }
@@ -64,7 +66,7 @@ impl Fixture {
         std::fs::write(self.gate(), "").expect("written");
     }
 
-    /// Calls `gate`, and leaves when it has begun. Gives what came until then.
+    /// Calls `gate`, disconnects once it has begun, and returns what arrived until then.
     async fn leave_call(&self, size: usize) -> String {
         let gate = self.gate();
         let call = format!(
@@ -74,14 +76,14 @@ impl Fixture {
         read_until(&mut stream, "begun").await
     }
 
-    /// GET of a stream, after an event if there is one.
+    /// GET of a stream, after an event if one is given.
     fn get(&self, last: Option<&str>) -> String {
         let last = last.map_or(String::new(), |last| format!("\nLast-Event-ID: {last}"));
         let session = &self.session;
         complete(&format!("GET /mcp\nMcp-Session-Id: {session}{last}"))
     }
 
-    /// Everything that follows an event, to the end of its stream.
+    /// Returns everything after an event, to the end of its stream.
     async fn resume(&self, last: &str) -> String {
         let request = self.get(Some(last));
         let response = tokio::time::timeout(PATIENCE, exchange(self.port, &request)).await;
@@ -103,7 +105,7 @@ async fn open_session(port: u16, version: &str) -> String {
         .to_owned()
 }
 
-/// The ids of all events in a response.
+/// Returns the ids of all events in a response.
 fn ids(response: &str) -> Vec<String> {
     let lines = response
         .lines()
@@ -137,7 +139,7 @@ async fn broken_call_is_answered_after_its_last_event() {
         after.contains(r#""id":7,"result":{"content":[{"type":"text","text":"xxxx"}]"#),
         "{after}"
     );
-    // From the beginning, and once more: what is kept is there for whoever asks again.
+    // Repeated from the beginning: kept events are available to every repeated request.
     let all = fixture.resume(&ids(&before)[0]).await;
     assert_eq!(ids(&all).len(), 3, "{all}");
     assert_eq!(ids(&all)[1..], ids(&after)[..]);
@@ -201,7 +203,7 @@ async fn silent_call_gets_an_id_before_its_answer() {
     let cancel = r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":7}}"#;
     fixture.post(cancel).await;
     fixture.wait_for_the_end().await;
-    // A stream that ended without an answer is over, and nobody comes back for more.
+    // A stream that ended without a response cannot be resumed.
     let last = last_id(&before);
     let is_over = async { while !fixture.resume(&last).await.starts_with("HTTP/1.1 405") {} };
     tokio::time::timeout(PATIENCE, is_over)
@@ -215,7 +217,7 @@ async fn answer_beyond_the_buffer_is_an_error_to_its_request() {
     let before = fixture.leave_call(3000).await;
     fixture.open_gate();
     fixture.wait_for_the_end().await;
-    // By the time that this is answered, so is the call.
+    // The call is answered no later than this request.
     fixture
         .post(r#"{"jsonrpc":"2.0","id":8,"method":"tools/list"}"#)
         .await;
