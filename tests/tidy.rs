@@ -1,5 +1,5 @@
-//! What was agreed about the tree, as tests: module documentation, the direction of dependencies, and
-//! which crate knows what.
+//! Rules of the source tree, as tests: module documentation, the direction of dependencies, and
+//! the terms that each crate must not know.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Every Rust file below `directory`, with its text.
+/// Returns every Rust file below `directory`, with its text.
 fn rust_files(directory: &Path) -> Vec<(PathBuf, String)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(directory)
@@ -32,7 +32,7 @@ fn rust_files(directory: &Path) -> Vec<(PathBuf, String)> {
     files
 }
 
-/// The names of a package's dependencies, without those of its tests.
+/// Returns the names of a package's dependencies, without those of its tests.
 fn dependencies(package: &Value) -> Vec<&str> {
     let all = package["dependencies"]
         .as_array()
@@ -76,7 +76,7 @@ fn check_absent(crate_name: &str, except: &[&str], words: &[&str]) {
         if except.iter().any(|prefix| relative.starts_with(prefix)) {
             continue;
         }
-        // Documentation may speak of what the code must not use.
+        // Documentation may mention what the code must not use.
         let code = text
             .lines()
             .filter(|line| !line.trim_start().starts_with("//"))
@@ -159,7 +159,7 @@ fn the_leaves_do_not_know_each_other() {
     }
 }
 
-/// Only who wants OAuth gets what asks issuers.
+/// The HTTP client that queries issuers comes with the feature `oauth` alone.
 #[test]
 fn a_server_has_no_http_client_unless_it_is_wanted() {
     let packages = packages();
@@ -193,7 +193,7 @@ fn each_crate_refuses_what_it_says_it_refuses() {
         );
     }
     check_absent("mcpd-exec", &[], &["MCPD_"]);
-    // Whose secrets are in which file, is all it knows of such files.
+    // The crate knows which file holds whose secrets, and nothing else of such files.
     check_absent("mcpd-exec", &["sandbox/secrets.rs"], &["json", "mcp_"]);
     check_absent(
         "mcpd-server",
@@ -218,8 +218,7 @@ fn each_crate_refuses_what_it_says_it_refuses() {
     );
 }
 
-/// The place of whoever wrote this is nobody's business, and no help on any other machine.
-/// What stands between backticks in the last column of each table.
+/// Returns the texts between backticks in the last column of each table.
 fn last_column(page: &str) -> impl Iterator<Item = &str> {
     page.lines()
         .filter_map(|line| line.strip_suffix(" |")?.rsplit_once(" | "))

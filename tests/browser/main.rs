@@ -1,4 +1,5 @@
-//! A page of somebody else, in a real browser, at a name that comes to lead to mcpd: DNS rebinding.
+//! DNS rebinding in a real browser: a page of a foreign origin, at a name that later resolves to
+//! the address of mcpd.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -18,19 +19,19 @@ use mcpd_tests::{Daemon, Sandbox, binary};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde_json::Value;
 
-/// The name that the page comes from.
+/// Host name of the page.
 const NAME: &str = "evil.example";
 
-/// How long a browser may take for all of it on a busy machine.
+/// Time limit of the browser for the whole test, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The exit code of `setup` where no browser is to be had. Why, it says on stderr.
+/// Exit code of `setup` if no browser is available. The reason is on stderr.
 const SKIPPED: i32 = 77;
 
 #[test]
 fn a_page_reaches_nothing_through_a_name_that_leads_here() {
     let Some(browser) = browser() else { return };
-    // Without a token nothing but the checks of where a request comes from is in the way.
+    // Without a token, only the checks of host and origin are in the way.
     let (outcomes, runs) = visit(browser, &["--no-auth"]);
     insta::assert_snapshot!(outcomes, @r#"
     {
@@ -52,7 +53,8 @@ fn a_page_reaches_nothing_through_a_name_that_leads_here() {
     assert_eq!(runs, 0);
 }
 
-/// The same page where the server is told to serve the name: what the other test sees refused does work.
+/// Serves the same page with a server that is configured for its name: shows that the attempts refused
+/// in the other test work in principle.
 #[test]
 fn a_page_reaches_what_it_is_allowed_to() {
     let Some(browser) = browser() else { return };
@@ -77,7 +79,7 @@ fn a_page_reaches_what_it_is_allowed_to() {
     assert_eq!(runs, 4);
 }
 
-/// What became of every attempt of the page, and how often its tool ran.
+/// Returns the result of every attempt of the page, and the number of runs of its tool.
 fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
     let sandbox = Sandbox::new().with_counter("record");
     let daemon = Daemon::start(&sandbox, arguments);
@@ -98,8 +100,8 @@ fn visit(browser: &Path, arguments: &[&str]) -> (String, usize) {
     )
 }
 
-/// Serves the page, and forwards whatever else is asked to mcpd: what a browser sees of a name whose address changes
-/// after the page was loaded. Gives the port.
+/// Serves the page, then forwards every other request to mcpd: this is what a browser sees of a
+/// name whose address changes after the page was loaded. Returns the port.
 fn serve_then_forward(page: String, server: String) -> u16 {
     let answer = format!(
         "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{page}",
@@ -122,7 +124,7 @@ fn serve_then_forward(page: String, server: String) -> u16 {
     })
 }
 
-/// Listens for what the page tells. Gives the address to tell it to.
+/// Listens for the results that the page reports. Returns the address to report to.
 fn collect() -> (String, Receiver<Value>) {
     let (sender, receiver) = mpsc::channel();
     let port = listen(move |mut stream| {
@@ -139,21 +141,21 @@ fn collect() -> (String, Receiver<Value>) {
     (format!("http://127.0.0.1:{port}/"), receiver)
 }
 
-/// Takes connections for as long as the test runs. Gives the port.
+/// Accepts connections as long as the test runs. Returns the port.
 fn listen(serve: impl Fn(TcpStream) -> io::Result<()> + Clone + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let serve = serve.clone();
-            // A connection that the browser gives up is none of the test's business.
+            // A connection that the browser aborts does not concern the test.
             thread::spawn(move || serve(stream).ok());
         }
     });
     port
 }
 
-/// The head of a request, and what came with it.
+/// Reads the head of a request, and the bytes that arrived with it.
 fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
@@ -167,7 +169,7 @@ fn read_head(stream: &mut TcpStream) -> io::Result<Vec<u8>> {
     Ok(head)
 }
 
-/// A browser with one page, and all its processes. They are killed when it is dropped.
+/// Browser with one page, and all its processes. They are killed on drop.
 struct Browser(Child);
 
 impl Browser {
@@ -178,7 +180,7 @@ impl Browser {
         command
             .args([
                 "--headless",
-                // Chromium's own needs a user who is not root.
+                // Chromium's own sandbox needs a user other than root.
                 "--no-sandbox",
                 "--disable-gpu",
                 "--disable-quic",
@@ -209,7 +211,8 @@ impl Drop for Browser {
     }
 }
 
-/// A Chromium, or `None` where there is none, which `setup` has said. It is set up once for all tests.
+/// Path of a Chromium, or `None` if `setup` reported that there is none. Set up once for all
+/// tests.
 fn browser() -> Option<&'static Path> {
     static BROWSER: OnceLock<Option<PathBuf>> = OnceLock::new();
     BROWSER.get_or_init(set_up).as_deref()

@@ -1,4 +1,4 @@
-//! The audit log: who writes it, what the configuration makes of it, and `mcpd audit`, which reads it.
+//! Audit log: the commands that write it, its configuration, and `mcpd audit`, which reads it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{EXIT, HELLO};
 
-/// Where the log is without another wish.
+/// Default path of the log.
 const LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
 
 const ANOTHER: &str = r#"{"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "exit", "arguments": {"code": 4}}}"#;
@@ -26,7 +26,7 @@ fn call(id: usize) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "hello"}})
 }
 
-/// Makes two calls, one after the other, with this configuration; the second fails.
+/// Makes two calls one after the other with this configuration; the second fails.
 fn make_calls(sandbox: &Sandbox, configuration: &str) -> [Value; 2] {
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
     let mut session = Pipes::start(sandbox, &["--config", "mcpd.toml"]);
@@ -47,7 +47,7 @@ fn records(sandbox: &Sandbox) -> Vec<Value> {
         .collect()
 }
 
-/// The transcript without times and hashes.
+/// Returns the transcript without times and hashes.
 fn stable(transcript: &str) -> String {
     let words = transcript.split_inclusive(char::is_whitespace).map(|word| {
         let bare = word.trim_end();
@@ -253,7 +253,7 @@ fn new_records_are_shown_as_they_are_written() {
     let mut follower = sandbox.command(&["audit", "tail", "-n", "0", "--follow", "--json"]);
     let mut follower = follower.stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(follower.stdout.take().unwrap()).lines();
-    // It may begin to follow at any time from here on.
+    // From here on, `--follow` may begin at any time.
     let record = thread::scope(|scope| {
         let line = scope.spawn(|| lines.next().unwrap().unwrap());
         eventually("a record", || {
@@ -279,7 +279,7 @@ fn the_configuration_says_what_is_recorded_and_where() {
     let text = fs::read_to_string(sandbox.path().join("elsewhere/audit")).unwrap();
     assert!(text.contains(r#""arguments":["code"]"#), "{text}");
     assert_eq!(text.matches(r#""event":"begin""#).count(), 2);
-    // `mcpd audit` finds it by the same configuration.
+    // `mcpd audit` finds the log through the same configuration.
     let shown = sandbox.run(&["audit", "verify"]);
     assert!(shown.contains("4 records"), "{shown}");
 
@@ -319,7 +319,7 @@ fn a_setting_that_makes_no_sense_is_told() {
     ");
 }
 
-/// Nobody can make a file there, whoever they are.
+/// A place where no user, not even root, can create a file.
 #[cfg(target_os = "linux")]
 const NOWHERE: &str = "path = \"/proc/mcpd-audit.jsonl\"";
 
@@ -355,7 +355,7 @@ fn elsewhere_calls_are_answered_and_the_log_says_so_once() {
     assert_eq!(told, 1, "{transcript}");
 }
 
-/// A limit for files stands for a disk that fills up within a record.
+/// A file size limit stands for a disk that becomes full in the middle of a record.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_disk_that_fills_up_leaves_no_torn_record() {

@@ -1,4 +1,4 @@
-//! `mcpd basic`: a BASIC program as the script that it is.
+//! `mcpd basic`: runs a BASIC program as a script.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -83,7 +83,7 @@ fn parameters_that_make_no_sense_are_a_bad_request() {
     ");
 }
 
-/// The blocks of code on the page about BASIC, each with its language.
+/// Returns the code blocks of the page about BASIC, each with its language.
 fn blocks() -> Vec<(String, String)> {
     let page = fs::read_to_string(repository().join("docs/basic.md")).unwrap();
     let mut blocks = Vec::new();
@@ -98,7 +98,7 @@ fn blocks() -> Vec<(String, String)> {
     blocks
 }
 
-/// What is to be seen of a program that a command of the shell gives its parameters.
+/// Returns the transcript of a program that gets its parameters from a shell command.
 fn transcript(program: &str, command: &str) -> String {
     let (json, file) = match command.trim_end().split_once(" | mcpd basic ") {
         Some((echo, file)) => (echo.trim_start_matches("echo ").trim_matches('\''), file),
@@ -288,7 +288,7 @@ fn a_program_with_faults_is_not_served() {
     ");
 }
 
-/// It knows best what its programs are.
+/// The configured interpreter decides what is a valid program.
 #[test]
 fn a_program_for_another_interpreter_is_not_looked_at() {
     let sandbox = Sandbox::new();

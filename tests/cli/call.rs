@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{STUBBORN, sandbox};
 
-/// Answers with the options as it got them: stdin, then the variables.
+/// Script that prints the options it received: stdin first, then the variables.
 const ECHO: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Echoes"}'
@@ -20,11 +20,11 @@ cat
 printf '\n%s' "$MCPD_OPT_value"
 "#;
 
-/// Whoever runs the server is told what is behind it.
+/// The operator sees the causes behind the error.
 #[test]
 fn why_a_script_is_not_run_is_logged_to_the_end() {
     let sandbox = sandbox();
-    // Described once, it is not asked again.
+    // A description that is in the cache is not probed again.
     sandbox.run(&["list", "--sandbox", "guarded", "scripts"]);
     let mut command = sandbox.command(&["call", "--sandbox", "guarded", "scripts", "hello"]);
     let output = command.env("TMPDIR", "/nowhere").output().unwrap();
@@ -36,7 +36,7 @@ fn why_a_script_is_not_run_is_logged_to_the_end() {
     assert!(said.contains("No such file or directory"), "{said}");
 }
 
-/// One that hangs would take five seconds of every call.
+/// A script that hangs during the probe would add five seconds to every call.
 #[test]
 fn no_other_script_is_asked_what_it_does() {
     let sandbox = sandbox().with_script(
@@ -105,7 +105,8 @@ fn text_counts_as_the_number_or_boolean_that_is_wanted() {
     "#);
 }
 
-/// `json` is the value as stdin has it, `variable` as the environment has it.
+/// Checks an echoed argument: `json` is its value on stdin, `variable` its value in the
+/// environment.
 #[track_caller]
 fn check_echo(arguments: &[&str], stdin: &str, json: &str, variable: &str) {
     let sandbox = Sandbox::new().with_script("echo", ECHO);
@@ -147,7 +148,7 @@ fn a_hostile_value_arrives_byte_for_byte() {
     assert_eq!(stdin["value"], hostile);
 }
 
-/// Answers with its command line, one word on each line.
+/// Script that prints its command line, one word on each line.
 const WORDS: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Repeats its command line"}'
@@ -206,7 +207,7 @@ fn what_no_command_line_can_hold_is_refused() {
     ----- stderr -----
     mcpd: error: `words` failed
     ");
-    // As much as is allowed is more than what a variable can hold, and does start.
+    // The longest value allowed exceeds what a variable can hold, and still starts.
     let longest = "x".repeat(128 * 1024 - "--user=".len() - 1);
     let said = call(&longest);
     assert!(
@@ -420,7 +421,7 @@ fn an_interrupted_call_leaves_nothing() {
     assert_group_ends(&number);
 }
 
-/// Every example script, called as its description says.
+/// Calls every example script as its description says.
 #[test]
 fn the_examples_answer() {
     let sandbox = Sandbox::new();

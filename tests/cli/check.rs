@@ -13,7 +13,7 @@ mod clients;
 mod explain;
 mod formats;
 
-/// A script whose options are these.
+/// Returns a script with these options.
 fn with_options(options: &str) -> String {
     format!(
         "#!/bin/sh\necho '{{\"description\": \"Takes options\"}}'\ncat >&2 <<'EOF'\n{options}\nEOF\n"
@@ -187,7 +187,7 @@ fn a_path_that_is_missing_is_an_error() {
 
     1 error in 0 scripts
     ");
-    // It keeps nobody from seeing the others.
+    // A broken link does not hide the other files.
     symlink("gone", sandbox.path().join("scripts/link")).unwrap();
     let paths = [
         "check",
@@ -239,7 +239,7 @@ fn what_is_given_twice_is_checked_once() {
     ");
 }
 
-/// Each script of `tests/scripts/faulty` has a fault of its own, and each is found.
+/// Each script in `tests/scripts/faulty` has one fault, and each is found.
 #[test]
 fn no_faulty_script_hides_another() {
     let faulty = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/faulty");
@@ -312,7 +312,7 @@ fn static_check_runs_nothing() {
     1 file can only be asked for `--help`, and is not known without: leave out `--static` for that
     ");
     assert!(!sandbox.path().join("scripts/tripped").exists());
-    // Otherwise nothing could have tripped.
+    // Proves that the script trips without `--static`.
     sandbox.run(&["check", "scripts"]);
     assert!(sandbox.path().join("scripts/tripped").exists());
 }

@@ -1,5 +1,5 @@
-//! `mcpd.toml` and the flags beside it: where it is found, what is said of a mistake in it, and the page that
-//! explains it.
+//! `mcpd.toml` and the corresponding flags: search path, error messages, and the page that
+//! documents it.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::HELLO;
 
-/// Prints two variables.
+/// Script that prints two variables.
 const PRINTER: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo "{\"description\": \"Knows ${SECRET:-nothing}\"}"
@@ -26,7 +26,7 @@ fn sandbox() -> Sandbox {
         .with_script("printer", PRINTER)
 }
 
-/// Starts with a configuration that is wrong, and gives what is said of it.
+/// Starts mcpd with an invalid configuration and returns its message.
 #[track_caller]
 fn mistake(configuration: &str) -> String {
     let sandbox = sandbox();
@@ -97,7 +97,7 @@ fn a_value_that_means_nothing_is_told_with_its_place() {
     assert_snapshot!(mistake("[env.set]\nMCPD_TOOL = \"x\"\n"), @"use the configuration: mcpd.toml:2:1: in [env.set]: `MCPD_TOOL`: names that begin with `MCPD_` are mcpd's own");
 }
 
-/// A configuration with this as the value of a secret.
+/// Returns a configuration with this value of a secret.
 fn secret(value: &str) -> String {
     format!("[[tool]]\nmatch = \"*\"\n\n[tool.env]\nSECRET = {value}\n")
 }
@@ -341,7 +341,7 @@ fn a_configuration_that_is_there_and_can_not_be_read_is_not_passed_over() {
     ----- stderr -----
     mcpd: error: failed to read the configuration `@@ROOT@@/./mcpd/mcpd.toml`: Too many levels of symbolic links (os error 40)
     ");
-    // Where a directory should be is a file.
+    // A file stands where a directory is expected.
     assert_snapshot!(run("scripts/hello"), @"
     exit code: 0
     ----- stdout -----
@@ -350,11 +350,11 @@ fn a_configuration_that_is_there_and_can_not_be_read_is_not_passed_over() {
     ");
 }
 
-/// As in a container that runs as any user.
+/// This is the situation in a container that runs as an arbitrary user.
 #[test]
 fn a_home_directory_of_somebody_else_has_no_configuration() {
     let sandbox = sandbox();
-    // Without capabilities root may do no more than others.
+    // Without capabilities, root has the rights of an ordinary user.
     let powerless = || {
         let mut command = sandbox.program("env");
         if rustix::process::geteuid().is_root() {
@@ -412,7 +412,7 @@ fn a_server_does_not_lose_its_rules_with_its_configuration() {
     daemon.signal(Signal::HUP);
     daemon.hear("the configuration was read again");
     assert!(listed().contains("printer"));
-    // That it was empty makes it no less a file to go by.
+    // An empty file that vanishes is reported as well.
     fs::remove_file(&file).unwrap();
     daemon.signal(Signal::HUP);
     daemon.hear("it is gone");
@@ -451,7 +451,7 @@ fn a_variable_says_one_for_yes() {
     );
 }
 
-/// Sets something in every way there is, and takes one away after the other.
+/// Sets a key in every possible way, then removes one way after the other.
 #[track_caller]
 fn check_precedence(
     key: &str,
@@ -573,7 +573,7 @@ fn what_the_file_sets_is_what_mcpd_does() {
     hello    Says hello
     printer  Knows nothing
     ");
-    // Directories that are named go before those of the file.
+    // Directories on the command line take precedence over those of the file.
     assert_snapshot!(sandbox.run(&["list", "--root-directory", "missing"]), @"
     exit code: 1
     ----- stderr -----

@@ -1,4 +1,4 @@
-//! Files that describe themselves without being run, side by side with scripts that are asked.
+//! Files that describe themselves without being run, side by side with scripts that are probed.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -11,7 +11,7 @@ const ORDER: &str = r#"DESCRIPTION "Places an order"
 PARAM amount AS number LIKE 99.5 DESCRIPTION "How much"
 "#;
 
-/// What runs BASIC in these tests: it leaves a file behind and shows what it is given.
+/// Interpreter for BASIC in these tests: leaves a file behind and prints its arguments and stdin.
 const INTERPRETER: &str = r#"#!/bin/sh
 { echo ran > ran; } 2>/dev/null
 echo "$1 runs ${2##*/} in $(pwd -P | sed s,.*/,,): $(cat)"
@@ -21,7 +21,7 @@ fn write(sandbox: &Sandbox, path: &str, text: &str) {
     fs::write(sandbox.path().join(path), text).unwrap();
 }
 
-/// A sandbox where BASIC is run by a program of its own.
+/// Returns a sandbox with this program as interpreter of BASIC.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     write(&sandbox, "interpreter", INTERPRETER);
@@ -94,7 +94,7 @@ fn what_is_no_program_is_run_by_its_interpreter() {
     ----- stdout -----
     basic runs order.bas in scripts: {"amount":5}
     "#);
-    // Where the temporary directory it is in is not the one of the script.
+    // Under `guarded` the interpreter works in a temporary directory that is not the script's.
     assert_snapshot!(
         sandbox.run(&["call", "scripts", "shop/order", "amount=5", "--sandbox", "guarded"]),
         @r#"
@@ -414,7 +414,7 @@ fn a_database_that_is_no_good_is_made_anew() {
     assert!(names.any(|name| name.starts_with("mcpd.db.corrupt-")));
 }
 
-/// One file in each dialect: where, what, how it is called, and what then comes back.
+/// One file in each dialect: path, text, arguments of the call, and the output.
 const SIDE_BY_SIDE: &[(&str, &str, &[&str], &str)] = &[
     (
         "asked",
@@ -544,7 +544,7 @@ print({{#if grams}}"g"{{else}}"kg"{{/if}})
     }
 }
 
-/// Scriptlets that are no programs, beside two that are.
+/// Scriptlets that are not programs, beside two that are.
 const MAIL: &str = r#"## Reply
 
 Answers a letter.
@@ -633,7 +633,7 @@ fn every_dialect_stands_side_by_side_with_the_others_and_is_called_like_them() {
     for (path, text, ..) in SIDE_BY_SIDE {
         sandbox = sandbox.with_script(path, text);
     }
-    // What stands beside a program, or in a text, need not be executable.
+    // Sidecars and scriptlets need no executable bit.
     for path in [
         "beside.sh",
         "beside.sh.mcpd.toml",

@@ -1,4 +1,5 @@
-//! `mcpd doctor`. What it finds is the machine's; that it looks, and says what is missing, is ours.
+//! `mcpd doctor`. The findings depend on the machine; the tests check that it looks, and that it
+//! reports what is missing.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! `mcpd endpoint`, and the endpoint among the examples.
+//! `mcpd endpoint`, and the endpoint in the examples.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::sandbox;
 
-/// Says what it got in the variables of endpoints.
+/// Script that prints the variables of endpoints.
 const SEARCH: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Searches.", "command": "search QUERY", "safety": "Reads only notes."}'
@@ -21,12 +21,12 @@ echo "${TOOL_QUERY-none}"
 echo "${TOOL_ARGS-none}"
 "#;
 
-/// What there is to see of one request.
+/// Returns the transcript of one request.
 fn ask(sandbox: &Sandbox, request: &str) -> String {
     sandbox.run_with_stdin(&["endpoint", "scripts", "-q"], request)
 }
 
-/// The answer to a request that can be carried out.
+/// Returns the answer to a request that succeeds.
 #[track_caller]
 fn answer(sandbox: &Sandbox, request: &Value) -> Value {
     let command = sandbox.command(&["endpoint", "scripts"]);
@@ -182,7 +182,7 @@ fn rules_about_local_hold_and_what_they_refuse_is_recorded() {
     assert_eq!(outcomes, ["denied", "unknown-tool", "denied"]);
 }
 
-/// What the endpoint among the examples answers.
+/// Returns the answer of the endpoint in the examples.
 fn echo(request: &str) -> String {
     let sandbox = Sandbox::new();
     let example = concat!(

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::HELLO;
 
-/// Scripts where a Script Kit has them, and one elsewhere.
+/// Returns a sandbox with scripts where Script Kit keeps them, and one elsewhere.
 fn sandbox() -> Sandbox {
     Sandbox::new()
         .with_script("scripts/create-note", HELLO)
@@ -16,7 +16,8 @@ fn sandbox() -> Sandbox {
         .with_script("hello", HELLO)
 }
 
-/// The answers to these requests, one a line, each from a server that has had all before it.
+/// Returns the answers to these requests, one a line. Each comes from a new server that has
+/// received all earlier requests as well.
 fn answers(sandbox: &Sandbox, arguments: &[&str], requests: &[(&str, Value)]) -> String {
     let arguments = [&["--kit"], arguments].concat();
     let daemon = Daemon::start(sandbox, &arguments);
@@ -142,7 +143,7 @@ fn scripts_without_a_schema_are_listed() {
     file("tabs.ts", named);
     file("plain.js", "console.log(1)\n");
     file("secret.ts", "// Name: Secret\n");
-    // Not what Script Kit looks at.
+    // Script Kit ignores this file.
     file("notes.md", "# Notes\n");
     file("lib/tabs.ts", "export const tabs = 1\n");
     let rule = "[[rule]]\nclients = [\"agent\"]\ndeny = [\"*/secret\"]\n";

@@ -122,7 +122,7 @@ fn of_two_directories_the_first_wins() {
 fn what_was_said_last_time_is_not_asked_again_until_the_file_changes() {
     let counting = HELLO.replace("echo '{\"desc", "echo >>asked\n  echo '{\"desc");
     let sandbox = Sandbox::new().with_script("hello", &counting);
-    // Confined it could leave no trace of being asked.
+    // A confined probe could not write the file that counts it.
     fs::write(
         sandbox.path().join("mcpd.toml"),
         "[probe]\nsandbox = \"none\"\n",
@@ -173,7 +173,7 @@ fn a_reader_that_has_left_is_no_error() {
     assert!(status.success());
 }
 
-/// Clients start servers without a shell, which would see to that.
+/// Clients start servers without a shell, which would expand the tilde.
 #[test]
 fn tilde_in_a_directory_is_the_home_directory() {
     let sandbox = sandbox();

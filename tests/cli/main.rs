@@ -1,4 +1,4 @@
-//! The command line, as a person or a program meets it: arguments in, exit code and two streams out.
+//! The command line as people and programs use it: arguments in, exit code and two streams out.
 //! One file for each command.
 
 #![cfg(unix)]
@@ -31,7 +31,7 @@ mod usage;
 
 use mcpd_tests::Sandbox;
 
-/// The least that is a tool.
+/// Minimal tool.
 const HELLO: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Says hello"}'
@@ -40,7 +40,7 @@ fi
 echo '{"message": "Hello, World!"}'
 "#;
 
-/// Every type of option but `any`, with bounds and defaults.
+/// Script with every type of option but `any`, with bounds and defaults.
 const CALCULATOR: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   printf '%s' '{"title": "Calculator", "description": "Calculates.\nSlowly.", "version": "1.0"}'
@@ -58,7 +58,7 @@ fi
 cat
 "#;
 
-/// Keeps a number between calls.
+/// Script that keeps a number between calls.
 const COUNTER: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Persistent counter", "state": true}'
@@ -76,7 +76,7 @@ echo "$count" >"$XDG_STATE_HOME/count"
 echo "{\"count\": $count}"
 "#;
 
-/// Logs at every level and exits with the code it is given.
+/// Script that logs at every level and exits with the given code.
 const EXIT: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Exits"}'
@@ -92,7 +92,8 @@ echo 'PROGRESS 1/2 halfway' >&2
 exit "$MCPD_OPT_code"
 "#;
 
-/// Writes its process number to the file `number` and runs until it is killed: it ignores SIGTERM.
+/// Script that writes its process id to the file `number`, ignores SIGTERM and runs until it is
+/// killed.
 const STUBBORN: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Runs on"}'
@@ -103,11 +104,11 @@ echo $$ >number.new && mv number.new number
 while :; do sleep 1; done
 "#;
 
-/// Fails when asked for its help.
+/// Script that fails on `--help`.
 const BROKEN: &str =
     "#!/bin/sh\n# Takes $MCPD_OPT_name.\necho 'no such module: frobnicate' >&2\nexit 3\n";
 
-/// Scripts in two directories, one of them faulty.
+/// Returns a sandbox with scripts in two directories, one of them faulty.
 fn sandbox() -> Sandbox {
     Sandbox::new()
         .with_script("hello", HELLO)

@@ -1,15 +1,15 @@
-//! Notes of the server on what came of a run, and the form in which its output is read.
+//! Notes that the server adds to the result of a run, and the rendering of its output.
 
 use mcpd_tests::Sandbox;
 
-/// Says what a tool is, and otherwise does what it was given.
+/// Returns a described script that runs `body` when called.
 fn doing(body: &str) -> String {
     format!(
         "#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{{\"description\": \"Does\"}}'; exit; }}\n{body}\n"
     )
 }
 
-/// Texts of the result of a script with this body.
+/// Checks the texts in the result of a script with this body.
 #[track_caller]
 fn check(body: &str, arguments: &[&str], expected: &[&str]) {
     let sandbox = Sandbox::new().with_script("does", &doing(body));

@@ -1,4 +1,5 @@
-//! What is in `packaging`: that it names only what there is, as far as that can be seen without systemd and containers.
+//! Files in `packaging`: they name only flags, paths and commands that exist, as far as this is
+//! visible without systemd and containers.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,13 +10,13 @@ fn packaged(path: &str) -> String {
     fs::read_to_string(repository().join("packaging").join(path)).unwrap()
 }
 
-/// The words of a text that begin so.
+/// Returns the words of a text that begin with `beginning`.
 fn words<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
     let words = text.split(|char: char| !(char.is_alphanumeric() || "_-".contains(char)));
     words.filter(|word| word.starts_with(beginning)).collect()
 }
 
-/// What `mcpd serve` says of itself.
+/// Returns the help of `mcpd serve`.
 fn help() -> String {
     Sandbox::new().run(&["serve", "--help"])
 }
@@ -61,7 +62,7 @@ fn systemd_finds_no_fault_with_the_units() {
     let sandbox = Sandbox::new();
     for name in ["mcpd.service", "mcpd.socket"] {
         let unit = packaged(&format!("systemd/{name}"));
-        // It looks for the program.
+        // `systemd-analyze` requires that the program exists.
         let unit = unit.replace("/usr/local/bin/mcpd", "/bin/true");
         fs::write(sandbox.path().join(name), unit).unwrap();
         let mut command = sandbox.program("systemd-analyze");

@@ -1,4 +1,4 @@
-//! `mcpd prompt`, and how `mcpd list` shows prompts.
+//! `mcpd prompt`, and prompts in `mcpd list`.
 
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;

@@ -1,4 +1,4 @@
-//! `mcpd read`, and how `mcpd list` shows resources.
+//! `mcpd read`, and resources in `mcpd list`.
 
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;

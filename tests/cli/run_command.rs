@@ -1,4 +1,4 @@
-//! `--enable run_command`: the tool as a client meets it, one message a line through pipes.
+//! `--enable run_command`: the tool as a client sees it, one message a line through pipes.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,7 +7,7 @@ use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
 use serde_json::{Value, json};
 
-/// What mcpd answers to one message, without any directory of scripts.
+/// Returns the answer of mcpd to one message, with no script directory.
 fn answer(sandbox: &Sandbox, arguments: &[&str], message: &Value) -> Value {
     let arguments = [&["stdio", "--enable", "run_command"], arguments].concat();
     let transcript = sandbox.run_with_stdin(&arguments, &message.to_string());
@@ -23,7 +23,7 @@ fn call(arguments: &Value) -> Value {
     json!({"jsonrpc": "2.0", "method": "tools/call", "id": "unique-id", "params": params})
 }
 
-/// The texts of a result in their order, after `failed` if it is an error.
+/// Returns the texts of a result in order, preceded by `failed` if it is an error.
 fn texts(answer: &Value) -> Vec<String> {
     let result = &answer["result"];
     assert_eq!(answer["id"], "unique-id", "{answer}");
@@ -118,7 +118,7 @@ fn text_is_piped_in() {
     );
     let long = "x".repeat(1_000_000);
     check(&json!({"command": "wc -c", "stdin": long}), &["1000000"]);
-    // Nobody has to read it.
+    // A command that does not read its stdin succeeds.
     check(&json!({"command": "echo done", "stdin": long}), &["done"]);
 }
 
@@ -280,7 +280,8 @@ fn it_works_where_it_is_told_to() {
         show(&here, &json!({"command": "echo x > file && cat file"})),
         "x"
     );
-    // Without one it has a directory of its own, which is empty, and gone at the end.
+    // Without a working directory, the command gets an empty one of its own, which is removed at
+    // the end.
     let own = show(&[], &json!({"command": "ls -A; echo x > file; pwd"}));
     assert!(own.contains("/mcpd-commands-"), "{own}");
     assert!(!fs::exists(&own).unwrap(), "{own}");

@@ -1,4 +1,4 @@
-//! `mcpd serve`, as far as it is a command; what is said over HTTP is tested with the server.
+//! `mcpd serve` as a command; the exchange over HTTP is tested in the server's crate.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -127,7 +127,8 @@ fn an_audit_log_that_everybody_can_read_is_reported() {
     }
 }
 
-/// Group and others seem to have rights to what systemd hands over: it says in access lists who reads it.
+/// The mode of a systemd credential seems to grant rights to the group and others, because systemd
+/// grants read access by an access control list.
 #[test]
 fn a_credential_of_systemd_is_used_without_a_word_about_its_rights() {
     let sandbox = sandbox();
@@ -187,7 +188,7 @@ fn a_token_is_not_both_wanted_and_not() {
         refused.contains("'--no-auth' cannot be used with"),
         "{refused}"
     );
-    // A flag goes before a variable.
+    // A flag takes precedence over a variable.
     let sandbox = sandbox();
     let mut shown = sandbox.command(&["config", "show", "scripts", "--no-auth", "--origin"]);
     let shown = shown.env("MCPD_TOKEN_FILE", "token").output().unwrap();
@@ -200,7 +201,7 @@ fn a_port_that_is_taken_is_named_with_the_way_out() {
     let sandbox = sandbox();
     let daemon = Daemon::start(&sandbox, &[]);
     let port = daemon.address().rsplit(':').next().unwrap();
-    // The spelling of the first specification: no command, and the port in a variable.
+    // The first specification has no command, and the port in a variable.
     let mut second = sandbox.command(&["--root-directory", "scripts"]);
     let output = second.env("MCP_PORT", port).output().unwrap();
     assert_snapshot!(sandbox.transcript(&output).replace(port, "@@PORT@@"), @"
@@ -231,12 +232,13 @@ fn asked_twice_it_ends_at_once_and_leaves_nothing() {
     daemon.signal(Signal::INT);
     daemon.signal(Signal::TERM);
     assert_eq!(daemon.wait().0, 0);
-    // A script that is given time to end has its call answered.
+    // The second signal ended the script at once; a script with time to end would have its call
+    // answered.
     assert!(answer.join().unwrap().is_err());
     assert_group_ends(&number);
 }
 
-/// A call in progress: where the script wrote its number, and the answer to come.
+/// Starts a call. Returns the path where the script wrote its process id, and the pending answer.
 #[track_caller]
 fn call_stubborn(sandbox: &Sandbox, daemon: &Daemon) -> (PathBuf, JoinHandle<Answer>) {
     let client = daemon.client();

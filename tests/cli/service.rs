@@ -1,4 +1,4 @@
-//! What `mcpd serve` tells a service manager, and the socket it takes from one.
+//! Service manager integration of `mcpd serve`: `sd_notify` messages and socket activation.
 
 use std::fs;
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ use crate::sandbox;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A service, ended with its test.
+/// Service process. It is killed on drop.
 struct Service(Child);
 
 impl Service {
@@ -34,7 +34,7 @@ impl Drop for Service {
     }
 }
 
-/// Waits until the manager hears something that begins so.
+/// Waits until the manager receives a message that begins like this.
 #[track_caller]
 fn hear(manager: &UnixDatagram, beginning: &str) {
     let mut buffer = [0; 1024];
@@ -80,7 +80,7 @@ fn manager_that_does_not_read_stops_nothing() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     let mut command = passing(&sandbox, listener);
-    // A sign of life each millisecond is soon more than the socket holds.
+    // A watchdog message each millisecond soon exceeds what the socket holds.
     command
         .env("NOTIFY_SOCKET", socket)
         .env("WATCHDOG_USEC", "2000");
@@ -99,7 +99,7 @@ fn manager_that_does_not_read_stops_nothing() {
     assert!(status.success());
 }
 
-/// mcpd without a token, and a socket for it as systemd passes one.
+/// Returns a command that starts mcpd without a token and passes it a socket as systemd does.
 fn passing(sandbox: &Sandbox, socket: impl Into<OwnedFd>) -> Command {
     let mut command = sandbox.program("sh");
     let script = "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$0\" serve scripts --no-auth 3<&0 </dev/null";
@@ -141,7 +141,7 @@ fn a_socket_that_others_reach_is_not_served_without_a_token() {
     );
 }
 
-/// It was there before mcpd, and is there for the next one.
+/// The socket existed before mcpd, and stays for its next start.
 #[test]
 fn a_socket_in_the_file_system_is_taken_over_and_left() {
     let sandbox = sandbox();

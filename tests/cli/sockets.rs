@@ -1,4 +1,4 @@
-//! `mcpd serve --listen`: several addresses, and sockets in the file system.
+//! `mcpd serve --listen`: several addresses, and Unix domain sockets.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,7 +18,7 @@ fn sandbox() -> Sandbox {
     Sandbox::new().with_script("hello", HELLO)
 }
 
-/// What `curl` gets, over the socket if one is named: the status, and the answer as JSON.
+/// Returns the status and the JSON answer that `curl` gets, over the Unix socket if one is named.
 fn curl(sandbox: &Sandbox, socket: Option<&str>, arguments: &[&str]) -> (String, Value) {
     let mut command = sandbox.program("curl");
     command.args([
@@ -40,7 +40,7 @@ fn curl(sandbox: &Sandbox, socket: Option<&str>, arguments: &[&str]) -> (String,
     )
 }
 
-/// The end of a daemon that was asked for it.
+/// Ends a daemon by a signal and waits for it.
 #[track_caller]
 fn stop(daemon: Daemon) {
     daemon.signal(Signal::TERM);
@@ -102,7 +102,7 @@ fn several_addresses_are_one_server() {
     let (status, over_network) = curl(&sandbox, None, &[&health]);
     let (_, over_socket) = curl(&sandbox, Some("mcpd.sock"), &["http://localhost/health"]);
     assert_eq!((&*status, &over_network), ("200", &over_socket));
-    // Programs that look for the server find the first address.
+    // Programs that look for the server find its first address.
     let found = fs::read(sandbox.path().join("state/mcpd/server.json")).unwrap();
     let found: Value = serde_json::from_slice(&found).unwrap();
     assert_eq!(found["url"], daemon.url());
@@ -142,7 +142,7 @@ fn a_socket_of_another_is_left_alone() {
     ----- stderr -----
     mcpd: error: failed to listen at `mcpd.sock`: another program does already, perhaps another mcpd; stop it, or choose another path
     ");
-    // Whoever has put another in its place meanwhile keeps that.
+    // A socket that replaced ours in the meantime is left alone.
     let path = sandbox.path().join("mcpd.sock");
     fs::remove_file(&path).unwrap();
     let _other = UnixListener::bind(&path).unwrap();

@@ -1,4 +1,5 @@
-//! What comes from elsewhere, on the command line: how it is configured, listed, described, called and checked.
+//! Tools from other sources, on the command line: their configuration, and `list`, `describe`,
+//! `call` and `check`.
 
 use std::fs;
 use std::process::Command;
@@ -9,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::HELLO;
 
-/// mcpd with the endpoint among the examples.
+/// Returns an mcpd command with the endpoint in the examples.
 fn command(sandbox: &Sandbox, arguments: &[&str]) -> Command {
     let example = repository().join("examples/endpoints/echo_external");
     let mut command = sandbox.command(arguments);
@@ -141,7 +142,8 @@ esac"#;
     ");
 }
 
-/// What is said of a configuration, or of a command in the variable, that is wrong.
+/// Returns the message about an invalid configuration, or about an invalid command in the
+/// variable.
 #[track_caller]
 fn mistake(configuration: &str, variable: &str) -> String {
     let sandbox = Sandbox::new();

@@ -1,4 +1,4 @@
-//! `mcpd stdio`, as far as it is a command; what is said over the pipes is tested with the server.
+//! `mcpd stdio` as a command; the exchange over the pipes is tested in the server's crate.
 
 use std::fs;
 use std::io::Write as _;
@@ -47,7 +47,7 @@ fn faulty_scripts_are_in_the_log_and_nowhere_else() {
     );
 }
 
-/// Measures, in words that some model providers refuse.
+/// Script whose description has words that some model providers refuse.
 const MEASURE: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Measures"}'
@@ -127,7 +127,7 @@ fn resource_is_listed_and_read_at_its_normalized_uri() {
 
 #[test]
 fn server_table_is_told_to_clients() {
-    // An empty list would be told as well.
+    // Without a tool, the empty list would add to the instructions.
     let sandbox = Sandbox::new().with_counter("counter");
     let table = "[server]\ntitle = \"Stationery\"\ninstructions = \"Find it first.\"\nwebsite_url = \"https://shop.example\"\nicons = [{src = \"data:image/png;base64,AA==\", sizes = [\"any\"], theme = \"dark\"}]\n";
     fs::write(sandbox.path().join("mcpd.toml"), table).unwrap();
@@ -266,7 +266,7 @@ fn without_a_message_it_ends_at_once() {
     assert_snapshot!(sandbox.run(&["stdio", "scripts"]), @"exit code: 0");
 }
 
-/// Ends a session in which a script runs that does not want to end.
+/// Ends a session while a script runs that refuses to end.
 #[track_caller]
 fn check_end(end: impl FnOnce(&mut Child)) {
     let sandbox = Sandbox::new().with_script("stubborn", STUBBORN);

@@ -1,5 +1,5 @@
-//! Who comes in with which token, and what they may use: `mcpd token`, `[[token]]`, `[[rule]]`, and where servers are
-//! found.
+//! Tokens and rules on the command line: `mcpd token`, `[[token]]`, `[[rule]]`, and the discovery
+//! of servers.
 
 use std::fs;
 
@@ -12,7 +12,7 @@ use crate::sandbox;
 
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
 
-/// The names that a client is listed, or the status without a list.
+/// Returns the tool names listed for a client, or the status if there is no list.
 fn names(client: &Client) -> Result<Vec<String>, u16> {
     match client.post(LIST).unwrap() {
         (200, body) => {
@@ -26,7 +26,7 @@ fn names(client: &Client) -> Result<Vec<String>, u16> {
     }
 }
 
-/// A token of `name`, and what the configuration has to say of it.
+/// Creates a token for `name`. Returns it, and its entry for the configuration.
 fn new_token(sandbox: &Sandbox, name: &str) -> (String, String) {
     let output = sandbox.command(&["token", "new", name]).output().unwrap();
     assert!(output.status.success());
@@ -84,7 +84,7 @@ fn tokens_are_exchanged_while_it_serves() {
     daemon.signal(Signal::HUP);
     let reader = before.with_token(Some(&secret));
     eventually("the new client is accepted", || names(&reader).ok());
-    // A mistake changes nothing.
+    // A reload with an invalid configuration changes nothing.
     fs::write(sandbox.path().join("mcpd.toml"), "[[token]]\n").unwrap();
     daemon.signal(Signal::HUP);
     assert!(names(&reader).is_ok());

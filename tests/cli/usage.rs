@@ -1,4 +1,4 @@
-//! What every command has in common: help, version and being used wrongly.
+//! Behaviour common to all commands: help, version and usage errors.
 
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;

@@ -1,4 +1,4 @@
-//! A client of the Python SDK that is given no token: it has to find out where to get one.
+//! Python SDK client without a token: it has to discover the authorization server.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::programs;
 
-/// The program has a deadline of its own, which is earlier.
+/// Fallback time limit; the program's own deadline is earlier.
 const PATIENCE: Duration = Duration::from_secs(120);
 const SCRIPT: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\necho done\n";
 

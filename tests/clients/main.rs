@@ -1,5 +1,5 @@
-//! Real clients against the built binary, over stdio and HTTP: rmcp in this process, and programs on
-//! the official Python and TypeScript SDKs.
+//! Real clients against the built binary, over stdio and HTTP: rmcp in this process, and programs
+//! on the official Python and TypeScript SDKs.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -10,7 +10,7 @@ mod rmcp;
 
 use mcpd_tests::repository;
 
-/// The paths of the scripts that are served: the examples, and those made for these tests.
+/// Returns the script directories to serve: the examples, and those made for these tests.
 fn roots() -> [String; 2] {
     ["examples/scripts", "tests/clients/scripts"].map(|path| {
         let path = repository().join(path);

@@ -1,4 +1,5 @@
-//! Programs on the official SDKs and the Inspector, as `setup` beside this file installs and lists them.
+//! Programs on the official SDKs and the Inspector, as `setup` beside this file installs and lists
+//! them.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -10,14 +11,14 @@ use serde_json::{Value, json};
 
 use crate::roots;
 
-/// Every program has a deadline of its own, which is earlier, and cleans up after itself.
+/// Fallback time limit; every program has an earlier deadline and cleans up after itself.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Clients that are there or absent together.
+/// Clients that are installed or missing together.
 #[derive(Clone, Copy)]
 struct Family {
     name: &'static str,
-    /// How many there are: the versions times the revisions.
+    /// Number of programs: the versions times the revisions.
     size: usize,
 }
 
@@ -36,7 +37,7 @@ const INSPECTOR: Family = Family {
     size: 4,
 };
 
-/// A client as `setup` lists it.
+/// Client as listed by `setup`.
 struct Program {
     family: String,
     revision: String,
@@ -59,14 +60,15 @@ fn check(family: Family, transport: Transport) {
     }
 }
 
-/// The programs of a family; or why there are none, which `setup` must say.
+/// Returns the programs of a family, or the reason that `setup` gave for their absence.
 #[track_caller]
 fn installed(family: Family) -> Result<Vec<Program>, String> {
     let setup = setup();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let (stdout, stderr) = (text(&setup.stdout), text(&setup.stderr));
     if !setup.status.success() {
-        // Without a network nothing can be installed, and whoever develops has to do without.
+        // Without a network nothing can be installed, so a developer's machine may lack the
+        // clients.
         assert!(std::env::var_os("CI").is_none(), "setup failed:\n{stderr}");
         return Err(format!("setup failed:\n{stderr}"));
     }
@@ -84,7 +86,7 @@ fn installed(family: Family) -> Result<Vec<Program>, String> {
     Ok(programs)
 }
 
-/// The interpreter that has the newest SDK, if any is installed.
+/// Returns the interpreter with the newest SDK, if any is installed.
 #[track_caller]
 pub(crate) fn python() -> Option<String> {
     match installed(PYTHON) {
@@ -102,7 +104,7 @@ pub(crate) fn python() -> Option<String> {
 fn run(program: &Program, transport: Transport) {
     let sandbox = Sandbox::new();
     let mut command = sandbox.program(&program.interpreter);
-    // The repository is not theirs to write to.
+    // The programs must not write to the repository.
     command.env("PYTHONDONTWRITEBYTECODE", "1");
     command.args([&program.file, &program.revision]);
     let output = match transport {
@@ -132,18 +134,18 @@ fn run(program: &Program, transport: Transport) {
     assert_eq!(seen["cannot"], cannot(&seen["client"]));
 }
 
-/// What mcpd serves them.
+/// Returns the arguments of mcpd for these clients.
 fn arguments() -> Vec<String> {
     let enabled = ["--enable", "runs"].map(str::to_owned);
     roots().into_iter().chain(enabled).collect()
 }
 
-/// What a client has no means for: when a newer version does, it is to be tested.
+/// Returns the abilities a client lacks. An ability that a newer version has must be tested.
 fn cannot(client: &Value) -> Value {
     match client.as_str() {
-        // It forgets a cancelled call and does not tell the server.
+        // This version forgets a cancelled call and does not notify the server.
         Some("python mcp 1.30.0") => json!(["cancel"]),
-        // Each of its processes asks for one thing, and shows the result.
+        // Each of its processes makes one request and prints the result.
         Some("@modelcontextprotocol/inspector --cli") => json!([
             "progress",
             "logs",
@@ -152,13 +154,13 @@ fn cannot(client: &Value) -> Value {
             "completion",
             "cancel"
         ]),
-        // It asks for no progress, and a command that is interrupted leaves its call alone.
+        // It requests no progress, and an interrupted command leaves its call running.
         Some("@modelcontextprotocol/inspector mcpdo") => json!(["progress", "cancel"]),
         _ => json!([]),
     }
 }
 
-/// What `setup` said. It runs once.
+/// Returns the output of `setup`, which runs once.
 #[expect(clippy::disallowed_methods, reason = "the setup is no script")]
 fn setup() -> &'static Output {
     static SETUP: OnceLock<Output> = OnceLock::new();
@@ -219,7 +221,8 @@ fn the_inspector_over_http() {
     check(INSPECTOR, Transport::Http);
 }
 
-/// Runs `file` beside the programs of a family, whose connection breaks in the middle of a call.
+/// Runs `file` from the programs of a family, with a connection that breaks in the middle of a
+/// call.
 #[track_caller]
 fn check_resumption(family: Family, file: &str) {
     let programs = match installed(family) {

@@ -27,12 +27,12 @@ use crate::roots;
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// For a script to end whose call was cancelled; by itself it takes longer.
+/// Time limit for a script to end after its call was cancelled; by itself it runs longer.
 const GRACE: Duration = Duration::from_secs(20);
 
 const HOSTILE_NAME: &str = "O'Brien \"x\" $(id) \\ `id` é\u{2028} \n";
 
-/// Keeps a text between calls.
+/// Script that keeps a text between calls.
 const REMEMBER: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Remembers a text.", "state": true}'
@@ -46,7 +46,7 @@ printf %s "$MCPD_OPT_text" >text
 "#;
 const STATE: &str = "mcpd://remember/state";
 
-/// Takes its time to tidy up when it is asked to end.
+/// Script that tidies up slowly when it is told to end.
 const TIDY: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Runs until it is asked to end."}'
@@ -59,12 +59,12 @@ while :; do sleep 0.02; done
 
 type Client = RunningService<RoleClient, Listener>;
 
-/// The two ways MCP is spoken.
+/// The two generations of MCP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wire {
-    /// With a handshake.
+    /// Has a handshake.
     Stateful,
-    /// With `server/discover`, and everything else in every request.
+    /// Has `server/discover`, and carries everything else in every request.
     Stateless,
 }
 
@@ -86,7 +86,7 @@ impl Wire {
     }
 }
 
-/// A client with a server, and what came from there.
+/// Client with a server, and the messages that arrived from there.
 struct Session {
     wire: Wire,
     client: Client,
@@ -108,7 +108,7 @@ async fn over_http(wire: Wire) {
     let daemon = Daemon::start(&sandbox, &roots().each_ref().map(String::as_str));
     let config = StreamableHttpClientTransportConfig::with_uri(daemon.url())
         .auth_header(daemon.token().unwrap());
-    // rmcp's HTTP client wants to know who does its cryptography, even where there is none to do.
+    // rmcp's HTTP client requires a provider of cryptography even for plain HTTP.
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
@@ -124,7 +124,7 @@ async fn within<T>(future: impl Future<Output = T>) -> T {
         .expect("an answer before the deadline")
 }
 
-/// Does everything that a client can do.
+/// Exercises every feature of the client.
 async fn check(
     wire: Wire,
     client: impl Future<Output = Result<Client, ClientInitializeError>>,
@@ -175,7 +175,7 @@ impl Session {
         assert!(text(&refused).contains("operation"), "{refused:?}");
     }
 
-    /// Progress and logs.
+    /// Checks progress and log notifications.
     async fn reports(&mut self) {
         if self.wire == Wire::Stateful {
             let level = SetLevelRequestParams::new(LoggingLevel::Debug);
@@ -192,7 +192,7 @@ impl Session {
         }
     }
 
-    /// A resource that is read, subscribed to and changed.
+    /// Reads, subscribes to and changes a resource.
     async fn state(&mut self) {
         self.call("remember", json!({"text": "a note"})).await;
         let read = self
@@ -222,13 +222,13 @@ impl Session {
         }
     }
 
-    /// A script that asks, and the person who answers.
+    /// Calls a script that asks a question, and answers it.
     async fn question(&self) {
         let booked = self.call("book", json!({})).await;
         assert_eq!(text(&booked), "Booked for Ada.");
     }
 
-    /// A prompt that is listed, completed and got.
+    /// Lists, completes and gets a prompt.
     async fn prompt(&self) {
         let prompts = within(self.client.list_all_prompts())
             .await
@@ -244,7 +244,7 @@ impl Session {
         assert_eq!(content["text"], "Write a formal review.");
     }
 
-    /// A call that nobody waits for any more, whose script ends with it.
+    /// Cancels a call, which ends its script.
     async fn cancellation(&mut self) {
         let number = |arrival: &Value| arrival["log"][1].as_str()?.parse().ok();
         let number = tokio::select! {
@@ -270,7 +270,7 @@ impl Session {
     fn params(&self, tool: &'static str, arguments: Value) -> CallToolRequestParams {
         let mut params = CallToolRequestParams::new(tool).with_arguments(object(arguments));
         if self.wire == Wire::Stateless {
-            // A stateless request asks for its own logs.
+            // A stateless request sets its own log level.
             let mut meta = RequestMetaObject::default();
             meta.set_log_level(LoggingLevel::Debug);
             params.meta = Some(meta);

@@ -1,4 +1,5 @@
-//! The official conformance suite against the built binary, which has nothing but scripts to offer it.
+//! The official conformance suite against the built binary, which offers the suite nothing but
+//! scripts.
 
 #![cfg(unix)]
 
@@ -7,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use mcpd_tests::binary;
 
-/// The exit code of `run` where the suite cannot run. Why, it says on stderr.
+/// Exit code of `run` if the suite cannot run. The reason is on stderr.
 const SKIPPED: i32 = 77;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The documentation is true: its commands print what it says they do, and its configurations are read.
+//! Documentation tests: commands on the pages print what the pages say, and configurations parse.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -17,10 +17,10 @@ use std::thread;
 use mcpd_tests::{Sandbox, binary, eventually, output, repository};
 use page::{Step, steps};
 
-/// The port that pages speak of. Here it is another one, as this may be in use.
+/// Port named on the pages. The tests replace it, as it may be in use.
 const PORT: &str = "43210";
 
-/// Commands and configurations that are not tried, and why.
+/// Commands and configurations that are not tried, with the reason.
 const NOT_TRIED: &[(&str, &str)] = &[
     ("cargo install --path crates/mcpd-cli", "it installs"),
     ("cargo test --workspace", "it is what runs this"),
@@ -30,25 +30,26 @@ const NOT_TRIED: &[(&str, &str)] = &[
     ("[mcp_servers.mcpd]", "it is a configuration of Codex"),
 ];
 
-/// A reader who does what a page says, in a directory of their own with the examples in it.
+/// Reader who follows a page, in a directory of their own that contains the examples.
 struct Reader {
     sandbox: Sandbox,
     port: String,
     server: Option<Server>,
 }
 
-/// A server that runs until the end of the page. It is killed when dropped.
+/// Server that runs until the end of the page. It is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It fails if the process has ended, as it should not have.
+        // Killing fails if the process has ended, which it should not have.
         self.0.kill().ok();
         self.0.wait().ok();
     }
 }
 
-/// Does what the page says. Gives how many of its commands were compared with what the page says they print.
+/// Does what the page says. Returns the number of commands whose output was compared with the
+/// page.
 fn follow(path: &str) -> usize {
     let mut reader = Reader::new();
     let mut compared = 0;
@@ -80,7 +81,7 @@ impl Reader {
         )
         .unwrap();
         fs::create_dir(sandbox.path().join("home")).unwrap();
-        // Configurations may name it.
+        // Configurations may name this file.
         fs::write(sandbox.path().join("token"), "a token").unwrap();
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port().to_string();
@@ -93,7 +94,7 @@ impl Reader {
 
     #[track_caller]
     fn run(&mut self, commands: &str, expected: Option<&str>) {
-        // The tests have built it.
+        // The tests have built the binary already.
         let commands = commands
             .replace("cargo run --release -- ", "mcpd ")
             .replace(PORT, &self.port);
@@ -114,7 +115,7 @@ impl Reader {
         }
     }
 
-    /// Starts a server instead of the one before, and waits until it has said what it should.
+    /// Starts a server in place of the previous one, and waits for the expected output.
     #[track_caller]
     fn serve(&mut self, command: &str, expected: Option<&str>) {
         self.server = None;
@@ -149,7 +150,7 @@ impl Reader {
         }
     }
 
-    /// The configuration is read, whatever it is about.
+    /// Parses the configuration, whichever command it is for.
     #[track_caller]
     fn configure(&self, text: &str) {
         self.write("whole.toml", text);
@@ -159,7 +160,7 @@ impl Reader {
         assert!(listed.starts_with("exit code: 0\n"), "{text}\n{listed}");
     }
 
-    /// A shell that runs these commands where the page is followed.
+    /// Returns a shell that runs these commands in the directory of the page.
     fn shell(&self, commands: &str) -> Command {
         let mut shell = self.sandbox.program("sh");
         let directory = binary().parent().unwrap();
@@ -171,7 +172,7 @@ impl Reader {
     }
 }
 
-/// Pages with commands, and how many of these are compared with what the page says they print.
+/// Pages with commands, and the number of these whose output is compared with the page.
 const PAGES: &[(&str, usize)] = &[
     ("README.md", 4),
     ("docs/audit.md", 2),
@@ -184,7 +185,7 @@ const PAGES: &[(&str, usize)] = &[
     ("docs/service.md", 8),
 ];
 
-/// Pages with commands that are not followed, and why.
+/// Pages with commands that are not followed, with the reason.
 const NOT_FOLLOWED: &[(&str, &str)] = &[
     ("docs/basic.md", "tests/cli/basic.rs runs its programs"),
     ("docs/check.md", "its commands stand for many"),

@@ -1,20 +1,20 @@
-//! A page of the documentation, as what a reader would do with it.
+//! Parser of a documentation page into the steps of its reader.
 
 use std::fs;
 
 use mcpd_tests::repository;
 
-/// One thing after the other that a reader would do.
+/// One step of a reader.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Runs commands. What they print is in the next block, if that is no block of commands.
+    /// Runs commands. Their output is in the next block unless that is a block of commands.
     Run {
         commands: String,
         expected: Option<String>,
     },
-    /// Writes a file, which a block is if its name stands behind its language.
+    /// Writes a file: a block whose info string has a file name after the language.
     Write { name: String, text: String },
-    /// Uses this as `mcpd.toml`.
+    /// Uses this text as `mcpd.toml`.
     Configure(String),
 }
 
@@ -28,7 +28,7 @@ impl Step {
     }
 }
 
-/// What the page says to do, in order.
+/// Returns the steps of a page in order.
 pub(crate) fn steps(path: &str) -> Vec<Step> {
     let text = fs::read_to_string(repository().join(path)).expect("the page is there");
     let mut blocks = blocks(&text).into_iter().peekable();
@@ -55,11 +55,11 @@ pub(crate) fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// A fenced block.
+/// Fenced block.
 struct Block<'a> {
     info: &'a str,
     text: &'a str,
-    /// Whether nothing but blank lines is between it and the block before.
+    /// Only blank lines separate it from the block before.
     follows: bool,
 }
 
@@ -68,7 +68,7 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     let mut parts = text.split("\n```");
     let mut between = parts.next();
     while let (Some(before), Some(block)) = (between, parts.next()) {
-        // A block without any text has no line end of its own.
+        // An empty block has no line end of its own.
         let (info, text) = block.split_once('\n').unwrap_or((block, ""));
         blocks.push(Block {
             info,
@@ -80,7 +80,8 @@ fn blocks(text: &str) -> Vec<Block<'_>> {
     blocks
 }
 
-/// Commands behind `$ `, or `> ` where they go on, each with what it prints below it.
+/// Returns the commands behind `$ `, or `> ` for continuation lines, each with the output below
+/// it.
 fn transcript(text: &str) -> Vec<Step> {
     let mut steps: Vec<(String, Vec<&str>)> = Vec::new();
     for line in text.lines() {

@@ -1,10 +1,11 @@
-//! What a page says is printed, and what is.
+//! Comparison of the output printed on a page with the real one.
 
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// What is never the same twice, and what stands for it: a page shows one of each.
+/// Patterns of values that differ on every run, with their replacement: a page shows one example
+/// of each.
 static VARYING: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
     [
         (r"\d{4}-\d\d-\d\dT[\d:.]+Z", "TIME"),
@@ -14,8 +15,8 @@ static VARYING: LazyLock<[(Regex, &str); 3]> = LazyLock::new(|| {
     .map(|(pattern, name)| (Regex::new(pattern).expect("a pattern"), name))
 });
 
-/// Whether the lines of `printed` are those of `expected`, in which `…` stands for anything within a line, and alone on a
-/// line for any number of lines.
+/// Returns whether the lines of `printed` match those of `expected`. There `…` stands for any text
+/// within a line, and on a line of its own for any number of lines.
 pub(crate) fn is_as(expected: &str, printed: &str) -> bool {
     let (expected, printed) = (stable(expected), stable(printed));
     let lines = expected.lines().map(|line| match line {

@@ -1,4 +1,5 @@
-//! Scripts of Script Kit on the runtimes that run them, as `setup` beside this file installs and lists them.
+//! Script Kit scripts on the runtimes that run them, as `setup` beside this file installs and
+//! lists them.
 
 #![cfg(unix)]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -80,7 +81,7 @@ struct Runtime<'a> {
     command: Vec<&'a str>,
 }
 
-/// Calls each script by the runtime of this name, unless the machine lacks it.
+/// Calls each script on the runtime of this name, unless the machine lacks it.
 #[track_caller]
 fn check(name: &str, scripts: &[((&str, &str), &str)]) {
     let Some((sandbox, extension)) = prepare(name) else {
@@ -96,7 +97,7 @@ fn check(name: &str, scripts: &[((&str, &str), &str)]) {
     }
 }
 
-/// Makes a sandbox in which files of an extension are run by the runtime of this name.
+/// Makes a sandbox in which the runtime of this name runs the files of an extension.
 #[track_caller]
 fn prepare(name: &str) -> Option<(Sandbox, &'static str)> {
     let runtime = runtime(name)?;
@@ -108,7 +109,7 @@ fn prepare(name: &str) -> Option<(Sandbox, &'static str)> {
     Some((sandbox, extension))
 }
 
-/// Finds a runtime in what `setup` lists; where it isn't there, `setup` says why.
+/// Finds a runtime in the list of `setup`; if it is missing, `setup` reports the reason.
 #[track_caller]
 fn runtime(name: &str) -> Option<Runtime<'static>> {
     let setup = setup();
@@ -169,7 +170,7 @@ output({ sum: a + b, word: "{{word}}!" })
     }
 }
 
-/// Every script with what it prints.
+/// Every script with its output.
 const ALL: [((&str, &str), &str); 5] = [
     (PACKAGE, r#"{"twice":42}"#),
     (NAMES, r#"{"thrice":63}"#),
@@ -180,7 +181,7 @@ const ALL: [((&str, &str), &str); 5] = [
 
 #[test]
 fn node_20_runs_script_kit() {
-    // It has no TypeScript, and nothing in these scripts is.
+    // Node 20 has no TypeScript, and these scripts use none.
     check("node-20", &ALL);
 }
 
@@ -206,6 +207,6 @@ fn bun_runs_script_kit() {
 
 #[test]
 fn deno_runs_modules_of_script_kit() {
-    // It takes no `.ts` file for CommonJS.
+    // Deno does not treat a `.ts` file as CommonJS.
     check("deno", &ALL[..4]);
 }

@@ -1,5 +1,5 @@
-//! Who may come in, over the network: every pair of a `Host` and an `Origin`, and every way to show a token wrongly.
-//! A tool that counts its runs tells whether anything was done.
+//! Admission over the network: every pair of `Host` and `Origin`, and every wrong way to present a
+//! token. A tool that counts its runs shows whether a call was executed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -9,10 +9,10 @@ use mcpd_tests::{Daemon, Sandbox};
 
 use crate::call;
 
-/// Only a hang meets it.
+/// Time limit that only a hang exceeds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A server that also answers to a name, and to pages of one origin.
+/// Starts a server that also answers to a configured host name and to pages of one origin.
 fn start(sandbox: &Sandbox) -> Daemon {
     let names = [
         "--allow-host",
@@ -23,8 +23,8 @@ fn start(sandbox: &Sandbox) -> Daemon {
     Daemon::start(sandbox, &names)
 }
 
-/// Sends a call of the counter with these headers instead of those that say where it goes to, where it comes from and who
-/// sends it. Gives the status.
+/// Calls the counter with these headers in place of the usual host, origin and authorization.
+/// Returns the status.
 fn send(daemon: &Daemon, target: &str, headers: &[(&str, &str)]) -> u16 {
     let body = call("count", serde_json::json!({})).to_string();
     let headers: String = headers
@@ -44,7 +44,7 @@ fn send(daemon: &Daemon, target: &str, headers: &[(&str, &str)]) -> u16 {
     answer.split(' ').nth(1).unwrap().parse().unwrap()
 }
 
-/// Hosts that lead here, and hosts that don't; `PORT` is that of the server.
+/// Hosts, each with whether it is accepted; `PORT` stands for the server's port.
 const HOSTS: [(&str, bool); 40] = [
     ("localhost:PORT", true),
     ("localhost", true),
@@ -88,7 +88,7 @@ const HOSTS: [(&str, bool); 40] = [
     (":PORT", false),
 ];
 
-/// Pages that may call, and pages that may not. `OWN` stands for what the host names, over plain HTTP.
+/// Origins, each with whether it may call. `OWN` stands for the host over plain HTTP.
 const ORIGINS: [(Option<&str>, bool); 20] = [
     (None, true),
     (Some("OWN"), true),
@@ -146,7 +146,7 @@ fn only_the_right_token_shown_once_in_its_header_gets_anything_done() {
     let daemon = start(&sandbox);
     let token = daemon.token().unwrap();
     let right = format!("Bearer {token}");
-    // Where the list ends is known: wrong tokens are answered 429 sooner or later, and never 200.
+    // Wrong tokens are rate-limited, so a status of 429 is as good as 401; 200 never is.
     let check = |target: &str, values: &[&str]| {
         let mut headers = vec![("Host", daemon.address())];
         headers.extend(values.iter().map(|value| ("Authorization", *value)));

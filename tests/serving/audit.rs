@@ -1,4 +1,5 @@
-//! The audit log of a server that is killed: what it has answered for is there, and nothing else is lost.
+//! Audit log of a server that is killed: records of answered calls survive, and no other is
+//! damaged.
 
 use std::fs;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::{Server as _, call, scripts};
 
-/// Where the log is without another wish.
+/// Default path of the log.
 const LOG: &str = "state/mcpd/logs/mcp-audit.jsonl";
 
 fn start(sandbox: &Sandbox) -> Daemon {
@@ -22,7 +23,7 @@ fn start(sandbox: &Sandbox) -> Daemon {
     Daemon::start(sandbox, &[&scripts("ok")])
 }
 
-/// The records that begin calls, in all files.
+/// Returns the number of records that begin a call, in all files.
 fn begun(sandbox: &Sandbox) -> usize {
     let arguments = ["audit", "grep", r#""event":"begin""#, "--json"];
     let found = output(sandbox.command(&arguments), b"").stdout;
@@ -101,7 +102,7 @@ fn a_call_that_was_answered_is_in_the_log_of_a_server_that_is_killed() {
         );
         assert!(begun(&sandbox) >= answered.load(Ordering::SeqCst));
     }
-    // The next server has mended what was torn, if anything was.
+    // The next server repairs a torn record, if there is one.
     start(&sandbox).call("echo", json!({"value": "a"}));
     assert_eq!(verified(&sandbox)["faults"], json!([]));
 }

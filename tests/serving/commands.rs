@@ -1,4 +1,4 @@
-//! Commands that a model writes, as they come: what they may not do, they can't.
+//! Commands written by a model, against the built binary: what they may not do is impossible.
 
 use std::fs;
 use std::net::TcpListener;
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 
 use crate::{Server, nothing_left};
 
-/// Serves commands, with a directory to work in and perhaps a configuration, over stdio and then over HTTP.
+/// Serves `run_command` with a working directory and this configuration, over stdio and then over
+/// HTTP.
 fn on_each_transport(configuration: &str, check: impl Fn(&mut dyn Server, &Sandbox)) {
     let sandbox = Sandbox::new();
     fs::create_dir(sandbox.path().join("work")).unwrap();
@@ -26,7 +27,7 @@ fn on_each_transport(configuration: &str, check: impl Fn(&mut dyn Server, &Sandb
     check(&mut Daemon::start(&sandbox, &arguments), &sandbox);
 }
 
-/// All texts of the result of a command.
+/// Returns all texts in the result of a command.
 fn run(server: &mut dyn Server, command: &str) -> String {
     let result = server.call("run_command", json!({"command": command}));
     let content = result["content"].as_array().unwrap();

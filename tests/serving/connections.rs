@@ -1,4 +1,5 @@
-//! More clients than there is room for: they wait until others leave, and nobody else is kept from anything.
+//! Connection limit: surplus clients wait until others leave, and connected clients are
+//! unaffected.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,11 +14,11 @@ use serde_json::json;
 use crate::{Server as _, call};
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the server waits when there is no descriptor for a connection.
+/// Pause of the server when it has no descriptor for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-/// A client that keeps its connection, and has sent this.
+/// Connects a client that sends `request` and keeps its connection.
 fn connect(daemon: &Daemon, request: &str) -> TcpStream {
     let mut stream = TcpStream::connect(daemon.address()).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -25,7 +26,7 @@ fn connect(daemon: &Daemon, request: &str) -> TcpStream {
     stream
 }
 
-/// The beginning of what comes back.
+/// Reads the beginning of the answer.
 fn answer(mut stream: &TcpStream) -> String {
     let mut answer = [0; 4096];
     let length = stream.read(&mut answer).unwrap();
@@ -41,7 +42,8 @@ struct Shortage {
 impl Shortage {
     fn of(daemon: &Daemon) -> Self {
         let process = Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
-        // Of those that are open already any may be closed: the lowest number would be free again.
+        // A limit just above the highest open descriptor would not do: once any is closed, its
+        // lower number is free again.
         let none = Rlimit {
             current: Some(0),
             ..getrlimit(Resource::Nofile)
@@ -89,7 +91,8 @@ fn connections_leave_files_to_scripts() {
     assert!(answer(&waiting).starts_with("HTTP/1.1 200"));
 }
 
-/// Whoever waits is served as soon as there is a descriptor again, and the server has not been busy meanwhile.
+/// A waiting client is served as soon as a descriptor is free, and the server does not spin
+/// meanwhile.
 #[test]
 fn a_server_without_descriptors_waits_for_one() {
     let daemon = Daemon::start(&Sandbox::new(), &["--log", "mcpd_server=debug"]);

@@ -1,5 +1,5 @@
-//! TLS on the wire: what clients are shown and have to show, certificates that change while it is served, and
-//! connections that are none.
+//! TLS on the wire: server and client certificates, certificates that change while the server
+//! runs, and connections that are not TLS.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,14 +20,15 @@ use serde_json::Value;
 const PATIENCE: Duration = Duration::from_secs(60);
 const TLS: &[&str] = &["--tls-certificate", "server.pem", "--tls-key", "server.key"];
 
-/// An authority that everybody here trusts, and the files of those it has certified.
+/// Certificate authority that client and server trust, and the files of the certificates it
+/// issued.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     directory: PathBuf,
 }
 
 impl Authority {
-    /// Its own certificate is in `ca.pem`.
+    /// Creates the authority, with its own certificate in `ca.pem`.
     fn new(sandbox: &Sandbox) -> Self {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::default();
@@ -41,7 +42,7 @@ impl Authority {
         }
     }
 
-    /// Certifies somebody on this machine, in `NAME.pem` and `NAME.key`.
+    /// Issues a certificate for a name on this machine, in `NAME.pem` and `NAME.key`.
     fn certify(&self, name: &str) {
         let key = KeyPair::generate().unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
@@ -54,7 +55,7 @@ impl Authority {
         write("key", key.serialize_pem()).unwrap();
     }
 
-    /// What `[[certificate]]` names the certificate of somebody by.
+    /// Returns the fingerprint by which `[[certificate]]` names a certificate.
     fn fingerprint(&self, name: &str) -> String {
         let file = self.directory.join(format!("{name}.pem"));
         let certificate = CertificateDer::from_pem_file(file).unwrap();
@@ -67,7 +68,7 @@ impl Authority {
         bytes.join(":")
     }
 
-    /// A connection of a client that knows the authority, once keys are agreed on.
+    /// Connects a client that trusts the authority, and completes the handshake.
     fn connect(&self, daemon: &Daemon) -> StreamOwned<ClientConnection, TcpStream> {
         let mut roots = RootCertStore::empty();
         let authority = CertificateDer::from_pem_file(self.directory.join("ca.pem")).unwrap();
@@ -86,7 +87,7 @@ impl Authority {
         StreamOwned::new(connection, stream)
     }
 
-    /// What a new client is shown.
+    /// Returns the certificate that a new client is shown.
     fn shown(&self, daemon: &Daemon) -> CertificateDer<'static> {
         let stream = self.connect(daemon);
         stream.conn.peer_certificates().unwrap()[0]
@@ -102,7 +103,7 @@ fn setting() -> (Sandbox, Authority) {
     (sandbox, authority)
 }
 
-/// What `curl` prints; nothing if it can't connect.
+/// Returns the output of `curl`; empty if it can't connect.
 #[track_caller]
 fn curl(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> String {
     let mut command = sandbox.program("curl");
@@ -164,7 +165,8 @@ fn clients_show_certificates_where_they_have_to() {
     check(&["--tls-client-certificates", "optional"], "2 200");
 }
 
-/// The names of the tools that are listed for a client with these arguments of `curl`, or the status without a list.
+/// Returns the tool names listed for `curl` with these arguments, or the status if there is no
+/// list.
 #[track_caller]
 fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<String>, u16> {
     let mut command = sandbox.program("curl");
@@ -197,7 +199,8 @@ fn listed(sandbox: &Sandbox, daemon: &Daemon, arguments: &[&str]) -> Result<Vec<
         .collect())
 }
 
-/// An answer that overtakes its request has the stream reset, and the client may never see it: more often than not.
+/// An answer that is sent before its request was read resets the stream, and the client usually
+/// never sees it.
 #[test]
 fn an_answer_over_http_2_arrives_whatever_it_is() {
     let (sandbox, _) = setting();
@@ -268,7 +271,7 @@ fn a_certificate_that_nobody_is_asked_for_is_refused() {
     assert!(said.contains(reason), "{said}");
 }
 
-/// Whoever is connected stays so, whatever becomes of the files.
+/// Existing connections continue when the certificate files change.
 #[test]
 fn certificates_that_change_are_shown_from_the_next_connection_on() {
     let (sandbox, authority) = setting();
@@ -299,7 +302,7 @@ fn certificates_that_change_are_shown_from_the_next_connection_on() {
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
 }
 
-/// A client that doesn't get through, or says nothing, keeps nobody from being served, and is let go.
+/// A client that fails the handshake, or stays silent, does not block others and is disconnected.
 #[test]
 fn what_is_no_tls_is_disconnected() {
     let (sandbox, _authority) = setting();
@@ -307,7 +310,8 @@ fn what_is_no_tls_is_disconnected() {
     let beginnings: [&[u8]; 5] = [
         b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
-        // The beginning of a handshake, a whole record of nonsense, and nothing at all.
+        // Three of these: the beginning of a handshake, a whole record of nonsense, and no byte at
+        // all.
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
         b"\x16\x03\x01\x00\x05hello",
         b"",

@@ -1,4 +1,4 @@
-//! The end of mcpd, however it comes: no script outlives it that a process group can reach.
+//! Shutdown of mcpd, in whatever way: no script that its process group reaches outlives it.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -11,7 +11,7 @@ use serde_json::json;
 
 use crate::{Server as _, call, nothing_left};
 
-/// Ignores SIGTERM, with a child that does too, and says when it is there.
+/// Script that ignores SIGTERM, has a child that does too, and reports when it runs.
 const STUBBORN: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Runs on."}'
@@ -26,7 +26,7 @@ wait
 /// Time after which clients that have closed the input send a signal.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A client whose call of a stubborn script runs.
+/// Starts a client that has called a stubborn script.
 fn calling(sandbox: &Sandbox, arguments: &[&str]) -> Pipes {
     let mut client = Pipes::start(sandbox, arguments);
     let mut message = call("stubborn", json!({}));
@@ -64,7 +64,7 @@ fn a_script_whose_call_is_cancelled_can_tidy_up() {
     nothing_left(&sandbox, &[]);
 }
 
-/// A script that says when it is asked to end, and then takes its time to tidy up.
+/// Returns a sandbox with a script that reports SIGTERM and then tidies up slowly.
 fn tidy_sandbox() -> (Sandbox, std::path::PathBuf) {
     let sandbox = Sandbox::new();
     let witness = sandbox.path().join("tidied");
@@ -73,7 +73,7 @@ fn tidy_sandbox() -> (Sandbox, std::path::PathBuf) {
     (sandbox, witness)
 }
 
-/// A client with a session whose call of a script runs, as the SDKs have it.
+/// Starts a client as the SDKs do, with a session and a call of a script in progress.
 fn session(sandbox: &Sandbox) -> Pipes {
     let mut client = Pipes::start(sandbox, &[]);
     client.exchange(
@@ -95,7 +95,7 @@ fn signals_after_the_end_of_input_take_no_grace_from_scripts() {
     client.close_input();
     let begun = Instant::now();
     for _ in 0..2 {
-        // Far apart enough that the system does not merge them.
+        // Far enough apart that the system does not merge the two signals.
         std::thread::sleep(Duration::from_millis(100));
         client.signal(Signal::TERM);
     }
@@ -114,7 +114,7 @@ fn end_of_input_ends_a_stubborn_script_before_clients_send_a_signal() {
     let (code, rest) = client.wait_with_rest();
     assert_eq!(code, 0);
     assert!(begun.elapsed() < END_LIMIT, "{:?}", begun.elapsed());
-    // The client has abandoned its request: some end with an exception when it is answered.
+    // The client has abandoned its request, and some clients raise an exception on a late answer.
     assert_eq!(rest, Vec::<serde_json::Value>::new());
     nothing_left(&sandbox, &[]);
 }
@@ -134,7 +134,7 @@ fn client_that_dies_ends_its_script_at_once() {
     let mut reader = BufReader::new(output.0);
     reader.read_line(&mut first).unwrap();
     assert!(first.contains("notifications/progress"), "{first}");
-    // The input stays open: that nothing reads the output any more is enough.
+    // The input stays open: a closed output alone ends the server.
     drop(reader);
     let status = eventually("the end of mcpd", || server.try_wait().unwrap());
     assert!(status.success() && witness.exists());
@@ -163,7 +163,7 @@ while :; do sleep 0.02; done
     let mut again = call("stubborn", json!({}));
     again["id"] = json!("again");
     client.send(again.to_string().as_bytes());
-    // Time enough for it to begin.
+    // Leaves the script time to begin.
     for _ in 0..20 {
         client.exchange(&call("other", json!({})));
     }
@@ -218,7 +218,7 @@ fn when_mcpd_is_killed_nothing_that_was_confined_goes_on() {
 
 #[test]
 fn the_first_process_of_a_container_reaps_whoever_is_left_to_it() {
-    // Whose mark is another, nobody knows for ours.
+    // A mark of its own hides these processes from the search for leftovers.
     const STRANGERS: &str = r#"#!/bin/bash
 if [ "$1" = --help ]; then echo '{"description": "Leaves strangers."}'; exit; fi
 for i in 1 2 3; do (ulimit -x 5; exec sleep 0.1) & done
@@ -268,7 +268,7 @@ fn a_directory_that_a_killed_mcpd_has_left_behind_goes_with_the_next_start() {
     let left = directories();
     assert_eq!(left.len(), 1);
     killed.signal(Signal::KILL);
-    // Until the last of its threads is gone it is in use.
+    // The files are in use until the last thread of the killed process is gone.
     drop(killed);
     nothing_left(&sandbox, &[]);
     assert_eq!(directories(), left);

@@ -1,5 +1,5 @@
-//! Action endpoints of others, good ones and bad ones: whatever they do, the scripts and the other endpoints are served,
-//! and what is wrong is to be seen.
+//! Foreign action endpoints, good and bad: scripts and other endpoints are served regardless, and
+//! faults are reported.
 
 use std::fs;
 
@@ -10,7 +10,8 @@ use crate::{Server, text};
 
 const SCRIPT: &str = "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"a script\"}'\n";
 
-/// An endpoint below `prefix` that lists `tools` and answers a call with what `body` prints.
+/// Returns the configuration of an endpoint below `prefix` that lists `tools` and answers a call
+/// with the output of `body`.
 fn endpoint(prefix: &str, tools: &str, body: &str, keys: &str) -> String {
     let program = format!(
         r#"read -r request
@@ -22,14 +23,14 @@ esac"#
     table(&program, &format!("prefix = \"{prefix}\"\n{keys}"))
 }
 
-/// An endpoint that is a program for `sh`.
+/// Returns the configuration of an endpoint that is an `sh` program.
 fn table(program: &str, keys: &str) -> String {
     format!("[[endpoint]]\ncommand = [\"sh\", \"-c\", '''{program}''']\n{keys}\n")
 }
 
 const ONE: &str = r#"[{"name": "one"}]"#;
 
-/// A script and these endpoints.
+/// Returns a sandbox with a script and these endpoints.
 fn configured(endpoints: &[String]) -> Sandbox {
     let sandbox = Sandbox::new().with_script("script", SCRIPT);
     fs::write(sandbox.path().join("mcpd.toml"), endpoints.join("\n")).unwrap();
@@ -101,7 +102,8 @@ fn who_calls_what_an_endpoint_does_not_list_is_told_of_it() {
     assert!(said.contains(expected), "{said}");
 }
 
-/// The text of a call whose endpoint prints what `body` prints, and whether it is an error.
+/// Checks the text of a call whose endpoint prints the output of `body`, and whether it is an
+/// error.
 #[track_caller]
 fn check(body: &str, expected: &str, is_error: bool) {
     let sandbox = configured(&[endpoint("far", ONE, body, "timeout = 2")]);
@@ -109,7 +111,7 @@ fn check(body: &str, expected: &str, is_error: bool) {
     let result = server.call("far_one", json!({}));
     assert_eq!(text(&result), expected, "{body}");
     assert_eq!(result["isError"] == json!(true), is_error, "{body}");
-    // Whatever it was, the others go on.
+    // The other tools still work.
     server.call("script", json!({}));
 }
 
@@ -206,7 +208,7 @@ fn a_list_that_changes_is_served_as_it_is() {
             (names(&mut daemon) == expected).then_some(())
         });
     };
-    // At first it fails, for there is no file.
+    // The first listing fails, because the file is missing.
     expect(&["script"]);
     list(ONE);
     expect(&["one", "script"]);

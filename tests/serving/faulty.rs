@@ -1,4 +1,4 @@
-//! Scripts that can't say what they are: they are left out, and the others are served all the same.
+//! Scripts that fail to describe themselves: they are left out, and the others are served.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 
 use crate::{Server, nothing_left, scripts};
 
-/// Within its limit of 5 s each script must have described itself.
+/// Default time limit of a probe.
 const PROBE_LIMIT: Duration = Duration::from_secs(5);
 
 #[track_caller]
@@ -23,7 +23,7 @@ fn check(start: impl FnOnce(&Sandbox, &[&str]) -> Box<dyn Server>) {
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
     assert_eq!(names, ["echo", "exit", "variables", "wait"]);
-    // One script hangs until its limit; nothing else may take long.
+    // One script hangs until its limit; the rest of the list must be quick.
     assert!(took < 2 * PROBE_LIMIT, "the list took {took:?}");
     nothing_left(&sandbox, &[server.id()]);
 }

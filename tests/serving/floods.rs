@@ -1,5 +1,5 @@
-//! HTTP/2 at its worst: frames that cost the client nothing and the server something. The connection is closed, and
-//! others go on.
+//! HTTP/2 floods: frames that are cheap for the client and expensive for the server. The
+//! connection is closed, and other clients are served.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use mcpd_tests::{Daemon, Sandbox};
 
-/// Shorter than a connection without requests is kept.
+/// Shorter than the idle timeout of a connection.
 const PATIENCE: Duration = Duration::from_secs(25);
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const HEADERS: u8 = 1;
@@ -24,13 +24,13 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head, payload].concat()
 }
 
-/// A header as HPACK writes one that is not to be remembered.
+/// Encodes a header for HPACK as a literal without indexing.
 fn header(name: &str, value: &str) -> Vec<u8> {
     let text = |text: &str| [&[u8::try_from(text.len()).unwrap()], text.as_bytes()].concat();
     [vec![0], text(name), text(value)].concat()
 }
 
-/// The headers of `GET /health`.
+/// Encodes the headers of `GET /health`.
 fn health() -> Vec<u8> {
     let headers = [
         (":method", "GET"),
@@ -41,7 +41,7 @@ fn health() -> Vec<u8> {
     headers.map(|(name, value)| header(name, value)).concat()
 }
 
-/// Sends the same again and again until the connection breaks, while others are served.
+/// Repeats the attack until the connection breaks, while other clients are served.
 #[track_caller]
 fn check_closed(attack: impl Fn(u32) -> Vec<u8>) {
     let sandbox = Sandbox::new();
@@ -95,7 +95,7 @@ fn headers_without_end_end_their_connection() {
     });
 }
 
-/// They are no requests, and don't pass for any.
+/// Pings do not count as requests, so they do not keep a connection alive.
 #[test]
 fn pings_without_requests_end_their_connection() {
     check_closed(|_| frame(PING, 0, 0, b"--------").repeat(1000));

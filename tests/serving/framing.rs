@@ -1,5 +1,6 @@
-//! Requests whose beginning or end is in doubt: two readers might see two different ones. Nothing is run then, and the
-//! connection is closed. What RFC 9112 has served is served once.
+//! Request smuggling: requests whose beginning or end is ambiguous, so that two readers might see
+//! two different requests. None is executed, and the connection is closed. Requests that RFC 9112
+//! wants served are served once.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,10 +11,11 @@ use serde_json::json;
 
 use crate::call;
 
-/// Shorter than a connection without requests is kept: who waits for that has not been disconnected.
+/// Shorter than the idle timeout of a connection, so that an idle timeout is not taken for a
+/// refusal.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// A server with a tool that counts its runs.
+/// Server with a tool that counts its runs.
 struct Counter {
     sandbox: Sandbox,
     daemon: Daemon,
@@ -26,11 +28,12 @@ impl Counter {
         Self { sandbox, daemon }
     }
 
-    /// What comes back for these bytes until the connection is closed; `None` if it is not.
+    /// Returns the answer to these bytes up to the close of the connection; `None` if it stays
+    /// open.
     fn exchange(&self, request: &[u8]) -> Option<String> {
         let mut stream = TcpStream::connect(self.daemon.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        // It may be closed before all is sent.
+        // The server may close the connection before all is sent.
         stream.write_all(request).ok();
         let mut answer = Vec::new();
         match stream.read_to_end(&mut answer) {
@@ -39,7 +42,8 @@ impl Counter {
         }
     }
 
-    /// A call of the tool: the first line, headers besides those that let it in, and a body.
+    /// Builds a call of the tool: the request line, further headers besides the required ones, and
+    /// a body.
     fn request(&self, line: &str, headers: &str, body: &str) -> String {
         let token = self.daemon.token().unwrap();
         format!(
@@ -54,18 +58,19 @@ fn body() -> String {
     call("count", json!({})).to_string()
 }
 
-/// The body in one chunk.
+/// Encodes the body as one chunk.
 fn chunked() -> String {
     format!("{:x}\r\n{}\r\n0\r\n\r\n", body().len(), body())
 }
 
-/// A whole call, as it could hide behind another.
+/// Builds a whole call, as it could be hidden behind another.
 fn hidden(counter: &Counter) -> String {
     let length = format!("Content-Length: {}\r\n", body().len());
     counter.request(POST, &length, &body())
 }
 
-/// Closed with at most one answer, which is a refusal, and nothing was run.
+/// Checks that the connection is closed with at most one answer, which is a refusal, and that no
+/// call was executed.
 #[track_caller]
 fn check_refused(counter: &Counter, request: &[u8]) {
     let start = request[..request.len().min(300)].escape_ascii();
@@ -172,7 +177,7 @@ fn a_head_that_is_in_doubt_is_refused() {
     }
 }
 
-/// Where the request ends is clear, but it is none for this server.
+/// The end of each request is clear, but the server does not support its form.
 #[test]
 fn what_comes_in_the_wrong_form_is_refused() {
     let counter = Counter::start();
@@ -208,7 +213,8 @@ fn what_comes_in_the_wrong_form_is_refused() {
     check("POST /%6dcp", json, "404");
 }
 
-/// The connection ends with the answer, as the requests ask for it or have it by their nature.
+/// The connection ends with the answer because the requests ask for it, explicitly or by their
+/// HTTP version.
 #[test]
 fn what_is_odd_but_clear_is_served_once() {
     let counter = Counter::start();
@@ -219,7 +225,8 @@ fn what_is_odd_but_clear_is_served_once() {
     let both = format!("{length}Transfer-Encoding: chunked\r\n");
     let both_reversed = format!("Transfer-Encoding: chunked\r\n{length}");
     let requests = [
-        // Of the two, the chunks count, and nothing that comes after them.
+        // The chunked encoding takes precedence over the length, and the bytes after it are
+        // ignored.
         counter.request(POST, &both, &format!("{chunked}{hidden}")),
         counter.request(POST, &both_reversed, &format!("{chunked}{hidden}")),
         // "the origin server MUST ignore the received Host header field" -- RFC 9112, 3.2.2

@@ -1,4 +1,5 @@
-//! HTTP clients that send no more, and still read: over TCP they look like those that are gone.
+//! HTTP clients that close their sending side and still read: over TCP they look like clients that
+//! are gone.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -13,12 +14,12 @@ use crate::nothing_left;
 const QUICK: &str =
     "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"Quick.\"}' && exit\necho done\n";
 
-/// Ends when it is let go.
+/// Script that ends once the file `go` exists.
 const HELD: &str = "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"Held.\"}' && exit\n: > started\nuntil [ -e go ]; do sleep 0.02; done\necho done\n";
 
 const BOTH: &str = "application/json, text/event-stream";
 
-/// A client that has sent a call of the tool, and nothing will follow it.
+/// Connects a client that sends a call of the tool and closes its sending side.
 fn half_closed(daemon: &Daemon, tool: &str, accept: &str, is_stateless: bool) -> TcpStream {
     let stream = call(daemon, tool, accept, is_stateless);
     stream.shutdown(Shutdown::Write).unwrap();
@@ -54,7 +55,7 @@ fn call(daemon: &Daemon, tool: &str, accept: &str, is_stateless: bool) -> TcpStr
     stream
 }
 
-/// Reads until the server closes the connection, or until `end` has come.
+/// Reads until the server closes the connection, or until `end` arrives.
 fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut read = Vec::new();
     loop {
@@ -90,7 +91,7 @@ fn half_closed_client_gets_an_answer_that_takes_its_time() {
         let mut client = half_closed(&daemon, "held", accept, is_stateless);
         let started = sandbox.path().join("scripts/started");
         eventually("the start", || started.exists().then_some(()));
-        // The comment that shows whether the client is there.
+        // The comment by which the server probes whether the client still reads.
         let begun = match accept {
             BOTH => read_until(&mut client, "\r\n:\r\n"),
             _ => String::new(),

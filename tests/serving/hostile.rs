@@ -1,4 +1,4 @@
-//! Scripts that take more than they should: each call ends as it must, and mcpd goes on as before.
+//! Scripts that exceed their limits: each call ends as specified, and mcpd goes on.
 
 use mcpd_tests::{Pipes, Sandbox, eventually, peak_memory, processes_of};
 use rustix::process::{Pid, Signal, kill_process};
@@ -24,7 +24,7 @@ fn a_gigabyte_of_output_is_cut_short_and_takes_no_memory() {
     });
 }
 
-/// Log lines that nobody fetches are dropped, however long they are.
+/// Log lines that the client does not read are dropped, however long they are.
 #[test]
 fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
     let endless = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\n\
@@ -41,13 +41,13 @@ fn endless_log_lines_for_a_client_that_does_not_read_take_no_memory() {
     eventually("the script to run", || {
         (processes_of(&sandbox).len() > 2).then_some(())
     });
-    // Until the limit it has said far more than mcpd may keep.
+    // By its time limit the script has logged far more than mcpd may keep.
     nothing_left(&sandbox, &[client.id()]);
     let peak = peak_memory(client.id());
     assert!(peak < 48 * MIB, "mcpd took {peak} bytes");
 }
 
-/// What a result shows of an output that is too long for it.
+/// Returns the shown part of an output that is too long for the result.
 fn shown(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap()
 }
@@ -114,7 +114,7 @@ fn who_leaves_a_child_with_its_pipes_is_answered_for() {
         let result = server.call("leaves-a-child", json!({}));
         let printed = result["content"][0]["text"].as_str().unwrap();
         let child = printed.trim().parse().ok().and_then(Pid::from_raw).unwrap();
-        // It is still there: the answer did not wait for its end, and says so.
+        // The child still runs: the answer did not wait for its end, and reports it.
         assert!(result.to_string().contains("is still running"), "{result}");
         kill_process(child, Signal::KILL).unwrap();
     });

@@ -1,5 +1,5 @@
-//! Instructions of a server that has nothing to serve, or less than its operator expects: the client reads how much, and
-//! the commands that say why, in both ways to begin.
+//! Instructions of a server that has no tools, or fewer than its operator expects: they count the
+//! missing ones and name the commands that explain why, in both generations of MCP.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use super::Server;
 const TOOL: &str = "#!/bin/sh\necho '{\"description\": \"Greets\"}'\n";
 const FAULTY: &str = "#!/bin/sh\necho '{\"description\": 1}'\n";
 
-/// The instructions in `initialize` and in `server/discover`, which must be the same.
+/// Returns the instructions of `initialize` and of `server/discover`, which must be equal.
 #[track_caller]
 fn instructions(server: &mut dyn Server) -> String {
     let client = json!({ "name": "test", "version": "1" });
@@ -34,8 +34,8 @@ fn instructions(server: &mut dyn Server) -> String {
     first.as_str().unwrap_or_default().to_owned()
 }
 
-/// The same over stdio, where the first message comes before the first scan, and over HTTP, where clients read no paths of
-/// this machine.
+/// Returns the instructions over stdio, where the first message precedes the first scan, and over
+/// HTTP, where they contain no paths of this machine; both must be equal.
 #[track_caller]
 fn instructions_on_each_transport(sandbox: &Sandbox) -> String {
     let configuration = sandbox.path().join("mcpd.toml");
@@ -52,7 +52,7 @@ fn instructions_on_each_transport(sandbox: &Sandbox) -> String {
     over_stdio
 }
 
-/// HTTP says in headers what a message of the stateless wire is.
+/// Daemon that gets the headers of the stateless wire, which HTTP requires.
 struct DiscoveringDaemon(Daemon);
 
 impl Server for DiscoveringDaemon {

@@ -1,4 +1,4 @@
-//! How much a client may ask for, as the configuration says, and what it is told that asks for more.
+//! Request limits as configured: rate limits, queue limits, and the `429` answers beyond them.
 
 use std::fs;
 use std::thread;
@@ -19,7 +19,7 @@ fn sandbox(configuration: &str) -> Sandbox {
     sandbox
 }
 
-/// Calls three times where two are allowed.
+/// Calls three times with a burst limit of two.
 #[track_caller]
 fn check(mut call: impl FnMut() -> Value) {
     for _ in 0..2 {
@@ -74,7 +74,7 @@ fn a_token_has_limits_of_its_own() {
     }
 }
 
-/// Whether a request, one that begins with this line and these headers, is told to come again later.
+/// Checks that a request with this first line and these headers is refused with `Retry-After`.
 #[track_caller]
 fn check_refused(client: &Client, request: &str, body: &Value) {
     let (head, body) = client.exchange(request, &body.to_string()).unwrap();
@@ -86,7 +86,8 @@ fn check_refused(client: &Client, request: &str, body: &Value) {
     );
 }
 
-/// Has one call of `slow` run, and as many wait as may. Not one more: it might come when there is room again.
+/// Runs one call of `slow` and fills its queue, with not one call more: that one might arrive when
+/// there is room again.
 fn fill(daemon: &Daemon) -> Vec<thread::JoinHandle<Vec<Value>>> {
     let calls = (1..=257).map(|id| {
         let mut message = call("slow", json!({}));

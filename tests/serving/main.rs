@@ -1,4 +1,4 @@
-//! The binary at work, over stdio and HTTP, with scripts and clients that behave badly.
+//! The binary at work, over stdio and HTTP, with scripts and clients that misbehave.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -31,20 +31,20 @@ mod unread_log;
 use mcpd_tests::{Daemon, Pipes, Sandbox, eventually, processes_of, repository};
 use serde_json::{Value, json};
 
-/// mcpd, on whatever transport.
+/// Running mcpd, on any transport.
 trait Server {
-    /// The answer to one message as it is sent.
+    /// Sends one message verbatim and returns its answer.
     fn exchange_raw(&mut self, message: &str) -> Value;
 
-    /// The answer to one message.
+    /// Sends one message and returns its answer.
     fn exchange(&mut self, message: &Value) -> Value {
         self.exchange_raw(&message.to_string())
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     fn id(&self) -> u32;
 
-    /// The result of calling a tool.
+    /// Calls a tool and returns the result.
     fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let mut answer = self.exchange(&call(tool, arguments));
         assert!(answer["result"].is_object(), "{answer}");
@@ -88,18 +88,18 @@ fn on_each_transport(
     check(&mut Daemon::start(&sandbox, &arguments), &sandbox);
 }
 
-/// The path of a directory of `tests/scripts`.
+/// Returns the path of a directory in `tests/scripts`.
 fn scripts(directory: &str) -> String {
     let path = repository().join("tests/scripts").join(directory);
     path.to_str().unwrap().to_owned()
 }
 
-/// A call of a tool as a message.
+/// Builds the call of a tool as a message.
 fn call(tool: &str, arguments: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": arguments}})
 }
 
-/// The only text of a result beside the notes on the run, or the only note.
+/// Returns the only text of a result apart from the notes on the run, or the only note.
 #[track_caller]
 fn text(result: &Value) -> &str {
     let content = result["content"].as_array().unwrap();
@@ -112,7 +112,7 @@ fn text(result: &Value) -> &str {
     }
 }
 
-/// Waits until nothing runs with the environment of the sandbox but the processes named.
+/// Waits until no process but the named ones has the environment of the sandbox.
 #[track_caller]
 fn nothing_left(sandbox: &Sandbox, but: &[u32]) {
     eventually("the end of all scripts", || {

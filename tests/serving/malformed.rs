@@ -1,5 +1,5 @@
-//! What is no message, byte by byte, as a line on a pipe and as a body on one connection: each gets its
-//! error, and the channel goes on. And what is no HTTP at all.
+//! Malformed messages, byte by byte, as a line on a pipe and as a body on one connection: each
+//! gets its error, and the channel stays usable. Also input that is not HTTP.
 
 use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::{call, on_each_transport, text};
 
-/// Only a hang meets it.
+/// Time limit that only a hang exceeds.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One keep-alive connection.
+/// Keep-alive connection.
 struct Connection {
     stream: BufReader<TcpStream>,
     head: String,
@@ -34,7 +34,7 @@ impl Connection {
         }
     }
 
-    /// Status and body of the answer to `body`.
+    /// Posts `body` and returns status and body of the answer.
     fn post(&mut self, body: &[u8]) -> (u16, String) {
         self.send(&format!("Content-Length: {}\r\n\r\n", body.len()), body);
         self.receive()
@@ -67,7 +67,7 @@ impl Connection {
         (status, String::from_utf8(body).unwrap())
     }
 
-    /// An ordinary request gets an ordinary answer.
+    /// Checks that an ordinary request gets an ordinary answer.
     #[track_caller]
     fn assert_alive(&mut self) {
         let ping = json!({"jsonrpc": "2.0", "id": "alive", "method": "ping"});
@@ -77,8 +77,8 @@ impl Connection {
     }
 }
 
-/// Sends messages over HTTP on one connection, and over stdio, and after each an ordinary request. The
-/// error is the same on both.
+/// Sends messages over HTTP on one connection, and over stdio, and after each an ordinary request.
+/// The error is the same on both.
 #[track_caller]
 fn check(status: u16, code: i32, messages: &[&[u8]]) {
     let sandbox = Sandbox::new();
@@ -95,7 +95,7 @@ fn check(status: u16, code: i32, messages: &[&[u8]]) {
             "{start}: {answer}"
         );
         connection.assert_alive();
-        // On a pipe nothing between two line ends is nothing at all.
+        // On a pipe, a blank line is no message and gets no answer.
         if !message.trim_ascii().is_empty() {
             pipes.send(message);
             let on_pipe = pipes.receive();
@@ -181,7 +181,7 @@ fn what_a_method_does_not_take_is_named() {
     check(400, -32602, &[no_meta]);
 }
 
-/// Wherever a message is cut off, it is no JSON any more.
+/// A message cut off at any byte is invalid JSON.
 #[test]
 fn a_message_that_is_cut_off_is_a_parse_error() {
     let message = call(
@@ -214,7 +214,7 @@ fn what_is_large_or_odd_but_a_message_is_answered() {
     });
 }
 
-/// Whatever a value holds, the script gets that, and no shell and no option parser sees it first.
+/// The script receives every value unchanged; no shell and no option parser interprets it.
 #[test]
 fn hostile_values_reach_the_script_as_they_are() {
     let values = [
@@ -250,7 +250,7 @@ fn a_body_in_pieces_is_put_together() {
     assert_eq!(connection.receive().0, 200);
 }
 
-/// Each of these costs its connection, and no other.
+/// Each of these ends its own connection and no other.
 #[test]
 fn what_is_no_http_ends_its_own_connection() {
     let sandbox = Sandbox::new();
@@ -279,7 +279,7 @@ fn what_is_no_http_ends_its_own_connection() {
         let mut stream = TcpStream::connect(daemon.address()).unwrap();
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         let start = request[..request.len().min(80)].escape_ascii();
-        // It may be reset as well as closed, and that before all is sent.
+        // The server may reset the connection as well as close it, and before all is sent.
         stream.write_all(request).ok();
         let mut answer = Vec::new();
         if let Err(error) = stream.read_to_end(&mut answer) {

@@ -1,4 +1,4 @@
-//! What can be measured: that it is there and right, in a form that Prometheus reads, and described.
+//! Metrics: present, correct, documented, and in the format of Prometheus.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde_json::json;
 
 use crate::call;
 
-/// A family of metrics: its type, and the values of its samples by their names and labels.
+/// Metric families by name: the type, and the sample values by name and labels.
 type Families = BTreeMap<String, (String, BTreeMap<String, f64>)>;
 
-/// Reads the text format, more strictly than Prometheus does.
+/// Parses the text format, more strictly than Prometheus does.
 #[track_caller]
 fn read(text: &str) -> Families {
     let mut families = Families::new();
@@ -44,7 +44,7 @@ fn read(text: &str) -> Families {
     families
 }
 
-/// The one value of a metric, with these labels among others.
+/// Returns the only value of a metric with these labels among others.
 #[track_caller]
 fn value(families: &Families, name: &str, labels: &[&str]) -> f64 {
     let family = families.keys().find(|family| name.starts_with(*family));
@@ -67,7 +67,7 @@ fn sandbox() -> Sandbox {
         .with_script("fails", &script("exit 42"))
 }
 
-/// Calls both tools and one that is none, and lists.
+/// Calls both tools and an unknown one, and lists.
 fn work(client: &Client) {
     let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
     for message in [
@@ -118,7 +118,7 @@ fn what_was_done_is_counted_and_timed() {
     assert_eq!(value(&families, "mcpd_catalog_tools", &[]), 2.0);
     assert_eq!(value(&families, "mcpd_runs_in_flight", &[]), 0.0);
     assert!(value(&families, "process_resident_memory_bytes", &[]) > 1e6);
-    // It was started after 2025, and not tomorrow.
+    // The server was started after 2025 and not in the future.
     assert!((1.7e9..1e11).contains(&value(&families, "process_start_time_seconds", &[])));
     for (path, expected) in [("/", 404), ("/mcp", 404), ("/health", 404)] {
         assert_eq!(prometheus.get(path).unwrap().0, expected, "{path}");

@@ -1,4 +1,4 @@
-//! Tokens of an issuer: which are accepted and which are not, what they are good for, and what clients are told.
+//! Tokens of an OAuth issuer: validation, scopes, and the challenges that clients receive.
 
 use std::fs;
 use std::thread;
@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 
 use crate::call;
 
-/// What tokens are for.
+/// Audience of the tokens.
 const RESOURCE: &str = "https://tools.example/mcp";
 const SCRIPT: &str = "#!/bin/sh\necho '{}'\n";
 const LIST: &str = r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#;
 
-/// An issuer, and mcpd which accepts its tokens.
+/// Issuer, and an mcpd that accepts its tokens.
 struct Setting {
     issuer: Issuer,
     sandbox: Sandbox,
@@ -43,12 +43,12 @@ impl Setting {
         self.daemon.client().with_token(Some(token))
     }
 
-    /// The status and the challenge that `token` gets.
+    /// Returns the status and the challenge that `token` gets.
     fn try_token(&self, token: &str) -> (u16, String) {
         answer(&self.client(token), LIST)
     }
 
-    /// A good token with other claims; `null` leaves one out.
+    /// Signs a valid token with these claims replaced; `null` removes one.
     fn token_with(&self, claims: Value) -> String {
         self.issuer.token(&self.claims_with(claims))
     }
@@ -64,7 +64,7 @@ impl Setting {
         all
     }
 
-    /// A good token with this header, signed by the key of ES256.
+    /// Signs a valid token with this header, by the key for ES256.
     fn token_headed(&self, header: &Value) -> String {
         let claims = self.issuer.claims(RESOURCE).to_string();
         self.issuer.signed("ES256", &header.to_string(), &claims)
@@ -80,7 +80,7 @@ fn configure(sandbox: &Sandbox, issuer: &Issuer, further: &str) {
     fs::write(sandbox.path().join("mcpd.toml"), configuration).unwrap();
 }
 
-/// The status and the challenge of an answer.
+/// Returns the status and the challenge of an answer.
 fn answer(client: &Client, message: &str) -> (u16, String) {
     let (head, _) = client.exchange("POST /mcp", message).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -100,7 +100,7 @@ fn accepted(setting: &Setting, token: &str, what: &str) {
     assert_eq!(setting.try_token(token), (200, String::new()), "{what}");
 }
 
-/// Refused, and told that the token is invalid.
+/// Checks that the token is refused, with a challenge that calls it invalid.
 #[track_caller]
 fn refused(setting: &Setting, token: &str, what: &str) {
     let (status, challenge) = setting.try_token(token);
@@ -185,7 +185,7 @@ fn only_tokens_that_say_the_right_things_are_accepted() {
     ] {
         refused(&setting, &with(wrong.clone()), &wrong.to_string());
     }
-    // Whose they are is not even clear, so each counts as a guess.
+    // The issuer of these is unknown, so each counts as a guess.
     for wrong in [
         json!(null),
         json!(format!("{url}/")),
@@ -229,7 +229,7 @@ fn what_a_token_says_of_its_own_signature_is_not_believed() {
     ] {
         refused(&setting, &setting.token_headed(&wrong), &wrong.to_string());
     }
-    // The name of a key is not needed if only one fits.
+    // The key id is optional if only one key fits.
     accepted(
         &setting,
         &setting.token_headed(&json!({"alg": "ES256"})),
@@ -260,7 +260,7 @@ fn what_a_token_says_of_its_own_signature_is_not_believed() {
     }
 }
 
-/// Who reads the first of two and who reads the last would see two tokens in one.
+/// Two readers, one of the first and one of the last occurrence, would see two different tokens.
 #[test]
 fn claims_that_are_there_twice_are_refused() {
     let setting = Setting::new("");
@@ -360,7 +360,7 @@ fn keys_that_can_not_be_had_are_no_reason_to_call_a_token_wrong() {
         let wait: u64 = header(&head, "retry-after").parse().unwrap();
         assert!((1..=11).contains(&wait), "{wait}");
         assert_eq!(setting.issuer.asked_for_keys(), 1);
-        // Whoever has another token is not kept from anything.
+        // A client with another token is unaffected by the rate limit.
         assert_eq!(answer(&setting.daemon.client(), LIST).0, 200);
         setting.issuer.conduct(Conduct::Sound);
         eventually("the keys are fetched", || {
@@ -449,7 +449,7 @@ fn scopes_say_what_may_be_used_and_a_missing_one_is_asked_for() {
         .unwrap();
     assert!(head.starts_with("HTTP/1.1 403"), "{head}");
     assert_eq!(header(&head, "www-authenticate"), challenge);
-    // What no scope opens is as unknown as what is not there.
+    // A tool that no scope grants is reported as unknown, like a tool that does not exist.
     for tool in ["math_calc", "nowhere"] {
         let (head, body) = call(&greets, tool);
         assert!(head.starts_with("HTTP/1.1 200"), "{head}");
@@ -506,7 +506,7 @@ fn clients_without_a_token_are_told_where_to_get_one() {
         });
         assert_eq!(metadata, expected);
     }
-    // Nobody may ask from elsewhere, and there is nothing else of that kind.
+    // A page of a foreign origin may not read the metadata, and there are no other metadata.
     let (head, _) = client
         .exchange("POST /.well-known/oauth-protected-resource", "")
         .unwrap();
@@ -566,7 +566,7 @@ fn a_token_goes_nowhere_and_the_audit_log_has_whose_it_was() {
     }
 }
 
-/// As on a system where `ca-certificates` is not installed.
+/// Returns a sandbox like a system where `ca-certificates` is not installed.
 fn without_authorities() -> Sandbox {
     Sandbox::new()
         .with_variable("SSL_CERT_FILE", "/dev/null")
@@ -588,7 +588,7 @@ fn an_issuer_on_this_machine_takes_no_certificates_of_authorities() {
     );
 }
 
-/// The error of a configuration that has this in `[oauth]`.
+/// Checks the error of a configuration with these keys in `[oauth]`.
 #[track_caller]
 fn check_error(oauth: &str, expected: &str) {
     let sandbox = Sandbox::new().with_script("hello", SCRIPT);

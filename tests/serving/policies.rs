@@ -1,4 +1,4 @@
-//! What scripts may do, seen from the wire: confinement, secrets and turns as the configuration says.
+//! Policies seen from the wire: sandbox levels, secrets and concurrency limits as configured.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use crate::{Server, call, text};
 
-/// The value of a secret, which no message may hold.
+/// Secret value, which no message may contain.
 const SECRET: &str = "s3cr\"et-of-alice";
 
-/// A script that answers `--help` with `metadata` and does `body` when it is called.
+/// Returns a script that answers `--help` with `metadata` and runs `body` when called.
 fn script(metadata: &str, body: &str) -> String {
     format!("#!/bin/sh\n[ \"$1\" = --help ] && {{ echo '{metadata}'; exit; }}\n{body}\n")
 }
@@ -31,7 +31,8 @@ fn on_each_transport(sandbox: &Sandbox, check: impl Fn(&mut dyn Server)) {
     check(&mut Daemon::start(sandbox, &arguments));
 }
 
-/// Tries to write a file in the directory `outside` beside its own, and says how that went.
+/// Script that tries to write a file in the directory `outside` beside its own, and prints the
+/// outcome.
 const WRITER: &str = "echo x 2>/dev/null >\"$PWD/../outside/x\" && echo written || echo refused";
 
 #[track_caller]
@@ -69,7 +70,7 @@ fn a_guarded_script_writes_where_it_is_allowed_to() {
     check_writing("", r#"{"sandbox": {"write": ["../outside"]}}"#, "written");
 }
 
-/// Home of the user that runs mcpd.
+/// Script that prints a file in the home directory of mcpd's user.
 const READER: &str = "cat ~/.agent/token";
 
 #[track_caller]
@@ -100,7 +101,7 @@ fn home_of_the_user_is_hidden_from_confined_scripts_and_the_key_is_named() {
     }
 }
 
-/// The modes of a log, and whether a record tells of them.
+/// Checks the modes of the log and of its directory, and the record of their restoration.
 #[test]
 fn mode_of_the_audit_log_that_a_guarded_script_changes_is_restored() {
     let sandbox = configured("floor = \"guarded\"\n[audit]\npath = \"logs/log\"\n").with_script(
@@ -137,7 +138,8 @@ fn a_guarded_script_is_not_read_to_what_it_may_not_read() {
     }
 }
 
-/// Wherever they are: a script that could read a token could call all that is not confined.
+/// The files are protected wherever they are: a script that read a token could call all scripts
+/// that are not confined.
 #[test]
 fn a_guarded_script_reads_nothing_of_what_the_server_keeps_to_itself() {
     let names = [
@@ -176,13 +178,13 @@ fn a_guarded_script_reads_nothing_of_what_the_server_keeps_to_itself() {
                 );
             }
         };
-        // Where clients of these tests look for it.
+        // The clients of these tests look for the token here.
         let state = sandbox.path().join("state/mcpd");
         fs::create_dir_all(&state).unwrap();
         fs::copy(given.join("token"), state.join("agent-token")).unwrap();
         let mut daemon = Daemon::start(&sandbox, &["--config", "given/mcpd.toml"]);
         check(text(&daemon.call("reader", json!({}))));
-        // Nothing is served there, but it is the same script.
+        // `mcpd call` serves nothing, but runs the same script.
         let called = ["call", "--config", "given/mcpd.toml", "scripts", "reader"];
         check(&sandbox.run(&called));
     }
@@ -194,7 +196,7 @@ fn with_secret() -> Sandbox {
     sandbox
 }
 
-/// Calls a script that knows the secret, and gives every message that comes of it.
+/// Calls a script that has the secret, and checks every resulting message.
 #[track_caller]
 fn check_secret(metadata: &str, body: &str, method: &str, params: &Value, expected: &str) {
     let sandbox = with_secret().with_script("teller", &script(metadata, body));
@@ -321,7 +323,7 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
     let metadata = r#"{"description": "x", "concurrency": 1}"#;
     let sandbox = Sandbox::new().with_script("slow", &script(metadata, body));
     let mut client = Pipes::start(&sandbox, &[]);
-    // One runs, 256 wait, and one is too much.
+    // One runs, 256 wait, and one exceeds the queue.
     for id in 1..=258 {
         let mut message = call("slow", json!({}));
         message["id"] = id.into();
@@ -349,7 +351,7 @@ fn calls_of_one_script_wait_for_their_turn_and_too_many_are_told_so() {
 fn what_is_missing_from_a_confinement_is_logged_once() {
     let script = script(r#"{"sandbox": "guarded"}"#, "echo done");
     let sandbox = Sandbox::new().with_script("x", &script);
-    // What is marked itself can't mark its runs.
+    // A server that is itself marked can't mark its runs.
     let mut shell = sandbox.program("bash");
     shell.args(["-c", "ulimit -x 5 && exec \"$0\" stdio scripts"]);
     shell.arg(binary());
@@ -382,7 +384,7 @@ fn what_is_missing_from_a_confinement_is_told_whoever_calls() {
     assert!(said.contains("done\n") && said.contains(expected), "{said}");
 }
 
-/// Each has a shell or an interpreter run code of whoever has set it.
+/// Each of these makes a shell or an interpreter run code chosen by whichever process set it.
 #[test]
 fn variables_that_run_code_reach_no_confined_script() {
     const NAMES: [&str; 6] = [
@@ -398,7 +400,7 @@ fn variables_that_run_code_reach_no_confined_script() {
         .with_script("free", &script("{}", body))
         .with_script("guarded", &script(r#"{"sandbox": "guarded"}"#, body));
     for name in NAMES {
-        // It is preloaded without a word.
+        // This library can be preloaded without a message.
         sandbox = sandbox.with_variable(name, "libc.so.6");
     }
     let mut client = Pipes::start(&sandbox, &[]);
@@ -452,7 +454,7 @@ fn a_script_that_can_not_be_confined_as_it_must_be_is_not_run() {
         .with_script("strict", &strict)
         .with_script("nested", &script("{}", &nested));
     assert!(sandbox.run(&["call", "scripts", "strict"]).contains("done"));
-    // Who is confined can't make what the level is made of.
+    // A confined process can't set up another confinement.
     let said = sandbox.run(&["call", "scripts", "nested", "--sandbox", "guarded"]);
     assert!(!said.contains("done"), "{said}");
     assert!(
@@ -517,7 +519,7 @@ fn nothing_is_read_for_a_script_that_runs_as_somebody_else_and_may_not_read_it()
     });
 }
 
-/// What each of these scripts is, and the request that calls it at a stage.
+/// Scripts, each with its metadata and the request that calls it at a stage.
 const STAGED: [(&str, &str, &str); 3] = [
     (
         "tool",
@@ -536,7 +538,7 @@ const STAGED: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// Serves these scripts from `directory`, where they have the `prefix`, under a rule for their stage.
+/// Serves these scripts from `directory`, with the `prefix`, under a rule for their stage.
 fn check_staged(configuration: &str, directory: &str, prefix: &str, weight: &str) {
     let allow = "allow = [\"**\"]\narguments = { stage = [\"test-*\"] }";
     let deny = "deny = [\"**\"]\narguments = { stage = [\"prod*\"] }";

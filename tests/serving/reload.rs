@@ -1,4 +1,5 @@
-//! A configuration that is another while mcpd serves: what counts at once, what doesn't, and that nothing is lost.
+//! Hot reload of the configuration: settings that apply at once, settings that need a restart, and
+//! no lost calls.
 
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,7 +22,7 @@ fn configure(sandbox: &Sandbox, text: &str) {
 
 const SILENCE: &str = "The script succeeded and printed nothing.";
 
-/// What the printer prints.
+/// Returns the output of the printer.
 fn printed(client: &Client) -> Option<String> {
     let (status, body) = client.post(&call("printer", json!({})).to_string()).ok()?;
     let answer: Value = serde_json::from_str(&body).ok()?;
@@ -30,7 +31,7 @@ fn printed(client: &Client) -> Option<String> {
     (status == 200).then(|| text.to_owned())
 }
 
-/// The names of the tools that are listed.
+/// Returns the listed tool names.
 fn listed(daemon: &mut Daemon) -> Vec<String> {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let answer = daemon.exchange(&list);
@@ -106,7 +107,7 @@ echo alone
             (is_new && listed.contains("Another.")).then_some(())
         });
         let second = run();
-        // Time enough for it to begin.
+        // Leaves the call time to begin.
         for _ in 0..20 {
             printed(&daemon.client());
         }
@@ -142,7 +143,7 @@ fn what_can_not_be_another_is_named() {
     );
     daemon.signal(Signal::HUP);
     let said = daemon.hear("this was changed, and counts when mcpd is started again: ");
-    // Where it listens is for `--port` to say, whatever stands in the file.
+    // `--port` overrides the address in the file, so `listen` is not reported.
     let keys = "again: `audit.mode`, `page_size`";
     assert!(said.ends_with(keys), "{said}");
     eventually("the new variable", || {
@@ -180,7 +181,7 @@ fn clients_of_an_issuer_still_need_a_url() {
     assert!(said.contains("`resource` is missing"), "{said}");
 }
 
-/// The mode of the log is for good, so the log goes on where it was.
+/// The mode of the log applies from start to end of the server, so the log goes on.
 #[test]
 fn a_log_that_goes_on_stays_hidden() {
     let script = PRINTER.replace("printf '%s' \"$PLAIN\"", "cat \"$PLAIN\" 2>&1 || true");
@@ -197,7 +198,7 @@ fn a_log_that_goes_on_stays_hidden() {
     configure("log.jsonl", "path = \"log.jsonl\"\n");
     let daemon = Daemon::start(&sandbox, &[]);
     printed(&daemon.client()).unwrap();
-    // The same place, so that it shows which configuration counts.
+    // Another spelling of the same path shows in the message which configuration applies.
     configure("./log.jsonl", "path = \"other.jsonl\"\nmode = \"off\"\n");
     daemon.signal(Signal::HUP);
     let shown = eventually("the new configuration", || {
@@ -216,7 +217,7 @@ fn a_fault_is_told_with_its_place() {
     assert!(said.contains("mcpd.toml:3:11: in [[tool]]"), "{said}");
 }
 
-/// Reloads over and over, each time with another policy, while calls are made.
+/// Reloads again and again, each time with another policy, while calls are made.
 #[test]
 fn a_hundred_reloads_lose_no_call() {
     const RELOADS: usize = 100;

@@ -1,4 +1,5 @@
-//! Scripts that are saved while they are served: as editors do it, often, and slowly. What is half written is not run.
+//! Scripts that are saved while they are served, often, slowly, and in the manner of several
+//! editors. A half-written script is not run.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -16,13 +17,14 @@ use super::Server as _;
 /// Saves further apart than this may be probed one by one.
 const LONGEST_GAP: Duration = Duration::from_millis(550);
 
-/// A script that leaves a line in `probes` each time it is asked, and can be told by its description.
+/// Returns a script that appends a line to `probes` on each probe and is identified by its
+/// description.
 fn counted(description: &str) -> String {
     let answer = json!({ "description": description });
     format!("#!/bin/sh\necho \"${{0##*/}}\" >>\"${{0%/*}}/../probes\"\necho '{answer}'\n")
 }
 
-/// A server of scripts that may count their probes.
+/// Serves scripts that may count their probes.
 fn serve(sandbox: &Sandbox) -> Daemon {
     let configuration = sandbox.path().join("mcpd.toml");
     fs::write(configuration, "[probe]\nsandbox = \"none\"\n").unwrap();
@@ -34,7 +36,7 @@ fn probes(sandbox: &Sandbox, script: &str) -> usize {
     probes.lines().filter(|line| *line == script).count()
 }
 
-/// The names of the tools, each with its description.
+/// Returns the tool names, each with its description.
 fn listed(daemon: &mut Daemon) -> Vec<(String, String)> {
     let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
     let answer = daemon.exchange(&list);
@@ -58,7 +60,7 @@ fn five_saves_in_two_seconds_are_one_probe() {
     let sandbox = Sandbox::new().with_script("saved", &counted("Version 0"));
     let mut daemon = serve(&sandbox);
     wait_for(&mut daemon, "saved", "Version 0");
-    // On a busy machine the saves may lie too far apart.
+    // On a busy machine the saves may be too far apart.
     let in_time = (0..10).any(|round| {
         let before = probes(&sandbox, "saved");
         let mut longest = Duration::ZERO;
@@ -135,16 +137,17 @@ fn command_says_what_is_still_being_written() {
     assert!(!sandbox.path().join("probes").exists());
 }
 
-/// Ways in which editors save a file of this text.
+/// Ways in which editors save a file.
 #[derive(Debug, Clone, Copy)]
 enum Editor {
-    /// VS Code and nano: truncated, then written.
+    /// VS Code and nano: truncate the file, then write.
     InPlace,
-    /// `sed -i` and many others: another file in its place.
+    /// `sed -i` and many others: rename another file to its place.
     Rename,
-    /// Vim: a file to see whether it may make one, a backup, the new file, and a swap file all the while.
+    /// Vim: a file that probes for write access, a backup, the new file, and a swap file all the
+    /// while.
     Vim,
-    /// Emacs: a link as a lock, the text as it is typed, and the former file as a backup.
+    /// Emacs: a link as a lock, an auto-save file, and the former file as a backup.
     Emacs,
 }
 
@@ -190,7 +193,7 @@ fn executable(path: &Path) -> File {
     file
 }
 
-/// Writes a text in two parts, of which the first is a script by itself that would be seen.
+/// Writes a text in two parts. The first part alone is a valid script that would be listed.
 fn write_slowly(mut file: File, text: &str) {
     let (first, rest) = text.split_at(text.rfind("echo").unwrap());
     file.write_all(first.as_bytes()).unwrap();

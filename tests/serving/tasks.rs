@@ -1,4 +1,5 @@
-//! Tasks and the end of mcpd: whatever was promised is found again, once, and nothing runs twice.
+//! Tasks and the end of mcpd: every acknowledged task is found again, once, and no task runs
+//! twice.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +12,12 @@ use serde_json::{Value, json};
 
 use crate::{Server as _, text};
 
-/// How often mcpd is killed.
+/// Number of times that mcpd is killed.
 const ROUNDS: usize = 50;
-/// The latest moment after a call was sent, in milliseconds.
+/// Upper bound of the time between a call and the kill, in milliseconds.
 const LATEST: u64 = 120;
 
-/// Runs in the background for as long as it is told, and leaves a line for each time it has been run.
+/// Script that runs in the background for a given time, and appends a line to a log on each run.
 const JOB: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
   echo '{"description": "Works.", "task": "required"}'
@@ -28,7 +29,7 @@ sleep "$MCPD_OPT_seconds"
 echo done
 "#;
 
-/// A request of a client that knows tasks.
+/// Builds a request of a client that supports tasks.
 fn request(method: &str, mut params: Value) -> Value {
     params["_meta"] = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -37,12 +38,12 @@ fn request(method: &str, mut params: Value) -> Value {
     json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
 }
 
-/// As any other moment.
+/// Returns a random moment.
 fn random(below: u64) -> u64 {
     RandomState::new().hash_one(()) % below
 }
 
-/// What has become of a task, by a server that has not begun it.
+/// Checks that a task of an earlier server has ended.
 #[track_caller]
 fn check_is_over(server: &mut Pipes, task: &str) {
     let answer = server.exchange(&request("tasks/get", json!({"taskId": task})));
@@ -90,14 +91,14 @@ fn no_task_is_lost_doubled_or_forgotten_when_mcpd_is_killed() {
     assert_eq!(known.len(), listed.len(), "none is listed twice");
     assert!(promised.iter().all(|task| known.contains(&**task)));
     assert!(known.len() <= ROUNDS, "{runs}");
-    // One that was written down may not have been promised any more; it is over all the same.
+    // A stored task may not have been acknowledged before the kill; it has ended all the same.
     for task in &known {
         check_is_over(&mut server, task);
     }
     let log = fs::read_to_string(log).unwrap_or_default();
     let ran: BTreeSet<_> = log.lines().collect();
     assert_eq!(ran.len(), log.lines().count(), "none runs twice");
-    // What was killed right after it began may not have been written down, and was promised to nobody.
+    // A task killed right after its start may not be stored; it was never acknowledged.
     assert!(ran.len() <= ROUNDS);
     assert!(!promised.is_empty() && !ran.is_empty());
 }

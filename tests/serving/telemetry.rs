@@ -1,5 +1,5 @@
-//! Spans of OpenTelemetry and the traces they are part of: what a collector gets, what it must not get, and that one that
-//! is gone is in nobody's way.
+//! OpenTelemetry spans and their traces: what a collector receives, what it must not receive, and
+//! that a dead collector delays nothing.
 
 use std::fs;
 use std::net::TcpListener;
@@ -17,9 +17,9 @@ use collector::{Collector, Span};
 
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 const CALLER: &str = "b7ad6b7169203331";
-/// What must be in no span.
+/// Text that no span may contain.
 const SECRET: &str = "hunter2";
-/// Prints the trace it is told of, fails if it is told to, and says something that is nobody else's business.
+/// Script that prints its trace, fails on demand, and logs a private text.
 const SCRIPT: &str = r#"#!/bin/sh
 if [ "$1" = --help ]; then
     echo '{}'
@@ -36,19 +36,19 @@ fn sandbox() -> Sandbox {
     Sandbox::new().with_script("math/add", SCRIPT)
 }
 
-/// The same with spans, which are exported at once.
+/// Returns the sandbox of the script with spans enabled, which are exported at once.
 fn observed(collector: &Collector) -> Sandbox {
     sandbox()
         .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)
         .with_variable("OTEL_BSP_SCHEDULE_DELAY", "50")
 }
 
-/// `traceparent` of the caller, sampled or not.
+/// Returns the `traceparent` of the caller, sampled or not.
 fn parent(flags: &str) -> String {
     format!("00-{TRACE}-{CALLER}-{flags}")
 }
 
-/// A call that is part of the caller's trace by what the message says.
+/// Builds a call whose metadata make it part of the caller's trace.
 fn traced_call(with: &str, flags: &str) -> Value {
     let mut message = call("math_add", json!({"with": with}));
     message["params"]["_meta"] =
@@ -56,7 +56,7 @@ fn traced_call(with: &str, flags: &str) -> Value {
     message
 }
 
-/// Asserts that these are the attributes of a span, and that it says whether it has failed. Times are any.
+/// Checks the attributes of a span and its status. Times may have any value.
 #[track_caller]
 fn check(span: &Span, attributes: &[(&str, &str)]) {
     let has_failed = attributes.iter().any(|(name, _)| *name == "error.type");
@@ -163,7 +163,7 @@ fn what_fails_says_how_and_not_with_what() {
     assert_eq!((&*request.trace, &*request.parent), (TRACE, CALLER));
     assert_eq!(request.attributes["error.type"], "tool_error");
     assert_eq!(request.attributes["network.transport"], "pipe");
-    // Neither what is no tool nor what is no method is in a name.
+    // A span name contains neither an unknown tool nor an unknown method.
     let invalid = json!({"jsonrpc": "2.0", "id": 1, "method": SECRET});
     for message in [&call(SECRET, json!({})), &invalid] {
         assert!(pipes.exchange(message)["error"].is_object());
@@ -285,7 +285,7 @@ fn a_call_of_an_upstream_server_goes_on_in_its_spans() {
     assert!(!collector.text().contains(SECRET));
 }
 
-/// Whether the exporter has a thread in this process.
+/// Returns whether this process has an exporter thread.
 fn has_exporter(process: u32) -> bool {
     let threads = fs::read_dir(format!("/proc/{process}/task")).unwrap();
     let mut names =
@@ -315,7 +315,7 @@ fn where_nobody_wants_spans_a_trace_goes_through_as_it_came() {
 fn a_collector_that_is_gone_is_in_nobodys_way() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let silent = listener.local_addr().unwrap().to_string();
-    // Nobody listens at the other.
+    // No collector listens at the second address.
     for address in [&silent, "127.0.0.1:1"] {
         let sandbox = sandbox()
             .with_variable("OTEL_EXPORTER_OTLP_ENDPOINT", &format!("http://{address}"))
@@ -323,7 +323,8 @@ fn a_collector_that_is_gone_is_in_nobodys_way() {
             .with_variable("OTEL_BSP_SCHEDULE_DELAY", "10")
             .with_variable("OTEL_BSP_MAX_QUEUE_SIZE", "4");
         let mut daemon = Daemon::start(&sandbox, &[]);
-        // More than the queue takes. If one in two waited for the collector, it would take as long as is allowed.
+        // These exceed the queue. If only every second call waited for the collector, the time
+        // limit would be exceeded.
         let since = Instant::now();
         for _ in 0..40 {
             daemon.call("math_add", json!({"with": ""}));

@@ -1,4 +1,5 @@
-//! Programs that do something when they are started with any argument: being looked at, served and edited trips none.
+//! Tripwires: programs with a side effect whenever they are started. Listing, serving and editing
+//! them trips none.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -15,14 +16,14 @@ use super::Server as _;
 
 const SECRET: &str = "correct-horse-battery";
 
-/// Ways to look at a directory of scripts.
+/// Commands that look at a directory of scripts.
 const WAYS: &[&str] = &["list", "check", "stdio", "serve"];
 
-/// A directory of tripwires, and what shows that one has tripped.
+/// Directory of tripwires, and the witnesses that show which one has tripped.
 struct Tripwires {
     sandbox: Sandbox,
     listener: TcpListener,
-    /// A process of this user, which one of them ends.
+    /// Process of this user, which one of the tripwires kills.
     victim: Child,
 }
 
@@ -47,7 +48,7 @@ impl Tripwires {
         tripwires
     }
 
-    /// Writes all of them, or all of them anew.
+    /// Writes all tripwires, or rewrites them.
     fn write(&self) {
         let at = self.sandbox.path().display();
         let port = self.listener.local_addr().unwrap().port();
@@ -71,7 +72,7 @@ impl Tripwires {
         }
     }
 
-    /// Looks at the directory in one of the [`WAYS`], and returns what was told.
+    /// Looks at the directory in one of the [`WAYS`], and returns the output.
     fn look(&self, way: &str, level: &str) -> String {
         let list = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" });
         match way {
@@ -98,9 +99,9 @@ impl Tripwires {
         }
     }
 
-    /// Returns which of them have tripped.
+    /// Returns the names of the tripwires that have tripped.
     fn tripped(&mut self, told: &str) -> Vec<&'static str> {
-        // The last of a server that was killed takes a moment.
+        // The last process of a killed server takes a moment to end.
         let is_left = !(0..20).any(|_| {
             thread::sleep(Duration::from_millis(100));
             processes_of(&self.sandbox).is_empty()
@@ -152,18 +153,18 @@ fn directory_of_tripwires_is_looked_at_and_none_trips() {
     });
 }
 
-/// Otherwise the test above could not fail.
+/// Proves that the test above can fail.
 #[test]
 fn tripwires_trip_where_probes_are_not_confined() {
     for way in WAYS {
         let mut tripwires = Tripwires::new("[probe]\nsandbox = \"none\"\ntimeout = 1\n");
         let told = tripwires.look(way, "none");
-        // It shows no descriptions.
+        // `check` prints no descriptions.
         let told = if *way == "check" { SECRET } else { &told };
         let tripped = tripwires.tripped(told);
         let mut all = vec!["writes", "connects", "signals", "leaves", "reads"];
         if ["stdio", "serve"].contains(way) {
-            // Nothing outlives a server that was killed.
+            // A killed server leaves no process behind.
             all.retain(|name| *name != "leaves");
         }
         assert_eq!(tripped, all, "{way}: {told}");

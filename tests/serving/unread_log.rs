@@ -1,4 +1,4 @@
-//! A log that nothing reads: no answer waits for it, and neither does the end.
+//! Log that is not read: it delays neither an answer nor the end.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -17,13 +17,13 @@ use crate::{Server as _, call, text};
 const GREET: &str =
     "#!/bin/sh\n[ \"$1\" = --help ] && echo '{\"description\": \"Greets.\"}' && exit\necho hi\n";
 
-/// Faulty tools beside a sound one. The log of a start has more lines than a pipe holds if each has one.
+/// Number of faulty tools beside a sound one. One log line for each exceeds what a pipe holds.
 const FAULTY: usize = 300;
 
-/// The end may take no longer.
+/// Time limit of the shutdown.
 const END_LIMIT: Duration = Duration::from_secs(2);
 
-/// A directory with one tool and many faulty ones.
+/// Returns a sandbox with one tool and many faulty ones.
 fn crowded_sandbox() -> Sandbox {
     let sandbox = Sandbox::new().with_script("greet", GREET);
     for number in 0..FAULTY {
@@ -39,7 +39,7 @@ fn crowded_sandbox() -> Sandbox {
     sandbox
 }
 
-/// Calls the tool often enough that the log of the calls fills the pipe, some at a time.
+/// Calls the tool, several at a time, until the log of the calls fills the pipe.
 fn call_often(client: &mut Pipes) {
     const AT_A_TIME: usize = 20;
     for _ in 0..25 {
@@ -99,7 +99,8 @@ fn faulty_files_have_ten_lines_and_a_number() {
 fn dropped_records_are_counted_once_the_log_is_read() {
     let sandbox = Sandbox::new().with_script("greet", GREET);
     let mut client = Pipes::start_with_unread_log(&sandbox, &["-vv"]);
-    // A record names the client: these are more than the pipe and the queue hold together.
+    // Each record contains the client's name, so that these exceed the pipe and the queue
+    // together.
     let name = "x".repeat(16_000);
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {},

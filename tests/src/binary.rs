@@ -1,4 +1,4 @@
-//! The `mcpd` binary of the profile that the tests were built with, as it is in the sources now.
+//! The `mcpd` binary in the build profile of the tests, up to date with the sources.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,12 +6,12 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::SystemTime;
 
-/// The path of the binary. It is built first if it is missing or older than the sources; `cargo test
-/// --workspace` has built it already.
+/// Returns the path of the binary. Builds it first if it is missing or older than the sources;
+/// `cargo test --workspace` has built it already.
 ///
 /// # Panics
 ///
-/// When it can't be built.
+/// Panics if it can't be built.
 #[must_use]
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -25,7 +25,7 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The directory of this repository.
+/// Returns the directory of this repository.
 ///
 /// # Panics
 ///
@@ -37,7 +37,7 @@ pub fn repository() -> &'static Path {
         .expect("tests is a package of the workspace")
 }
 
-/// `target/debug` or the like: the parent of the directory that this test binary is in.
+/// Returns `target/debug` or the like: the parent of the directory with this test binary.
 fn profile_directory() -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     test.ancestors()
@@ -46,7 +46,7 @@ fn profile_directory() -> PathBuf {
         .to_owned()
 }
 
-/// Cargo makes sure that only one of several tests builds at a time.
+/// Builds the binary. Cargo's lock makes concurrent tests build one at a time.
 #[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 fn build(profile: &Path) {
     let name = match profile.file_name().and_then(|name| name.to_str()) {
@@ -78,7 +78,7 @@ fn build(profile: &Path) {
     );
 }
 
-/// When the youngest source file was written.
+/// Returns the time of the latest change to a source file.
 fn newest(directory: &Path) -> Option<SystemTime> {
     let entries = fs::read_dir(directory).expect("the sources are there");
     let youngest = entries.filter_map(|entry| {

@@ -1,21 +1,21 @@
-//! The little HTTP it takes to ask a server something: one message a connection, no streams.
+//! Minimal HTTP client: one message a connection, no streams.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::wait::PATIENCE;
 
-/// Somebody who may know the token of a server.
+/// HTTP client that may have the token of a server.
 #[derive(Debug, Clone)]
 pub struct Client {
     address: String,
     token: Option<String>,
-    /// Lines of headers that it sends beside its own.
+    /// Header lines beside the standard ones.
     headers: String,
 }
 
 impl Client {
-    /// A client of the server at `address`, such as `127.0.0.1:80`.
+    /// Makes a client of the server at `address`, such as `127.0.0.1:80`.
     #[must_use]
     pub fn new(address: &str, token: Option<&str>) -> Self {
         Self {
@@ -25,33 +25,33 @@ impl Client {
         }
     }
 
-    /// The same client with another token, or none.
+    /// Makes a copy of the client with another token, or with none.
     #[must_use]
     pub fn with_token(&self, token: Option<&str>) -> Self {
         Self::new(&self.address, token)
     }
 
-    /// The same client with another header.
+    /// Adds a header.
     #[must_use]
     pub fn with_header(mut self, name: &str, value: &str) -> Self {
         self.headers += &format!("{name}: {value}\r\n");
         self
     }
 
-    /// Sends one message, and gives the status and the body of the answer.
+    /// Sends one message, and returns the status and the body of the answer.
     ///
     /// # Errors
     ///
-    /// When there is no complete answer.
+    /// Fails if there is no complete answer.
     pub fn post(&self, message: &str) -> io::Result<(u16, String)> {
         self.ask("POST /mcp", message)
     }
 
-    /// Asks for what is at `path`, and gives the status and the body of the answer.
+    /// Requests `path`, and returns the status and the body of the answer.
     ///
     /// # Errors
     ///
-    /// When there is no complete answer.
+    /// Fails if there is no complete answer.
     pub fn get(&self, path: &str) -> io::Result<(u16, String)> {
         self.ask(&format!("GET {path}"), "")
     }
@@ -66,11 +66,11 @@ impl Client {
         Ok((status, body))
     }
 
-    /// Sends a request such as `GET /health`, and gives the head and the body of the answer.
+    /// Sends a request such as `GET /health`, and returns the head and the body of the answer.
     ///
     /// # Errors
     ///
-    /// When there is no complete answer.
+    /// Fails if there is no complete answer.
     pub fn exchange(&self, request: &str, body: &str) -> io::Result<(String, String)> {
         let mut stream = TcpStream::connect(&self.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;

@@ -12,7 +12,7 @@ use crate::client::Client;
 use crate::sandbox::Sandbox;
 use crate::wait::{PATIENCE, eventually};
 
-/// A server. It is killed when dropped.
+/// Running server. It is killed on drop.
 #[derive(Debug)]
 pub struct Daemon {
     child: Child,
@@ -24,23 +24,23 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// Starts `mcpd serve scripts --port 0` with further arguments, and waits until it says that it
-    /// listens and what it serves.
+    /// Starts `mcpd serve scripts --port 0` with further arguments, and waits until it reports its
+    /// address and what it serves.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// Panics if it does not.
     #[must_use]
     #[track_caller]
     pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         Self::listening(sandbox, &[&["--port", "0"], arguments].concat())
     }
 
-    /// The same with arguments that say where it listens.
+    /// Starts `mcpd serve scripts` with arguments that set its address, and waits likewise.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// Panics if it does not.
     #[must_use]
     #[track_caller]
     pub fn listening(sandbox: &Sandbox, arguments: &[&str]) -> Self {
@@ -78,37 +78,37 @@ impl Daemon {
         }
     }
 
-    /// What it said until it listened.
+    /// Returns its output up to the report of its address.
     #[must_use]
     pub fn announcement(&self) -> &str {
         &self.announcement
     }
 
-    /// Host and port.
+    /// Returns host and port.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Where MCP is spoken.
+    /// Returns the URL of the MCP endpoint.
     #[must_use]
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// The token it wants, if it has made one.
+    /// Returns the token it requires, if it generated one.
     #[must_use]
     pub fn token(&self) -> Option<&str> {
         self.token.as_deref()
     }
 
-    /// A client that shows the token.
+    /// Makes a client with the token.
     #[must_use]
     pub fn client(&self) -> Client {
         Client::new(&self.address, self.token())
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
@@ -118,16 +118,16 @@ impl Daemon {
     ///
     /// # Panics
     ///
-    /// When it has ended already.
+    /// Panics if it has ended already.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
     }
 
-    /// Waits until it says something with `words` in it, and gives the line.
+    /// Waits for a line of output that contains `words`, and returns the line.
     ///
     /// # Panics
     ///
-    /// When it does not.
+    /// Panics if there is none.
     #[track_caller]
     pub fn hear(&self, words: &str) -> String {
         let mut before = String::new();
@@ -141,11 +141,11 @@ impl Daemon {
         }
     }
 
-    /// Waits for its end; gives its exit code and what it said since it listened.
+    /// Waits for its end; returns its exit code and its output since it listened.
     ///
     /// # Panics
     ///
-    /// When it does not end, or is ended by a signal.
+    /// Panics if it does not end, or is ended by a signal.
     #[track_caller]
     pub fn wait(mut self) -> (i32, String) {
         let status = eventually("the end of mcpd", || {
@@ -158,7 +158,7 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        // It fails if the process has ended, as it should have.
+        // Killing fails if the process has ended, as it should have.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,5 +1,5 @@
-//! An OAuth issuer on this machine, with everything that a client and a resource server want of one: metadata, keys that
-//! change, registration, the code flow with PKCE, and tokens signed in whatever way a test likes.
+//! OAuth issuer on this machine, with all that a client and a resource server need: metadata, keys
+//! that rotate, registration, the code flow with PKCE, and tokens signed in any way a test wants.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -18,23 +18,23 @@ mod signer;
 pub use signer::Algorithm;
 use signer::Signer;
 
-/// How an issuer answers when it is asked for its keys.
+/// Behaviour of an issuer when its keys are requested.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "tests name all of them")]
 pub enum Conduct {
-    /// As it should.
+    /// Answers properly.
     Sound,
-    /// Not at all.
+    /// Refuses connections.
     Down,
-    /// Never.
+    /// Never answers.
     Slow,
-    /// By pointing elsewhere.
+    /// Redirects elsewhere.
     Redirecting,
-    /// With a megabyte.
+    /// Answers with a megabyte.
     Huge,
 }
 
-/// An issuer. All clones are one; its threads end with the process.
+/// Issuer. Clones share it; its threads end with the process.
 #[derive(Debug, Clone)]
 pub struct Issuer {
     url: String,
@@ -46,16 +46,16 @@ struct State {
     keys: Vec<(String, Signer)>,
     conduct: Conduct,
     asked_for_keys: usize,
-    /// The challenge, the resource and the scope of each code.
+    /// Challenge, resource and scope of each code.
     codes: BTreeMap<String, [String; 3]>,
 }
 
 impl Issuer {
-    /// Starts one with a key for each algorithm, called as that is.
+    /// Starts an issuer with one key for each algorithm, with the algorithm's name as key id.
     ///
     /// # Panics
     ///
-    /// When there is no port for it.
+    /// Panics if there is no port for it.
     #[must_use]
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -82,30 +82,30 @@ impl Issuer {
         issuer
     }
 
-    /// What it calls itself.
+    /// Returns its issuer identifier.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Has it answer in another way from now on.
+    /// Changes its behaviour from now on.
     pub fn conduct(&self, conduct: Conduct) {
         self.state().conduct = conduct;
     }
 
-    /// Exchanges all keys for one of this name.
+    /// Replaces all keys by one with this id.
     pub fn rotate(&self, key_id: &str) {
         let signer = Signer::new(Algorithm::Es256);
         self.state().keys = vec![(key_id.to_owned(), signer)];
     }
 
-    /// How often it has been asked for its keys.
+    /// Returns the number of requests for its keys.
     #[must_use]
     pub fn asked_for_keys(&self) -> usize {
         self.state().asked_for_keys
     }
 
-    /// Its keys as it publishes them.
+    /// Returns its keys as published.
     #[must_use]
     pub fn keys(&self) -> Value {
         let state = self.state();
@@ -117,17 +117,17 @@ impl Issuer {
         json!({"keys": keys.collect::<Vec<_>>()})
     }
 
-    /// What a token for `resource` says that is good for ten minutes.
+    /// Returns the claims of a token for `resource` that is valid for ten minutes.
     #[must_use]
     pub fn claims(&self, resource: &str) -> Value {
         json!({"iss": self.url, "sub": "alice", "aud": resource, "exp": now() + 600, "client_id": "test"})
     }
 
-    /// A token that says this, signed by the first key.
+    /// Signs a token with these claims by the first key.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// Panics if there is none.
     #[must_use]
     pub fn token(&self, claims: &Value) -> String {
         let state = self.state();
@@ -136,11 +136,11 @@ impl Issuer {
         signed(signer, &header.to_string(), &claims.to_string())
     }
 
-    /// A token of this header and these claims as they are written, signed by the key called `key_id`.
+    /// Signs a token with this header and these claims verbatim, by the key called `key_id`.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// Panics if there is none.
     #[must_use]
     pub fn signed(&self, key_id: &str, header: &str, claims: &str) -> String {
         let state = self.state();
@@ -227,7 +227,7 @@ impl Issuer {
         }
     }
 
-    /// Everybody agrees to everything.
+    /// Answers an authorization request; the user always consents.
     fn authorize(&self, query: &BTreeMap<String, String>) -> String {
         let get = |name: &str| query.get(name).cloned().unwrap_or_default();
         let mut state = self.state();
@@ -263,11 +263,11 @@ impl Issuer {
     }
 }
 
-/// Seconds since 1970.
+/// Returns the seconds since 1970.
 ///
 /// # Panics
 ///
-/// When it is earlier.
+/// Panics if it is earlier.
 #[must_use]
 pub fn now() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -284,7 +284,7 @@ fn encoded(text: &str) -> String {
     URL_SAFE_NO_PAD.encode(text)
 }
 
-/// The answer to a client that registers.
+/// Answers a client that registers.
 fn created(body: &str) -> String {
     let mut client: Value = serde_json::from_str(body).unwrap_or_default();
     client["client_id"] = json!("test");
@@ -303,7 +303,7 @@ fn response(status: &str, headers: &str, body: &str) -> String {
     )
 }
 
-/// The fields of a form or a query.
+/// Parses the fields of a form or a query.
 fn form(text: &str) -> BTreeMap<String, String> {
     let fields = text.split('&').filter_map(|field| field.split_once('='));
     fields

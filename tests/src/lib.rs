@@ -1,5 +1,5 @@
-//! Helpers shared by the end-to-end tests: the built binary, a place of its own to run it in, and a
-//! server that runs there. Knows nothing of what is tested.
+//! Helpers shared by the end-to-end tests: the built binary, a sandbox directory, and a server
+//! that runs there. Knows nothing of what is tested.
 
 #![cfg(unix)]
 

@@ -15,7 +15,7 @@ fn serving(sandbox: &Sandbox, arguments: &[&str]) -> Command {
     sandbox.command(&[&["stdio", "scripts"], arguments].concat())
 }
 
-/// A server with one client. It is killed when dropped.
+/// Server with one client. It is killed on drop.
 #[derive(Debug)]
 pub struct Pipes {
     child: Child,
@@ -28,17 +28,17 @@ impl Pipes {
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// Panics if it does not start.
     #[must_use]
     pub fn start(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         Self::of(serving(sandbox, arguments))
     }
 
-    /// Starts a server by a command of its own.
+    /// Starts a server by this command.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// Panics if it does not start.
     #[must_use]
     pub fn of(command: Command) -> Self {
         Self::reading(Self::unread(command))
@@ -58,11 +58,11 @@ impl Pipes {
         pipes
     }
 
-    /// The same with a client that reads nothing.
+    /// Starts `mcpd stdio scripts` with a client that reads nothing.
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// Panics if it does not start.
     #[must_use]
     pub fn start_unread(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         Self::unread(serving(sandbox, arguments))
@@ -72,7 +72,7 @@ impl Pipes {
     ///
     /// # Panics
     ///
-    /// When it does not start.
+    /// Panics if it does not start.
     #[must_use]
     pub fn start_with_unread_log(sandbox: &Sandbox, arguments: &[&str]) -> Self {
         let mut command = serving(sandbox, arguments);
@@ -80,11 +80,11 @@ impl Pipes {
         Self::reading(Self::spawn(command))
     }
 
-    /// Log of the server, which nothing has read so far.
+    /// Returns the log of the server, of which nothing has been read so far.
     ///
     /// # Panics
     ///
-    /// When it was not kept unread.
+    /// Panics if the log is being read already.
     pub fn take_log(&mut self) -> ChildStderr {
         self.child.stderr.take().expect("the log is unread")
     }
@@ -108,7 +108,7 @@ impl Pipes {
     ///
     /// # Panics
     ///
-    /// When mcpd does not read it.
+    /// Panics if mcpd does not read it.
     pub fn send(&mut self, message: &[u8]) {
         let input = self.input.as_mut().expect("the input is open");
         input
@@ -117,11 +117,11 @@ impl Pipes {
             .expect("mcpd reads");
     }
 
-    /// The next message of mcpd.
+    /// Returns the next message of mcpd.
     ///
     /// # Panics
     ///
-    /// When there is none, or it is no JSON.
+    /// Panics if there is none, or it is no JSON.
     #[must_use]
     #[track_caller]
     pub fn receive(&self) -> Value {
@@ -129,29 +129,29 @@ impl Pipes {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line}"))
     }
 
-    /// Kills it, and gives what it had said by then and nobody has received.
+    /// Kills it, and returns the messages that it had sent by then and that were not received.
     ///
     /// # Panics
     ///
-    /// When it has ended already.
+    /// Panics if it has ended already.
     #[must_use]
     pub fn kill(mut self) -> Vec<Value> {
         self.child.kill().expect("mcpd is running");
         self.child.wait().expect("it is ours");
-        // The last line may be a part of one.
+        // The last line may be incomplete.
         let lines = self.output.iter();
         lines
             .filter_map(|line| serde_json::from_str(&line).ok())
             .collect()
     }
 
-    /// The number of its process.
+    /// Returns its process id.
     #[must_use]
     pub fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// Hangs up: mcpd has nothing more to read.
+    /// Closes the server's input.
     pub fn close_input(&mut self) {
         self.input = None;
     }
@@ -160,26 +160,26 @@ impl Pipes {
     ///
     /// # Panics
     ///
-    /// When it has ended already.
+    /// Panics if it has ended already.
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).expect("mcpd is running");
     }
 
-    /// Waits for its end and gives its exit code.
+    /// Waits for its end and returns its exit code.
     ///
     /// # Panics
     ///
-    /// When it does not end, or is ended by a signal.
+    /// Panics if it does not end, or is ended by a signal.
     #[track_caller]
     pub fn wait(self) -> i32 {
         self.wait_with_rest().0
     }
 
-    /// Waits for its end and gives its exit code, and the messages that were not received.
+    /// Waits for its end, and returns its exit code and the messages that were not received.
     ///
     /// # Panics
     ///
-    /// When it does not end, or is ended by a signal.
+    /// Panics if it does not end, or is ended by a signal.
     #[track_caller]
     pub fn wait_with_rest(mut self) -> (i32, Vec<Value>) {
         let status = eventually("the end of mcpd", || {
@@ -193,7 +193,7 @@ impl Pipes {
 
 impl Drop for Pipes {
     fn drop(&mut self) {
-        // It fails if the process has ended, as it should have.
+        // Killing fails if the process has ended, as it should have.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -1,14 +1,14 @@
-//! What the system says of processes.
+//! Process information from the system.
 
 use std::fs;
 
 use crate::sandbox::Sandbox;
 
-/// The most memory that a process has ever used, in bytes.
+/// Returns the peak memory of a process, in bytes.
 ///
 /// # Panics
 ///
-/// When there is no such process.
+/// Panics if there is no such process.
 #[must_use]
 pub fn peak_memory(process: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{process}/status")).expect("it is running");
@@ -17,7 +17,7 @@ pub fn peak_memory(process: u32) -> u64 {
     kilobytes.expect("the kernel keeps count") * 1024
 }
 
-/// The processes with the environment of a sandbox: mcpd and whatever has come of it.
+/// Returns the processes with the environment of a sandbox: mcpd and its descendants.
 #[must_use]
 pub fn processes_of(sandbox: &Sandbox) -> Vec<u32> {
     let home = format!("HOME={}", sandbox.path().join("home").display());

@@ -1,5 +1,5 @@
-//! A directory in which mcpd finds nothing of the machine it runs on: scripts, state, cache and home
-//! are all below it, and the environment is empty but for `PATH` and what a test puts there.
+//! Directory in which mcpd finds nothing of the machine it runs on: scripts, state, cache and home
+//! are all below it, and the environment has nothing but `PATH` and the variables of the test.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,29 +17,30 @@ use tempfile::TempDir;
 use crate::binary::{binary, repository};
 use crate::wait::PATIENCE;
 
-/// A tool that leaves a line for each of its runs.
+/// Tool that appends a line on each of its runs.
 const COUNTER: &str = "#!/bin/sh\n\
     if [ \"${1-}\" = --help ]; then echo '{\"description\": \"Counts its runs\"}'; exit; fi\n\
     echo run >>\"${0%/*}/../runs\"\n";
 
-/// The directory, deleted at the end. Scripts are in `scripts`, and commands run with it as their
-/// current directory.
+/// Directory that is deleted at the end. Scripts are in `scripts`, and commands run with it as
+/// their current directory.
 #[derive(Debug)]
 pub struct Sandbox {
     directory: TempDir,
     path: PathBuf,
-    /// What the environment has beside `PATH` and the directories.
+    /// Environment beside `PATH` and the directories.
     variables: Vec<(String, String)>,
-    /// How many files mcpd may have open, if that is another number than for everybody.
+    /// Limit of open files for mcpd, if it differs from the default.
     open_files: Option<u32>,
 }
 
 impl Sandbox {
-    /// An empty one.
+    /// Makes an empty sandbox.
     ///
     /// # Panics
     ///
-    /// When the file system refuses, or there is a configuration that holds for every mcpd of this machine.
+    /// Panics if the file system refuses, or there is a configuration that holds for every mcpd of this
+    /// machine.
     #[must_use]
     pub fn new() -> Self {
         let everywhere = Path::new("/etc/mcpd/mcpd.toml");
@@ -61,59 +62,59 @@ impl Sandbox {
         }
     }
 
-    /// The directory itself.
+    /// Returns the directory itself.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The same with an executable file `scripts/<path>`.
+    /// Adds the executable file `scripts/<path>`.
     ///
     /// # Panics
     ///
-    /// When the file system refuses.
+    /// Panics if the file system refuses.
     #[must_use]
     pub fn with_script(self, path: &str, text: &str) -> Self {
         self.write_script(path, text);
         self
     }
 
-    /// The same with a variable in the environment of every command.
+    /// Adds a variable to the environment of every command.
     #[must_use]
     pub fn with_variable(mut self, name: &str, value: &str) -> Self {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
 
-    /// The same with so many files that mcpd may have open.
+    /// Sets the limit of open files for mcpd.
     #[must_use]
     pub fn with_open_files(mut self, open_files: u32) -> Self {
         self.open_files = Some(open_files);
         self
     }
 
-    /// The same with a tool of this name, which counts its runs.
+    /// Adds a tool of this name, which counts its runs.
     ///
     /// # Panics
     ///
-    /// When the file system refuses.
+    /// Panics if the file system refuses.
     #[must_use]
     pub fn with_counter(self, name: &str) -> Self {
         self.with_script(name, COUNTER)
     }
 
-    /// How often counters have run.
+    /// Returns the number of runs of all counters.
     #[must_use]
     pub fn runs(&self) -> usize {
         let runs = fs::read_to_string(self.path.join("runs"));
         runs.unwrap_or_default().lines().count()
     }
 
-    /// Writes the executable file `scripts/<path>`, complete from the moment it is there.
+    /// Writes the executable file `scripts/<path>`, which is complete from the moment it appears.
     ///
     /// # Panics
     ///
-    /// When the file system refuses.
+    /// Panics if the file system refuses.
     pub fn write_script(&self, path: &str, text: &str) {
         let file = self.path.join("scripts").join(path);
         fs::create_dir_all(file.parent().expect("a file is in a directory")).expect("writable");
@@ -128,7 +129,7 @@ impl Sandbox {
         complete.persist(file).expect("writable");
     }
 
-    /// A command that runs mcpd here.
+    /// Returns a command that runs mcpd here.
     #[must_use]
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = match self.open_files {
@@ -144,7 +145,7 @@ impl Sandbox {
         command
     }
 
-    /// A command that runs any program here.
+    /// Returns a command that runs any program here.
     #[must_use]
     #[expect(
         clippy::disallowed_methods,
@@ -159,7 +160,7 @@ impl Sandbox {
             ("XDG_CACHE_HOME", "cache"),
             ("XDG_CONFIG_HOME", "config"),
             ("XDG_STATE_HOME", "state"),
-            // What a server has there when it is killed, nobody else would remove.
+            // A killed server leaves files here that nothing else would remove.
             ("TMPDIR", "tmp"),
         ] {
             command.env(name, self.path.join(directory));
@@ -168,23 +169,23 @@ impl Sandbox {
         command
     }
 
-    /// Runs mcpd to its end, and gives what is to be seen of it.
+    /// Runs mcpd to its end, and returns the transcript.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
         self.transcript(&output(self.command(arguments), b""))
     }
 
-    /// As [`run`](Self::run), with this on stdin.
+    /// Runs mcpd like [`run`](Self::run), with this text on stdin.
     #[track_caller]
     pub fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> String {
         self.transcript(&output(self.command(arguments), stdin.as_bytes()))
     }
 
-    /// Runs mcpd to its end, and gives what it wrote to stdout, byte for byte.
+    /// Runs mcpd to its end, and returns its stdout byte for byte.
     ///
     /// # Panics
     ///
-    /// When its exit code is not 0.
+    /// Panics if its exit code is not 0.
     #[track_caller]
     pub fn stdout(&self, arguments: &[&str]) -> Vec<u8> {
         let output = output(self.command(arguments), b"");
@@ -192,7 +193,7 @@ impl Sandbox {
         output.stdout
     }
 
-    /// Exit code, stdout and stderr, without what differs from machine to machine.
+    /// Returns exit code, stdout and stderr, without what differs from machine to machine.
     #[must_use]
     pub fn transcript(&self, output: &Output) -> String {
         let code = output
@@ -209,7 +210,7 @@ impl Sandbox {
         transcript
     }
 
-    /// The text without the paths of this machine.
+    /// Replaces the paths of this machine in a text.
     #[must_use]
     pub fn redact(&self, text: &str) -> String {
         text.replace(&*self.path.to_string_lossy(), "@@ROOT@@")
@@ -223,22 +224,22 @@ impl Default for Sandbox {
     }
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end, for a minute at most.
 ///
 /// # Panics
 ///
-/// When it does not end within a minute.
+/// Panics if it does not end within a minute.
 #[must_use]
 #[track_caller]
 pub fn output(command: Command, stdin: &[u8]) -> Output {
     output_within(PATIENCE, command, stdin)
 }
 
-/// Runs a command to its end.
+/// Runs a command to its end within a time limit.
 ///
 /// # Panics
 ///
-/// When it does not end in time.
+/// Panics if it does not end in time.
 #[must_use]
 #[track_caller]
 pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> Output {
@@ -249,16 +250,16 @@ pub fn output_within(patience: Duration, mut command: Command, stdin: &[u8]) -> 
     let mut child = command.spawn().expect("it starts");
     let mut pipe = child.stdin.take().expect("it is piped");
     let stdin = stdin.to_owned();
-    // Whoever is not interested in stdin may close it at any time.
+    // A program that ignores its stdin may close it at any time.
     thread::spawn(move || pipe.write_all(&stdin).ok());
     wait(patience, child)
 }
 
-/// Waits for the end of `child` and gives all that it wrote.
+/// Waits for the end of `child` and returns all its output.
 ///
 /// # Panics
 ///
-/// When it does not end in time.
+/// Panics if it does not end in time.
 #[track_caller]
 fn wait(patience: Duration, child: Child) -> Output {
     let pid = Pid::from_child(&child);

@@ -1,9 +1,10 @@
-//! What can't be tested on a machine.
+//! Tests that the machine can't run.
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Says so and counts it, past the test harness, which swallows what a test has printed that passes.
+/// Reports and counts a skipped test. Bypasses the test harness, which swallows the output of
+/// tests that pass.
 pub fn skip(reason: &str) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let count = COUNT.fetch_add(1, Ordering::Relaxed) + 1;

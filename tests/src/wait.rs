@@ -1,4 +1,4 @@
-//! Waiting for something to happen, with a deadline; never for time to pass.
+//! Waiting for an event, with a deadline; never for time to pass.
 
 use std::fs;
 use std::path::Path;
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, test_kill_process_group};
 
-/// Long enough for a machine that is busy with everything else.
+/// Time limit that suffices on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until `attempt` gives something.
+/// Waits until `attempt` returns a value.
 ///
 /// # Panics
 ///
-/// When it has not after a minute.
+/// Panics if there is none within a minute.
 #[track_caller]
 pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -26,12 +26,12 @@ pub fn eventually<T>(what: &str, mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// Waits until nothing is left of the process group whose number is in `file`, as a script writes it with
-/// `echo $$`: each script leads a group of its own.
+/// Waits until no process is left of the process group whose id is in `file`, as a script writes
+/// it with `echo $$`: each script leads a group of its own.
 ///
 /// # Panics
 ///
-/// When there is no number in the file, or still something left after a minute.
+/// Panics if there is no id in the file, or a process is left after a minute.
 #[track_caller]
 pub fn assert_group_ends(file: &Path) {
     let text = fs::read_to_string(file).expect("the script has written its number");
@@ -41,7 +41,7 @@ pub fn assert_group_ends(file: &Path) {
         .ok()
         .and_then(Pid::from_raw)
         .expect("a number");
-    // A process that is killed stays until its parent, or the system in its place, has noticed.
+    // A killed process stays until its parent, or the system in its place, has reaped it.
     eventually("the end of the script", || {
         test_kill_process_group(group).err()
     });

@@ -18,7 +18,7 @@ echo $((MCPD_OPT_a + MCPD_OPT_b))
 "#;
 const LINGER: &str = "#!/bin/sh\n[ \"$1\" = --help ] && { echo '{}'; exit; }\nexec sleep 1000\n";
 
-/// Two machines, as it were: what is behind, and what is in front.
+/// Two sandboxes that stand for two machines: the upstream server and the server in front.
 struct Pair {
     behind: Sandbox,
     front: Sandbox,
@@ -33,14 +33,14 @@ impl Pair {
         }
     }
 
-    /// An upstream server that is started.
+    /// Returns the configuration of an upstream server that is started as a program.
     fn program(&self) -> String {
         let scripts = self.behind.path().join("scripts");
         let command = json!([binary(), "stdio", scripts]);
         format!("[[upstream]]\nname = \"behind\"\ncommand = {command}\n")
     }
 
-    /// An upstream server that runs, and its token.
+    /// Returns the configuration of a running upstream server, with its token.
     fn address(&self, daemon: &Daemon) -> String {
         let token = self.front.path().join("token");
         fs::write(token, daemon.token().unwrap()).unwrap();
@@ -120,7 +120,8 @@ fn a_call_that_is_too_many_behind_is_too_many_in_front() {
     let arguments = json!({"a": 2, "b": 3});
     assert_eq!(text(&front.call("behind_math_add", arguments.clone())), "5");
     let params = json!({"name": "behind_math_add", "arguments": arguments});
-    // It is not taken for a lost connection either, so that every further call is told the same.
+    // The refusal is not taken for a lost connection either: every further call gets the same
+    // answer.
     for _ in 0..3 {
         let (answer, _) = front.answer("tools/call", params.clone());
         assert_eq!(answer["error"]["code"], 429, "{answer}");

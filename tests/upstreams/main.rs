@@ -1,4 +1,4 @@
-//! The binary in front of other MCP servers: those that others have written, and itself.
+//! The binary in front of other MCP servers: foreign ones, and itself.
 
 #![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may fail where it stands")]
@@ -11,19 +11,19 @@ use std::fs;
 use mcpd_tests::{Pipes, Sandbox, eventually};
 use serde_json::{Value, json};
 
-/// Revisions that clients speak, one for each wire.
+/// Protocol revisions of clients, one for each wire.
 const REVISIONS: [&str; 2] = ["2025-06-18", "2026-07-28"];
 
 /// mcpd with an upstream server, and a client that speaks one revision.
 struct Front {
     pipes: Pipes,
     revision: &'static str,
-    /// The number of the last request.
+    /// Id of the last request.
     last: u64,
 }
 
 impl Front {
-    /// Starts `mcpd stdio` with this as its configuration.
+    /// Starts `mcpd stdio` with this configuration.
     fn start(sandbox: &Sandbox, configuration: &str, revision: &'static str) -> Self {
         fs::write(sandbox.path().join("front.toml"), configuration).unwrap();
         let mut front = Self {
@@ -39,7 +39,8 @@ impl Front {
         front
     }
 
-    /// Waits until the upstream server has said what it has: on a busy machine the first list does not wait for it.
+    /// Waits until the tools of the upstream server are listed: on a busy machine the first list
+    /// does not wait for them.
     #[track_caller]
     fn wait_for_tools(&mut self) {
         eventually("the upstream server is listed", || {
@@ -51,7 +52,7 @@ impl Front {
         self.revision >= "2026-07-28"
     }
 
-    /// Sends a request, and gives its number.
+    /// Sends a request and returns its id.
     fn send(&mut self, method: &str, mut params: Value) -> u64 {
         self.last += 1;
         if self.is_stateless() {
@@ -64,7 +65,7 @@ impl Front {
         self.last
     }
 
-    /// The answer to a request, and what came before it.
+    /// Sends a request, and returns its answer and the messages before it.
     #[track_caller]
     fn answer(&mut self, method: &str, params: Value) -> (Value, Vec<Value>) {
         let number = self.send(method, params);
@@ -85,7 +86,7 @@ impl Front {
         answer["result"].take()
     }
 
-    /// The names in a list.
+    /// Returns the names in a list.
     #[track_caller]
     fn names(&mut self, method: &str, what: &str, key: &str) -> Vec<String> {
         let list = self.result(method, json!({}));
@@ -106,7 +107,7 @@ impl Front {
     }
 }
 
-/// The text that a result begins with.
+/// Returns the first text of a result.
 #[track_caller]
 fn text(result: &Value) -> &str {
     let text = result["content"][0]["text"].as_str();

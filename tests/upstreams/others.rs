@@ -1,4 +1,5 @@
-//! The reference servers from npm and servers on the Python SDK, as `setup` beside this file installs and lists them.
+//! The reference servers from npm and servers on the Python SDK, as `setup` beside this file
+//! installs and lists them.
 
 use std::fs;
 use std::process::{Command, Output};
@@ -11,10 +12,11 @@ use serde_json::{Value, json};
 
 use super::{Front, REVISIONS, text};
 
-/// For what is installed the first time.
+/// Time limit that includes the first installation.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// Runs `check` with the command of a server for each revision, unless the machine lacks what it runs on.
+/// Runs `check` with the command of a server for each revision, unless the machine lacks its
+/// runtime.
 #[track_caller]
 fn check(name: &str, arguments: &[&str], check: impl Fn(&mut Front)) {
     let Some(command) = command(name, arguments) else {
@@ -37,7 +39,7 @@ fn table(name: &str, command: &[String]) -> String {
     )
 }
 
-/// The command of a server; none where `setup` says why there is none.
+/// Returns the command of a server, or none if `setup` reports why it is missing.
 #[track_caller]
 fn command(name: &str, arguments: &[&str]) -> Option<Vec<String>> {
     let setup = setup();
@@ -51,7 +53,7 @@ fn command(name: &str, arguments: &[&str]) -> Option<Vec<String>> {
         let is_excused =
             stderr.contains("UPSTREAM TESTS SKIPPED") || std::env::var_os("CI").is_none();
         assert!(is_excused, "setup failed:\n{stderr}");
-        // Who runs the tests shall see it, and output of tests that pass is not shown.
+        // Written past the test harness, which hides the output of tests that pass.
         std::io::Write::write_all(
             &mut std::io::stderr(),
             format!("\n*** `{name}` IS NOT TESTED:\n{stderr}\n").as_bytes(),
@@ -90,7 +92,7 @@ fn everything() {
             json!({"location": "New York"}),
         );
         assert!(result["structuredContent"].is_object(), "{result}");
-        // The server's own words.
+        // An error result of the upstream server itself.
         let result = front.call("everything/get-sum", json!({"a": "two"}));
         assert_eq!(result["isError"], true);
         let prompts = front.names("prompts/list", "prompts", "name");
@@ -144,7 +146,7 @@ fn everything_killed_under_load_is_started_again() {
             let servers = processes_of(&sandbox).into_iter().filter(is_node);
             Some(servers.collect()).filter(|servers: &Vec<u32>| !servers.is_empty())
         });
-        // It has them all: what it answers next it was asked after them.
+        // The server has received all of them: it reads this call after them.
         front.call("everything/echo", json!({"message": "there"}));
         for server in servers {
             let server = Pid::from_raw(server.try_into().unwrap()).unwrap();

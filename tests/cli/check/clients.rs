@@ -1,4 +1,4 @@
-//! `mcpd check --as`: tools as clients would forward them.
+//! `mcpd check --as`: reports tools that a client would not forward.
 
 use insta::assert_snapshot;
 use mcpd_tests::Sandbox;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::HELLO;
 
-/// A script that describes itself so.
+/// Returns a script with this metadata.
 fn described(metadata: &Value) -> String {
     format!("#!/bin/sh\ncat <<'EOF'\n{metadata}\nEOF\n")
 }
@@ -15,7 +15,7 @@ fn with_schema(schema: &Value) -> String {
     described(&json!({"description": "Takes what it takes", "input_schema": schema}))
 }
 
-/// Tools that somebody refuses.
+/// Returns a sandbox with tools that at least one client refuses.
 fn hostile() -> Sandbox {
     let references = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! The forms in which `mcpd check` says what it found, for machines.
+//! Machine-readable output formats of `mcpd check`.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,8 @@ use serde_json::Value;
 use super::with_options;
 use crate::{BROKEN, HELLO};
 
-/// One fault in what a script prints, one without a place, and one between two scripts.
+/// Returns a sandbox with a fault inside a `--help` output, a fault without a location, and a
+/// fault between two scripts.
 fn faulty() -> Sandbox {
     let options = "{\n  \"größe\": {\"description\": \"How, big\", \"value_type\": \"integr\", \"required\": true}\n}";
     Sandbox::new()
@@ -87,7 +88,7 @@ fn a_workflow_annotates_the_files() {
     ");
 }
 
-/// What the log of `sandbox` has to say, once it has been held to the official schema.
+/// Returns the SARIF log of `sandbox` after validating it against the official schema.
 #[track_caller]
 fn sarif(sandbox: &Sandbox) -> Value {
     let transcript = sandbox.run(&["check", "scripts", "--format", "sarif"]);
@@ -102,11 +103,11 @@ fn sarif(sandbox: &Sandbox) -> Value {
     log
 }
 
-/// The official schema, as a crate brings it along.
+/// Returns the official schema from the crate that contains it.
 #[expect(clippy::disallowed_methods, reason = "cargo is no script")]
 fn sarif_schema() -> Value {
     let output = std::process::Command::new(env!("CARGO"))
-        // What other systems need was never downloaded.
+        // Dependencies for other systems were never downloaded.
         .args([
             "metadata",
             "--format-version",
@@ -124,7 +125,7 @@ fn sarif_schema() -> Value {
     let manifest = package.unwrap()["manifest_path"].as_str().unwrap();
     let schema = Path::new(manifest).with_file_name("src/schema.json");
     let mut schema: Value = serde_json::from_str(&fs::read_to_string(schema).unwrap()).unwrap();
-    // Its bracket too many is an error to strict readers, and we name no language.
+    // The pattern has an extra bracket that strict readers reject, and mcpd sets no language.
     for holder in ["run", "toolComponent"] {
         let language = &mut schema["definitions"][holder]["properties"]["language"];
         language.as_object_mut().unwrap().remove("pattern").unwrap();

@@ -1,4 +1,4 @@
-//! What the server says of its own accord, and who answers its questions.
+//! Messages that the server sends on its own: notifications are recorded, questions are answered.
 
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
@@ -10,11 +10,12 @@ use rmcp::{ClientHandler, ErrorData, RoleClient};
 use serde_json::{Value, json};
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 
-/// A client that answers one question, and passes on whatever it is told.
+/// Client that answers one question and forwards every notification.
 #[derive(Debug)]
 pub(super) struct Listener(UnboundedSender<Value>);
 
-/// What a listener has been told, in order: `{"progress": …}`, `{"log": …}` or `{"updated": …}`.
+/// Notifications received by a listener, in order: `{"progress": …}`, `{"log": …}` or `{"updated":
+/// …}`.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     seen: Vec<Value>,
@@ -34,7 +35,7 @@ impl Listener {
 }
 
 impl Arrivals {
-    /// What there is to find in the first arrival with it, as soon as that is there.
+    /// Waits for the first arrival from which `find` extracts a value, and returns that value.
     pub(super) async fn first<T>(&mut self, find: impl Fn(&Value) -> Option<T>) -> T {
         loop {
             if let Some(found) = self.seen.iter().find_map(&find) {
@@ -45,7 +46,7 @@ impl Arrivals {
         }
     }
 
-    /// Waits for exactly this.
+    /// Waits for exactly this arrival.
     pub(super) async fn expect(&mut self, arrival: Value) {
         self.first(|seen| (*seen == arrival).then_some(())).await;
     }

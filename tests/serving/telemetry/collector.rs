@@ -1,4 +1,4 @@
-//! A collector of OpenTelemetry that keeps what it is sent, as far as tests look at it.
+//! OpenTelemetry collector that records the spans it receives, as far as the tests need them.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -15,34 +15,34 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, Span as Sent};
 use prost::Message as _;
 
-/// Attributes by their names, as text.
+/// Attributes by name, as text.
 pub(super) type Attributes = BTreeMap<String, String>;
 
-/// A span.
+/// Recorded span.
 #[derive(Debug, Clone)]
 pub(super) struct Span {
     pub(super) name: String,
     pub(super) is_of_server: bool,
     pub(super) is_of_client: bool,
-    /// Both in hexadecimal, as `traceparent` has them.
+    /// Trace id in hexadecimal, as in `traceparent`.
     pub(super) trace: String,
     pub(super) id: String,
     /// Empty for a root.
     pub(super) parent: String,
     pub(super) has_failed: bool,
     pub(super) attributes: Attributes,
-    /// What it comes from.
+    /// Attributes of the resource that sent the span.
     pub(super) resource: Attributes,
 }
 
-/// A request as it came.
+/// HTTP request as received.
 #[derive(Debug, Clone)]
 struct Request {
     head: String,
     body: Vec<u8>,
 }
 
-/// A collector. Its threads end with the process.
+/// Collector. Its threads end with the process.
 #[derive(Debug)]
 pub(super) struct Collector {
     pub(super) url: String,
@@ -50,7 +50,7 @@ pub(super) struct Collector {
 }
 
 impl Collector {
-    /// One that takes everything.
+    /// Starts a collector that accepts everything.
     pub(super) fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let collector = Self {
@@ -67,7 +67,7 @@ impl Collector {
         collector
     }
 
-    /// Everything that came in a head or a body, as text.
+    /// Returns all received heads and bodies as text.
     pub(super) fn text(&self) -> String {
         let requests = self.requests.lock().unwrap().clone();
         let texts = requests.into_iter().map(|request| {
@@ -77,7 +77,7 @@ impl Collector {
         texts.collect()
     }
 
-    /// The spans so far.
+    /// Returns the spans received so far.
     pub(super) fn spans(&self) -> Vec<Span> {
         let requests = self.requests.lock().unwrap().clone();
         let decoded = requests.iter().flat_map(|request| {
@@ -88,7 +88,7 @@ impl Collector {
         decoded.flat_map(spans).collect()
     }
 
-    /// The span called `name`, as soon as there is one.
+    /// Waits for the span called `name`.
     #[track_caller]
     pub(super) fn span(&self, name: &str) -> Span {
         eventually(name, || {

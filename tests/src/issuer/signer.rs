@@ -1,4 +1,4 @@
-//! Private keys, and the public ones that belong to them.
+//! Private keys and their public counterparts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,10 +10,10 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
-/// Made for these tests: there is no RSA key pair to be made without it.
+/// Test key, because the library can't generate RSA keys.
 const RSA: &[u8] = include_bytes!("rsa.pk8");
 
-/// How a token is signed.
+/// Signature algorithm of a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(clippy::exhaustive_enums, reason = "tests name all of them")]
 pub enum Algorithm {
@@ -39,7 +39,7 @@ impl Algorithm {
         Self::Ps384,
     ];
 
-    /// What headers call it.
+    /// Returns its name in token headers.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -111,7 +111,7 @@ impl Signer {
         }
     }
 
-    /// As a JSON Web Key without a name.
+    /// Returns the public key as a JSON Web Key without a key id.
     pub(super) fn public_key(&self) -> Value {
         let encoded = |bytes: &[u8]| URL_SAFE_NO_PAD.encode(bytes);
         match &self.key {
