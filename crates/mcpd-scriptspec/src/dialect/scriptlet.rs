@@ -21,12 +21,14 @@ mod positional;
 mod printed;
 mod section;
 mod shell;
+mod surroundings;
 mod template;
 
 use language::Language;
 use placeholder::Placeholder;
 use positional::Positional;
 use section::{Block, Section, Text, sections};
+use surroundings::{Misplaced, Surroundings};
 use template::Template;
 
 /// Whether the file at `path` holds scriptlets.
@@ -53,7 +55,8 @@ pub(super) fn read(source: &str) -> Vec<Described> {
 struct Scriptlet<'a> {
     source: &'a str,
     description: Description,
-    /// What is wrong with literals.
+    surroundings: Surroundings,
+    /// Faults of literals.
     faults: Vec<Diagnostic>,
 }
 
@@ -62,6 +65,7 @@ impl<'a> Scriptlet<'a> {
         Self {
             source,
             description: Description::new(section.heading.span.clone()),
+            surroundings: Surroundings::default(),
             faults: Vec::new(),
         }
     }
@@ -193,6 +197,9 @@ impl<'a> Scriptlet<'a> {
             self.description.say(said);
             return None;
         }
+        if self.surroundings.take(line, start) {
+            return None;
+        }
         let (key, value) = line.split_once(':')?;
         let is_schema = ["input", "output"]
             .iter()
@@ -232,11 +239,39 @@ impl<'a> Scriptlet<'a> {
             });
             return None;
         };
-        let whole = shared_code(section, block, language);
+        let whole = match self.surround(section, block, language) {
+            Ok(whole) => whole,
+            Err(misplaced) => {
+                let Misplaced {
+                    span,
+                    message,
+                    help,
+                } = misplaced;
+                let fault = self.description.fault(Code::SourceSyntax, span, message);
+                fault.help = Some(help);
+                return None;
+            }
+        };
         Some(Body::Code {
             extension: language.extension.to_owned(),
             variants: self.variants(&whole, language),
         })
+    }
+
+    /// Returns the whole program of a block: change of directory, shared code, the block itself.
+    fn surround(
+        &self,
+        section: &Section,
+        block: &Block,
+        language: Language,
+    ) -> Result<Block, Misplaced> {
+        let wrapped = self.surroundings.wrap(block, language)?;
+        let shared = shared_code(section, &wrapped, language);
+        let Some(mut whole) = self.surroundings.change_directory(language)? else {
+            return Ok(shared);
+        };
+        whole.append(&shared);
+        Ok(whole)
     }
 
     /// Programs of a block, one for every way in which its conditions can come out.

@@ -99,6 +99,35 @@ impl Language {
         !self.is_template && matches!(self.extension, "sh" | "bash" | "zsh")
     }
 
+    /// Returns whether code is a list of commands.
+    pub(super) fn is_shell(self) -> bool {
+        !self.is_template && matches!(self.extension, "sh" | "bash" | "zsh" | "fish")
+    }
+
+    /// Returns the statement that changes the directory, where this language has one line for it.
+    /// Shells all read the quotes of a path without a quote or a backslash in it alike.
+    pub(super) fn change_directory(self, path: &str) -> Option<String> {
+        if path.contains(['\'', '"', '\\']) || path.contains("{{") {
+            return None;
+        }
+        let below_home = path.strip_prefix("~/").or((path == "~").then_some(""));
+        match (self.extension, below_home) {
+            _ if self.is_template => None,
+            ("sh" | "bash" | "zsh" | "fish", Some(rest)) => {
+                Some(format!("cd ~/'{rest}' || exit\n"))
+            }
+            ("sh" | "bash" | "zsh" | "fish", None) => Some(format!("cd '{path}' || exit\n")),
+            ("js" | "ts", Some(rest)) => {
+                Some(format!("process.chdir(process.env.HOME + '/{rest}');\n"))
+            }
+            ("js" | "ts", None) => Some(format!("process.chdir('{path}');\n")),
+            ("py", _) => Some(format!(
+                "import os; os.chdir(os.path.expanduser('{path}'))\n"
+            )),
+            _ => None,
+        }
+    }
+
     /// The code with variables for its placeholders. They are faults in languages that don't read variables as shells do.
     pub(super) fn fill(
         self,

@@ -51,6 +51,16 @@ impl Block {
         !matches!(self.name.as_str(), "metadata" | "schema")
     }
 
+    /// Returns code that was made of the text at `span`.
+    pub(super) fn new_at(code: String, span: Span) -> Self {
+        Self {
+            code,
+            places: vec![(0, span.start)],
+            span,
+            ..Self::default()
+        }
+    }
+
     /// Adds the code of another block, which still stands where it did.
     pub(super) fn append(&mut self, other: &Self) {
         let length = self.code.len();

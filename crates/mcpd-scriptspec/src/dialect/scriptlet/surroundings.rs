@@ -1,0 +1,88 @@
+//! Lines of a comment that change how a block runs: `cwd`, `prepend` and `append`.
+//!
+//! `cwd` becomes the first statement of the program, `prepend` and `append` words around a command.
+//! All three are text of the author. Other lines of this kind, such as `shortcut`, concern the desktop
+//! and mean nothing here.
+
+use super::{
+    language::Language,
+    section::{Block, Text},
+};
+use crate::json::Span;
+
+/// Surroundings of the block of one section.
+#[derive(Debug, Default)]
+pub(super) struct Surroundings {
+    cwd: Option<Text>,
+    prepend: Option<Text>,
+    append: Option<Text>,
+}
+
+/// A line that has no meaning for the block below it.
+pub(super) struct Misplaced {
+    pub(super) span: Span,
+    pub(super) message: &'static str,
+    pub(super) help: String,
+}
+
+impl Surroundings {
+    /// Takes a line that begins at byte `start` of the source; returns whether it is one of these.
+    pub(super) fn take(&mut self, line: &str, start: usize) -> bool {
+        let Some((key, value)) = line.split_once(':') else {
+            return false;
+        };
+        let field = match key.trim() {
+            "cwd" => &mut self.cwd,
+            "prepend" => &mut self.prepend,
+            "append" => &mut self.append,
+            _ => return false,
+        };
+        let value_start = start + line.len() - value.trim_start().len();
+        let text = value.trim().to_owned();
+        let span = value_start..value_start + text.len();
+        *field = Some(Text { text, span }).filter(|value| !value.text.is_empty());
+        true
+    }
+
+    /// Returns the statement that changes to the directory of `cwd`.
+    pub(super) fn change_directory(&self, language: Language) -> Result<Option<Block>, Misplaced> {
+        let Some(cwd) = &self.cwd else {
+            return Ok(None);
+        };
+        match language.change_directory(&cwd.text) {
+            Some(code) => Ok(Some(Block::new_at(code, cwd.span.clone()))),
+            None => Err(Misplaced {
+                span: cwd.span.clone(),
+                message: "the directory of this block can't be changed for it",
+                help: "change the directory in the code itself".to_owned(),
+            }),
+        }
+    }
+
+    /// Returns the block with the words of `prepend` and `append` around it.
+    pub(super) fn wrap(&self, block: &Block, language: Language) -> Result<Block, Misplaced> {
+        let words = [&self.prepend, &self.append].into_iter().flatten();
+        if let Some(words) = words.last().filter(|_| !language.is_shell()) {
+            return Err(Misplaced {
+                span: words.span.clone(),
+                message: "only commands of a shell have words before and after them",
+                help: "write it in the code itself".to_owned(),
+            });
+        }
+        let mut wrapped = block.with_parts(&[]);
+        if let Some(prepend) = &self.prepend {
+            let code = format!("{} ", prepend.text);
+            wrapped.append(&Block::new_at(code, prepend.span.clone()));
+        }
+        match &self.append {
+            Some(append) => {
+                let code = 0..block.code.trim_end().len();
+                wrapped.append(&block.with_parts(&[code]));
+                let code = format!(" {}\n", append.text);
+                wrapped.append(&Block::new_at(code, append.span.clone()));
+            }
+            None => wrapped.append(block),
+        }
+        Ok(wrapped)
+    }
+}
