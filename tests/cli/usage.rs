@@ -14,21 +14,21 @@ fn help_shows_the_commands_and_examples() {
 
     Commands:
       serve     Serve over HTTP
-      stdio     Serve over stdin and stdout, as MCP clients start it
-      list      List the tools, the prompts or the resources
-      describe  Show what a tool or a prompt takes
+      stdio     Serve over stdin and stdout, for clients that start their servers
+      list      List tools, prompts or resources
+      describe  Show the description and the arguments of a tool or a prompt
       call      Call a tool
-      prompt    Show what a prompt comes to
+      prompt    Render a prompt
       read      Read a resource
       state     Show the state of a stateful tool
-      endpoint  Answer one request of an action endpoint
-      check     Find faults in what scripts say of themselves
-      compile   Print what files describe as definitions for models and their APIs
-      catalog   Show or forget what is remembered of scripts
-      token     Make tokens for clients over HTTP
-      audit     Read the audit log
-      config    Look after the configuration, mcpd.toml
-      doctor    Find out what this machine can enforce
+      endpoint  Answer one action endpoint request from stdin
+      check     Check the descriptions of scripts for faults
+      compile   Print tool definitions for the APIs of models
+      catalog   Show or clear the script cache
+      token     Create tokens for HTTP clients
+      audit     Read and verify the audit log
+      config    Check, show and document the configuration, mcpd.toml
+      doctor    Show which sandbox features this machine supports
       basic     Run a BASIC program
       help      Print this message or the help of the given subcommand(s)
 
@@ -36,27 +36,26 @@ fn help_shows_the_commands_and_examples() {
       -h, --help     Print help (see more with '--help')
       -V, --version  Print version
 
-    Log, on stderr:
-      -v, --verbose...           Log more; twice for even more
+    Logging options:
+      -v, --verbose...           Log more; repeat for even more
       -q, --quiet                Log errors only
-          --log-format <FORMAT>  The form of the log [env: MCPD_LOG_FORMAT] [default: text] [possible
-                                 values: text, json]
-          --log <FILTER>         Which messages are logged, such as `warn` or `mcpd_server=debug` [env:
-                                 MCPD_LOG]
+          --log-format <FORMAT>  Log format [env: MCPD_LOG_FORMAT] [default: text] [possible values:
+                                 text, json]
+          --log <FILTER>         Log filter, such as `warn` or `mcpd_server=debug` [env: MCPD_LOG]
 
     Examples:
-      mcpd stdio ~/tools                    what an MCP client starts
-      mcpd serve ~/tools                    HTTP on 127.0.0.1:43210, with a token
+      mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
+      mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
       mcpd call ~/tools greet name=World    call a tool from the shell
-      mcpd check ~/tools                    what is wrong with the scripts
+      mcpd check ~/tools                    find faults in the scripts
 
     `mcpd --root-directory DIR` is short for `mcpd serve DIR`.
 
     Exit codes:
-      0    all went well
-      1    wrong usage, a command that could not be carried out, or `check` or `audit` found faults
-      5    the tool failed, or there is no such tool
-      130  a call was interrupted
+      0    success
+      1    wrong usage, the command failed, or `check` or `audit` found faults
+      5    the tool failed or does not exist
+      130  the call was interrupted
     ");
 }
 
@@ -70,48 +69,46 @@ fn a_command_explains_itself() {
     Usage: mcpd call [OPTIONS] <DIR> <TOOL> [NAME=VALUE]...
 
     Arguments:
-      <DIR>            A directory with scripts
-      <TOOL>           The tool: `math/add`, `math_add` and `math.add` are one
-      [NAME=VALUE]...  Arguments: NAME=TEXT, or NAME:=JSON; a text that is a number or a boolean counts
-                       as one where the tool wants one
+      <DIR>            Directory with scripts
+      <TOOL>           Tool name; `math/add`, `math_add` and `math.add` are the same tool
+      [NAME=VALUE]...  Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where
+                       the tool expects one
 
     Options:
-          --no-cache           Ask every script for its description, even if nothing has changed since
-                               last time [env: MCPD_NO_CACHE]
-          --enable <TOOL>      Serve a tool that mcpd brings along beside those of DIR [env:
-                               MCPD_ENABLE] [possible values: run_command, runs]
-          --workdir <DIR>      Where `run_command` works [default: a directory of this server's own,
-                               deleted with it] [env: MCPD_WORKDIR]
-          --json <OBJECT>      All arguments as one JSON object; `-` reads it from stdin [alias:
+          --no-cache           Run every script with `--help`, even if it has not changed since the last
+                               time [env: MCPD_NO_CACHE]
+          --enable <TOOL>      Also serve a built-in tool [env: MCPD_ENABLE] [possible values:
+                               run_command, runs]
+          --workdir <DIR>      Working directory of `run_command` [default: a temporary directory,
+                               deleted when the server stops] [env: MCPD_WORKDIR]
+          --json <OBJECT>      All arguments as one JSON object; `-` reads the object from stdin [alias:
                                --json-args]
-          --output <FORMAT>    What is printed: the content of the answer, or all of it [default: text]
-                               [possible values: text, json]
-          --timeout <SECONDS>  How long a script may run [default: 60] [env: MCPD_TIMEOUT]
+          --output <FORMAT>    Output format [default: text] [possible values: text, json]
+          --timeout <SECONDS>  Time limit of a script [default: 60] [env: MCPD_TIMEOUT]
       -h, --help               Print help (see more with '--help')
 
-    Configuration:
-          --config <FILE>  The configuration, mcpd.toml [default: that of the project, the user or the
+    Configuration options:
+          --config <FILE>  Configuration file [default: mcpd.toml of the project, the user or the
                            system] [env: MCPD_CONFIG]
 
-    Confinement:
-          --sandbox <LEVEL>     Confine every script at least so far: none, guarded, strict or a sandbox
-                                of the configuration [env: MCPD_SANDBOX]
-          --allow-read <PATH>   Let every confined script read this file or directory, although it is
-                                hidden [env: MCPD_ALLOW_READ]
-          --allow-write <PATH>  Let every confined script write this file or directory [env:
+    Sandbox options:
+          --sandbox <LEVEL>     Minimum sandbox of every script: none, guarded, strict or a sandbox of
+                                the configuration [env: MCPD_SANDBOX]
+          --allow-read <PATH>   Let every sandboxed script read this hidden file or directory [env:
+                                MCPD_ALLOW_READ]
+          --allow-write <PATH>  Let every sandboxed script write this file or directory [env:
                                 MCPD_ALLOW_WRITE]
-          --cgroup <DIR>        A control group that was delegated to mcpd, below which it limits the
-                                memory of whole runs [default: the one it is in, if systemd has
-                                delegated it] [env: MCPD_CGROUP]
-          --no-network          Let no script use the network [env: MCPD_NO_NETWORK]
+          --cgroup <DIR>        Control group delegated to mcpd, below which it limits the memory of
+                                each run [default: its own control group, if systemd has delegated it]
+                                [env: MCPD_CGROUP]
+          --no-network          Deny the network to every script [env: MCPD_NO_NETWORK]
 
-    Log, on stderr:
-      -v, --verbose...           Log more; twice for even more
+    Logging options:
+      -v, --verbose...           Log more; repeat for even more
       -q, --quiet                Log errors only
-          --log-format <FORMAT>  The form of the log [env: MCPD_LOG_FORMAT] [default: text] [possible
-                                 values: text, json]
-          --log <FILTER>         Which messages are logged, such as `warn` or `mcpd_server=debug` [env:
-                                 MCPD_LOG]
+          --log-format <FORMAT>  Log format [env: MCPD_LOG_FORMAT] [default: text] [possible values:
+                                 text, json]
+          --log <FILTER>         Log filter, such as `warn` or `mcpd_server=debug` [env: MCPD_LOG]
 
     Examples:
       mcpd call ~/tools greet name=World
@@ -119,8 +116,8 @@ fn a_command_explains_itself() {
       mcpd call ~/tools text/count --json '{"text": "one two"}'
       jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
 
-    The answer goes to stdout, what the script logs to stderr.
-    The exit code is 5 when the tool fails.
+    The result goes to stdout, log messages of the script to stderr.
+    The exit code is 5 if the tool fails.
     "#);
 }
 

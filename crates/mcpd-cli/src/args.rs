@@ -1,5 +1,5 @@
-//! The command line, as types. The only place that knows clap; what the values mean together is
-//! decided in [`config`](crate::config).
+//! Command line as clap types, and the text of the help. The only module that knows clap; what the
+//! values mean together is decided in [`config`](crate::config).
 
 use std::ffi::{OsStr, OsString};
 use std::num::NonZeroUsize;
@@ -18,10 +18,10 @@ pub(crate) use self::web::{Host, WebOrigin};
 mod command_line;
 mod web;
 
-const HTTP: &str = "HTTP";
-const CONFIGURATION: &str = "Configuration";
-const CONFINEMENT: &str = "Confinement";
-const LOG: &str = "Log, on stderr";
+const HTTP: &str = "HTTP options";
+const CONFIGURATION: &str = "Configuration options";
+const CONFINEMENT: &str = "Sandbox options";
+const LOG: &str = "Logging options";
 
 /// Serve a directory of executable scripts to MCP clients.
 #[derive(Debug, Parser)]
@@ -31,18 +31,18 @@ const LOG: &str = "Log, on stderr";
     max_term_width = 100,
     after_help = "\
 Examples:
-  mcpd stdio ~/tools                    what an MCP client starts
-  mcpd serve ~/tools                    HTTP on 127.0.0.1:43210, with a token
+  mcpd stdio ~/tools                    serve over stdio, as MCP clients start it
+  mcpd serve ~/tools                    serve over HTTP on 127.0.0.1:43210, with a token
   mcpd call ~/tools greet name=World    call a tool from the shell
-  mcpd check ~/tools                    what is wrong with the scripts
+  mcpd check ~/tools                    find faults in the scripts
 
 `mcpd --root-directory DIR` is short for `mcpd serve DIR`.
 
 Exit codes:
-  0    all went well
-  1    wrong usage, a command that could not be carried out, or `check` or `audit` found faults
-  5    the tool failed, or there is no such tool
-  130  a call was interrupted"
+  0    success
+  1    wrong usage, the command failed, or `check` or `audit` found faults
+  5    the tool failed or does not exist
+  130  the call was interrupted"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -55,44 +55,44 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Serve over HTTP.
     Serve(Box<Serve>),
-    /// Serve over stdin and stdout, as MCP clients start it.
+    /// Serve over stdin and stdout, for clients that start their servers.
     Stdio(Stdio),
-    /// List the tools, the prompts or the resources.
+    /// List tools, prompts or resources.
     List(List),
-    /// Show what a tool or a prompt takes.
+    /// Show the description and the arguments of a tool or a prompt.
     Describe(Describe),
     /// Call a tool.
     Call(Call),
-    /// Show what a prompt comes to.
+    /// Render a prompt.
     Prompt(Prompt),
     /// Read a resource.
     Read(Read),
     /// Show the state of a stateful tool.
     State(State),
-    /// Answer one request of an action endpoint.
+    /// Answer one action endpoint request from stdin.
     Endpoint(Endpoint),
-    /// Find faults in what scripts say of themselves.
+    /// Check the descriptions of scripts for faults.
     Check(Check),
-    /// Print what files describe as definitions for models and their APIs.
+    /// Print tool definitions for the APIs of models.
     Compile(Compile),
-    /// Show or forget what is remembered of scripts.
+    /// Show or clear the script cache.
     Catalog(Catalog),
-    /// Make tokens for clients over HTTP.
+    /// Create tokens for HTTP clients.
     Token(TokenCommand),
-    /// Read the audit log.
+    /// Read and verify the audit log.
     Audit(Audit),
-    /// Look after the configuration, mcpd.toml.
+    /// Check, show and document the configuration, mcpd.toml.
     Config(Config),
-    /// Find out what this machine can enforce.
+    /// Show which sandbox features this machine supports.
     Doctor(Doctor),
     /// Run a BASIC program.
     Basic(Basic),
 }
 
-/// What is said of mcpd's own doings.
+/// Options of mcpd's own log.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Logging {
-    /// Log more; twice for even more.
+    /// Log more; repeat for even more.
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = LOG)]
     pub(crate) verbose: u8,
     /// Log errors only.
@@ -104,7 +104,7 @@ pub(crate) struct Logging {
         help_heading = LOG
     )]
     pub(crate) quiet: bool,
-    /// The form of the log.
+    /// Log format.
     #[arg(
         long,
         global = true,
@@ -114,7 +114,7 @@ pub(crate) struct Logging {
         help_heading = LOG
     )]
     pub(crate) log_format: LogFormat,
-    /// Which messages are logged, such as `warn` or `mcpd_server=debug`.
+    /// Log filter, such as `warn` or `mcpd_server=debug`.
     #[arg(
         long = "log",
         global = true,
@@ -128,35 +128,36 @@ pub(crate) struct Logging {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// For people.
+    /// Readable lines.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Where the scripts are.
+/// Directories that are served.
 #[derive(Debug, ClapArgs)]
 #[group(required = true, multiple = true)]
 pub(crate) struct Roots {
-    /// Directories with scripts; of two with one name, the first directory's is served.
+    /// Directories with scripts; if two scripts have the same name, the one in the first
+    /// directory is served.
     #[arg(value_name = "DIR")]
     directories: Vec<PathBuf>,
-    /// The same as DIR.
+    /// Alias of DIR.
     #[arg(long = "root-directory", value_name = "DIR")]
     root_directories: Vec<PathBuf>,
 }
 
 impl Roots {
-    /// All of them, however they were given.
+    /// Every directory, whether given by position or by flag.
     pub(crate) fn all(&self) -> impl Iterator<Item = &PathBuf> {
         self.directories.iter().chain(&self.root_directories)
     }
 }
 
-/// Tools that mcpd brings along.
+/// Built-in tools.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Enabling {
-    /// Serve a tool that mcpd brings along; no directory is needed then.
+    /// Serve a built-in tool; DIR is optional then.
     #[arg(
         long,
         value_name = "TOOL",
@@ -165,7 +166,8 @@ pub(crate) struct Enabling {
         value_delimiter = ','
     )]
     pub(crate) enable: Vec<BuiltIn>,
-    /// Where `run_command` works [default: a directory of this server's own, deleted with it]
+    /// Working directory of `run_command` [default: a temporary directory, deleted when the
+    /// server stops]
     #[arg(long, value_name = "DIR", env = "MCPD_WORKDIR")]
     pub(crate) workdir: Option<PathBuf>,
 }
@@ -173,25 +175,26 @@ pub(crate) struct Enabling {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum BuiltIn {
-    /// Any command of a shell, written by a model; confined unless the configuration says otherwise
+    /// Runs shell commands that a model writes; sandboxed unless the configuration says otherwise
     #[value(name = "run_command")]
     RunCommand,
-    /// Five tools by which calls go on in the background, for clients that know of no tasks: runs_start, runs_list, runs_status, runs_output and runs_stop
+    /// Background calls for clients without support for tasks: runs_start, runs_list,
+    /// runs_status, runs_output and runs_stop
     Runs,
 }
 
-/// How scripts are found.
+/// Options of the scan for scripts.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct Scanning {
-    /// Ask every script for its description, even if nothing has changed since last time.
+    /// Run every script with `--help`, even if it has not changed since the last time.
     #[arg(long, env = "MCPD_NO_CACHE")]
     pub(crate) no_cache: bool,
 }
 
-/// Where the configuration is; [`CommandLine`] reads it before everything else.
+/// Path of the configuration file; [`CommandLine`] reads it before everything else.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Configuration {
-    /// The configuration, mcpd.toml [default: that of the project, the user or the system]
+    /// Configuration file [default: mcpd.toml of the project, the user or the system]
     #[arg(
         long,
         global = true,
@@ -202,12 +205,12 @@ pub(crate) struct Configuration {
     config: Option<PathBuf>,
 }
 
-/// What scripts may do.
+/// Sandbox options of every command that runs scripts.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct Confinement {
     #[command(flatten)]
     pub(crate) configuration: Configuration,
-    /// Confine every script at least so far: none, guarded, strict or a sandbox of the configuration
+    /// Minimum sandbox of every script: none, guarded, strict or a sandbox of the configuration
     #[arg(
         long,
         value_name = "LEVEL",
@@ -215,7 +218,7 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) sandbox: Option<String>,
-    /// Let every confined script read this file or directory, although it is hidden
+    /// Let every sandboxed script read this hidden file or directory
     #[arg(
         long,
         value_name = "PATH",
@@ -224,7 +227,7 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) allow_read: Vec<PathBuf>,
-    /// Let every confined script write this file or directory.
+    /// Let every sandboxed script write this file or directory.
     #[arg(
         long,
         value_name = "PATH",
@@ -233,8 +236,8 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) allow_write: Vec<PathBuf>,
-    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs [default: the one it is
-    /// in, if systemd has delegated it]
+    /// Control group delegated to mcpd, below which it limits the memory of each run [default:
+    /// its own control group, if systemd has delegated it]
     #[arg(
         long,
         value_name = "DIR",
@@ -242,19 +245,19 @@ pub(crate) struct Confinement {
         help_heading = CONFINEMENT
     )]
     pub(crate) cgroup: Option<PathBuf>,
-    /// Let no script use the network.
+    /// Deny the network to every script.
     #[arg(long, env = "MCPD_NO_NETWORK", help_heading = CONFINEMENT)]
     pub(crate) no_network: bool,
 }
 
 impl Confinement {
-    /// Returns whether a flag changes the sandbox that another names.
+    /// Returns whether a flag changes the sandbox that `--sandbox` names.
     pub(crate) fn changes_sandbox(&self) -> bool {
         self.no_network || !self.allow_read.is_empty() || !self.allow_write.is_empty()
     }
 }
 
-/// How clients are spoken to, whatever the transport.
+/// Options of a server, whatever its transport.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct Serving {
     #[command(flatten)]
@@ -263,19 +266,19 @@ pub(crate) struct Serving {
     pub(crate) enabling: Enabling,
     #[command(flatten)]
     pub(crate) scanning: Scanning,
-    /// Don't follow changes of the directories.
+    /// Do not reload when files in the directories change.
     #[arg(long, env = "MCPD_NO_WATCH")]
     pub(crate) no_watch: bool,
-    /// How lists spell the tool `math/add`: `math_add`, which every client accepts, or as it is.
+    /// Tool names in lists: portable (`math_add`) or path (`math/add`).
     #[arg(long, value_name = "SPELLING", env = "MCPD_TOOL_NAMES")]
     pub(crate) tool_names: Option<ToolNames>,
-    /// How many entries a list gives at a time; clients fetch the rest page by page.
+    /// Entries per page of a list.
     #[arg(long, value_name = "NUMBER", env = "MCPD_PAGE_SIZE", default_value_t = mcpd_server::DEFAULT_PAGE_SIZE, value_parser = whole_number)]
     pub(crate) page_size: NonZeroUsize,
-    /// The longest message that is read.
+    /// Maximum size of a message.
     #[arg(long, value_name = "BYTES", env = "MCPD_MAX_MESSAGE", default_value_t = NonZeroUsize::new(mcpd_server::DEFAULT_MAX_MESSAGE).expect("it is not zero"), value_parser = whole_number)]
     pub(crate) max_message: NonZeroUsize,
-    /// How many scripts run at a time [default: 4 for each core]
+    /// Maximum number of scripts that run at the same time [default: 4 per core]
     #[arg(
         long,
         value_name = "NUMBER",
@@ -283,12 +286,13 @@ pub(crate) struct Serving {
         value_parser = whole_number
     )]
     pub(crate) concurrency: Option<NonZeroUsize>,
-    /// A file with a secret of at least 32 bytes, the same for all servers that a client may reach: scripts
-    /// that ask questions carry state through clients, and it is sealed with this [default: a secret of
-    /// this server's own, gone with it]
+    /// File with the secret that seals the state which scripts with questions send through
+    /// clients: at least 32 bytes, shared by all servers that a client may reach [default: a
+    /// random secret for the lifetime of the server]
     #[arg(long, value_name = "FILE", env = "MCPD_STATE_KEY_FILE")]
     pub(crate) state_key_file: Option<PathBuf>,
-    /// Also serve the tools kit/show, kit/hide and kit/state of a Script Kit, and its resources.
+    /// Also serve the Script Kit tools kit/show, kit/hide and kit/state, and the Script Kit
+    /// resources.
     #[arg(long, env = "MCPD_KIT")]
     pub(crate) kit: bool,
     #[command(flatten)]
@@ -297,10 +301,10 @@ pub(crate) struct Serving {
     pub(crate) confinement: Confinement,
 }
 
-/// What one run of a script may take.
+/// Limits of one run of a script.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct RunLimits {
-    /// How long a script may run [default: 60]
+    /// Time limit of a script [default: 60]
     #[arg(
         long,
         value_name = "SECONDS",
@@ -336,20 +340,20 @@ Examples:
   mcpd serve ~/tools --listen 0.0.0.0:8080 --allow-host tools.example
   mcpd serve ~/tools --listen 127.0.0.1:8080 --listen unix:/tmp/mcpd.sock
 
-The address is that of --listen or --port, or else of the first there is of the variables
-MCPD_LISTEN, MCPD_PORT and MCP_PORT, and `listen` in mcpd.toml.
-The token is made at the first start; clients send it as `Authorization: Bearer TOKEN`.")]
+The address comes from --listen or --port, otherwise from the first of MCPD_LISTEN, MCPD_PORT,
+MCP_PORT and `listen` in mcpd.toml that is set.
+The first start creates the token; clients send it as `Authorization: Bearer TOKEN`.")]
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) serving: Serving,
-    /// Where to listen: HOST:PORT, or unix:PATH for a socket in the file system; may be given several times
-    /// [default: 127.0.0.1:43210]
+    /// Address to listen on: HOST:PORT, or unix:PATH for a Unix socket; repeat for more [default:
+    /// 127.0.0.1:43210]
     #[arg(long, value_name = "ADDRESS", conflicts_with = "port", help_heading = HTTP)]
     pub(crate) listen: Vec<String>,
-    /// The same as HOST:PORT with 127.0.0.1 as the host; 0 is any port that is free.
+    /// Port on 127.0.0.1 to listen on; 0 picks a free one.
     #[arg(long, value_parser = port, help_heading = HTTP)]
     pub(crate) port: Option<u16>,
-    /// The file of the token, made if it is missing [default: $XDG_STATE_HOME/mcpd/agent-token]
+    /// Token file, created if missing [default: $XDG_STATE_HOME/mcpd/agent-token]
     #[arg(
         long,
         value_name = "FILE",
@@ -357,7 +361,7 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) token_file: Option<PathBuf>,
-    /// The certificate of the server, in PEM: everything is encrypted then, but on sockets in the file system.
+    /// Certificate of the server, in PEM; enables TLS on every address except Unix sockets.
     #[arg(
         long,
         value_name = "FILE",
@@ -365,7 +369,7 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) tls_certificate: Option<PathBuf>,
-    /// The private key of the certificate, in PEM.
+    /// Private key of the certificate, in PEM.
     #[arg(
         long,
         value_name = "FILE",
@@ -373,7 +377,7 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) tls_key: Option<PathBuf>,
-    /// The authorities whose certificates clients show, in PEM.
+    /// Certificate authorities of clients, in PEM.
     #[arg(
         long,
         value_name = "FILE",
@@ -381,32 +385,33 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) tls_client_ca: Option<PathBuf>,
-    /// Whether clients without a certificate can connect [default: required with --tls-client-ca]
+    /// Client certificates [default: required with --tls-client-ca]
     #[arg(
         long,
-        value_name = "WHETHER",
+        value_name = "MODE",
         env = "MCPD_TLS_CLIENT_CERTIFICATES",
         help_heading = HTTP
     )]
     pub(crate) tls_client_certificates: Option<Certificates>,
-    /// Serve every program on this machine, without a token; only on a loopback address or a socket in the file system.
+    /// Serve without a token, to every program on this machine; only on loopback addresses and
+    /// Unix sockets.
     #[arg(long, env = "MCPD_NO_AUTH", help_heading = HTTP)]
     pub(crate) no_auth: bool,
-    /// A name that clients may reach the server under, besides localhost and the address it listens on.
+    /// Host name under which clients may reach the server, besides localhost and its own address.
     #[arg(long, value_name = "HOST", env = "MCPD_ALLOW_HOST", value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_host: Vec<Host>,
-    /// A web origin that may call, such as `https://app.example`.
+    /// Web origin whose pages may send requests, such as `https://app.example`.
     #[arg(long, value_name = "ORIGIN", env = "MCPD_ALLOW_ORIGIN", value_delimiter = ',', help_heading = HTTP)]
     pub(crate) allow_origin: Vec<WebOrigin>,
-    /// Also serve revision 2024-11-05 on paths of its own, /sse and /messages.
+    /// Also serve protocol revision 2024-11-05, at /sse and /messages.
     #[arg(long, env = "MCPD_HTTP_SSE", help_heading = HTTP)]
     pub(crate) http_sse: bool,
-    /// Bytes of events that each session keeps, so that clients whose connection broke resume a stream by
-    /// Last-Event-ID; 0 for none.
+    /// Size of the event buffer of each session, from which clients resume a broken stream with
+    /// Last-Event-ID; 0 disables it.
     #[arg(long, value_name = "BYTES", env = "MCPD_RESUME_BUFFER", default_value_t = mcpd_server::transport::http::DEFAULT_RESUME_BUFFER, help_heading = HTTP)]
     pub(crate) resume_buffer: usize,
-    /// Serve metrics for Prometheus at /metrics on a loopback address of their own, such as 127.0.0.1:9464, to every
-    /// program on this machine.
+    /// Serve Prometheus metrics at /metrics on this loopback address, such as 127.0.0.1:9464, to
+    /// every program on this machine.
     #[arg(
         long,
         value_name = "HOST:PORT",
@@ -414,18 +419,18 @@ pub(crate) struct Serve {
         help_heading = HTTP
     )]
     pub(crate) metrics_listen: Option<String>,
-    /// Serve them at /metrics beside /mcp, to clients with a token.
+    /// Serve Prometheus metrics at /metrics beside /mcp, to clients with a token.
     #[arg(long, help_heading = HTTP)]
     pub(crate) metrics_to_clients: bool,
 }
 
-/// Whether clients show certificates.
+/// Requirement of client certificates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Certificates {
-    /// Who shows one must have it from one of the authorities
+    /// Clients may connect without a certificate; one that is presented must be valid
     Optional,
-    /// Who shows none can't connect
+    /// Clients without a certificate cannot connect
     Required,
 }
 
@@ -442,8 +447,8 @@ pub(crate) struct Stdio {
 pub(crate) struct Doctor {
     #[command(flatten)]
     configuration: Configuration,
-    /// A control group that was delegated to mcpd, below which it limits the memory of whole runs [default: the one it is
-    /// in, if systemd has delegated it]
+    /// Control group delegated to mcpd, below which it limits the memory of each run [default:
+    /// its own control group, if systemd has delegated it]
     #[arg(long, value_name = "DIR", env = "MCPD_CGROUP")]
     pub(crate) cgroup: Option<PathBuf>,
     /// Print JSON.
@@ -456,15 +461,15 @@ pub(crate) struct Doctor {
 Example:
   echo '{\"customer\": \"Ada\", \"amount\": 3}' | mcpd basic order.bas
 
-Parameters come as one JSON object on stdin, what TALK and PRINT say goes to stdout, faults go to stderr.
-The exit code is 1 when the program is faulty or fails, and 2 when the parameters make no sense.")]
+Parameters are read from stdin as one JSON object. TALK and PRINT write to stdout, errors to stderr.
+The exit code is 1 if the program is faulty or fails, and 2 if the parameters are invalid.")]
 pub(crate) struct Basic {
-    /// The program.
+    /// Program file.
     pub(crate) file: PathBuf,
-    /// How many operations it may take, before it counts as one that never ends.
+    /// Number of operations after which the program is stopped as endless.
     #[arg(long, value_name = "NUMBER", default_value_t = mcpd_basic::Limits::default().operations)]
     pub(crate) max_operations: u64,
-    /// The parameters are those of a call, which has been checked.
+    /// Trust the parameters: they come from a call and have been validated.
     #[arg(long, hide = true)]
     pub(crate) checked: bool,
 }
@@ -479,27 +484,27 @@ pub(crate) struct List {
     pub(crate) scanning: Scanning,
     #[command(flatten)]
     pub(crate) confinement: Confinement,
-    /// List every file instead, with what became of it: served, faulty, passed over or ignored, and why.
+    /// List every file with its status: served, faulty, passed over or ignored, and why.
     #[arg(long, conflicts_with_all = ["prompts", "resources"])]
     pub(crate) all: bool,
-    /// List the prompts.
+    /// List prompts.
     #[arg(long)]
     pub(crate) prompts: bool,
-    /// List the resources, and the templates of others.
+    /// List resources and resource templates.
     #[arg(long, conflicts_with = "prompts")]
     pub(crate) resources: bool,
-    /// Print them as MCP clients get them.
+    /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What `--enable` does for commands that need a directory all the same.
-const BESIDE_SCRIPTS: &str = "Serve a tool that mcpd brings along beside those of DIR";
+/// Help of `--enable` for commands that always need a directory.
+const BESIDE_SCRIPTS: &str = "Also serve a built-in tool";
 
-/// One directory, and what holds for its scripts.
+/// One directory and the options for its scripts.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct OneDirectory {
-    /// A directory with scripts.
+    /// Directory with scripts.
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
     #[command(flatten)]
@@ -513,7 +518,7 @@ pub(crate) struct OneDirectory {
 pub(crate) struct OneTool {
     #[command(flatten)]
     pub(crate) place: OneDirectory,
-    /// The tool: `math/add`, `math_add` and `math.add` are one.
+    /// Tool name; `math/add`, `math_add` and `math.add` are the same tool.
     pub(crate) tool: String,
 }
 
@@ -524,7 +529,7 @@ pub(crate) struct Describe {
     pub(crate) tool: OneTool,
     #[command(flatten)]
     pub(crate) enabling: Enabling,
-    /// Print the tool or the prompt as MCP clients get it.
+    /// Print the MCP definition as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -537,19 +542,19 @@ Examples:
   mcpd call ~/tools text/count --json '{\"text\": \"one two\"}'
   jq -n '{text: input}' essay.json | mcpd call ~/tools text/count --json -
 
-The answer goes to stdout, what the script logs to stderr.
-The exit code is 5 when the tool fails.")]
+The result goes to stdout, log messages of the script to stderr.
+The exit code is 5 if the tool fails.")]
 #[command(mut_arg("enable", |enable| enable.help(BESIDE_SCRIPTS)))]
 pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) tool: OneTool,
     #[command(flatten)]
     pub(crate) enabling: Enabling,
-    /// Arguments: NAME=TEXT, or NAME:=JSON; a text that is a number or a boolean counts as one where
-    /// the tool wants one.
+    /// Arguments: NAME=TEXT or NAME:=JSON; TEXT is read as a number or a boolean where the tool
+    /// expects one.
     #[arg(value_name = "NAME=VALUE", conflicts_with = "json")]
     pub(crate) arguments: Vec<String>,
-    /// All arguments as one JSON object; `-` reads it from stdin.
+    /// All arguments as one JSON object; `-` reads the object from stdin.
     #[arg(
         long,
         value_name = "OBJECT",
@@ -557,7 +562,7 @@ pub(crate) struct Call {
         allow_hyphen_values = true
     )]
     pub(crate) json: Option<String>,
-    /// What is printed: the content of the answer, or all of it.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: CallOutput,
     #[command(flatten)]
@@ -566,9 +571,9 @@ pub(crate) struct Call {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CallOutput {
-    /// The text as the script printed it.
+    /// The content of the result, as the script printed it.
     Text,
-    /// The result as MCP clients get it.
+    /// The whole MCP result.
     Json,
 }
 
@@ -577,17 +582,17 @@ pub(crate) enum CallOutput {
 Example:
   mcpd prompt ~/tools review language=Rust
 
-What it comes to goes to stdout, what the script logs to stderr.
-The exit code is 5 when there is no such prompt, or its script fails.")]
+The rendered prompt goes to stdout, log messages of the script to stderr.
+The exit code is 5 if the prompt does not exist or its script fails.")]
 pub(crate) struct Prompt {
     #[command(flatten)]
     pub(crate) place: OneDirectory,
-    /// The prompt, as `mcpd list --prompts` shows it.
+    /// Prompt name, as `mcpd list --prompts` shows it.
     pub(crate) prompt: String,
-    /// Its arguments.
+    /// Arguments.
     #[arg(value_name = "NAME=TEXT")]
     pub(crate) arguments: Vec<String>,
-    /// Print the result as MCP clients get it.
+    /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -599,15 +604,16 @@ pub(crate) struct Prompt {
 Example:
   mcpd read ~/tools disk://usage
 
-The contents go to stdout as they are, what the script logs to stderr.
-The exit code is 5 when there is no such resource, or its script fails.")]
+The contents go to stdout unchanged, log messages of the script to stderr.
+The exit code is 5 if the resource does not exist or its script fails.")]
 pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) place: OneDirectory,
-    /// What it is called, as `mcpd list --resources` shows it; in a template, with values for its variables.
+    /// URI of the resource, as `mcpd list --resources` shows it; a template needs values for its
+    /// variables.
     #[arg(value_name = "URI")]
     pub(crate) uri: String,
-    /// Print the result as MCP clients get it.
+    /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
@@ -618,7 +624,7 @@ pub(crate) struct Read {
 pub(crate) struct State {
     #[command(flatten)]
     pub(crate) tool: OneTool,
-    /// Print the resource as MCP clients get it.
+    /// Print the MCP result as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -630,8 +636,8 @@ Examples:
   echo '{\"action\": \"call_tool\", \"tool\": \"greet\", \"arguments\": {\"name\": \"World\"}}' \\
     | mcpd endpoint ~/tools
 
-The exit code is 1 when the answer is an error. A tool that ran and failed is a result:
-it has an exit code of its own.")]
+The exit code is 1 if the response is an error. A tool that ran and failed is a result,
+which holds the exit code of the tool.")]
 pub(crate) struct Endpoint {
     #[command(flatten)]
     pub(crate) roots: Roots,
@@ -650,13 +656,13 @@ Examples:
   mcpd check ~/tools --as claude
   mcpd check --explain unknown-field
 
-The exit code is 1 if there is an error, or a warning that is denied, whatever the format;
-with --as, if a tool is refused.")]
+The exit code is 1 on an error or a denied warning, whatever the format;
+with --as, also if the client would refuse a tool.")]
 pub(crate) struct Check {
     /// Directories with scripts, or single scripts.
     #[arg(value_name = "PATH", required_unless_present = "explain")]
     pub(crate) paths: Vec<PathBuf>,
-    /// Explain a rule, and check nothing; without CODE, list all rules.
+    /// Explain a rule instead of checking; without CODE, list all rules.
     #[arg(
         long,
         value_name = "CODE",
@@ -665,19 +671,19 @@ pub(crate) struct Check {
         conflicts_with_all = ["paths", "format", "deny", "client", "is_static"]
     )]
     pub(crate) explain: Option<String>,
-    /// How faults are printed.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub(crate) format: CheckFormat,
     /// Count warnings as errors.
     #[arg(long, value_name = "WHAT")]
     pub(crate) deny: Option<Denied>,
-    /// Show what a client would make of the tools: the name and schema that its model gets, and what it refuses.
+    /// Show the tools as this client passes them to its model: names, schemas and refused tools.
     #[arg(long = "as", value_name = "CLIENT")]
     pub(crate) client: Option<Client>,
-    /// Run nothing: check what can be read, for a machine without what the scripts need.
+    /// Run no script; check only descriptions that can be read from files.
     #[arg(long = "static")]
     pub(crate) is_static: bool,
-    /// How the tools are listed to the client.
+    /// Tool names in lists: portable (`math_add`) or path (`math/add`).
     #[arg(
         long,
         value_name = "SPELLING",
@@ -691,19 +697,19 @@ pub(crate) struct Check {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CheckFormat {
-    /// With the place in the script's output.
+    /// With an excerpt of the script's output.
     Human,
-    /// One line each, the place first.
+    /// One line per fault, location first.
     Short,
     /// One array of objects.
     Json,
     /// SARIF 2.1.0, for code scanners.
     Sarif,
-    /// Annotations of a GitHub workflow.
+    /// Annotations for GitHub workflows.
     Github,
 }
 
-/// The clients whose rules are known.
+/// Clients whose rules are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Client {
     Claude,
@@ -715,7 +721,7 @@ pub(crate) enum Client {
 }
 
 impl Client {
-    /// The key of the one that is meant, unless all are.
+    /// Key of the client, unless all are meant.
     pub(crate) fn key(self) -> Option<&'static str> {
         match self {
             Self::Claude => Some("claude"),
@@ -730,14 +736,13 @@ impl Client {
 
 #[derive(Debug, ClapArgs)]
 #[command(after_help = "\
-One tool is printed as an object, any other number as an array; faults go to stderr,
-as `mcpd check` finds them.
-The exit code is 1 if there is an error, or no tool.")]
+One tool is printed as an object, any other number as an array.
+Faults go to stderr, as from `mcpd check`. The exit code is 1 if there is an error or no tool.")]
 pub(crate) struct Compile {
-    /// Files that describe tools, or directories of them.
+    /// Files that describe tools, or directories with such files.
     #[arg(value_name = "FILE", required = true)]
     pub(crate) files: Vec<PathBuf>,
-    /// The form of the definitions.
+    /// Output format.
     #[arg(long, value_name = "FORMAT", default_value = "definition")]
     pub(crate) format: CompileFormat,
     #[command(flatten)]
@@ -748,9 +753,9 @@ pub(crate) struct Compile {
 pub(crate) enum CompileFormat {
     /// With `input_schema`, and one `example` for each parameter.
     Definition,
-    /// As MCP clients get it.
+    /// The MCP definition.
     Mcp,
-    /// A function, as OpenAI's API takes it.
+    /// A function for OpenAI's API.
     Openai,
 }
 
@@ -762,26 +767,26 @@ pub(crate) struct Catalog {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogAction {
-    /// List the definitions.
+    /// List the cached definitions.
     List {
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show the definitions of one tool.
+    /// Show the cached definitions of one tool.
     Show {
-        /// Its path below its root, such as `math/add`.
+        /// Path of the tool below its directory, such as `math/add`.
         name: String,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Forget the definitions of one tool, so that it is asked again.
+    /// Remove the definitions of one tool from the cache, so that its script is asked again.
     Forget {
-        /// Its path below its root, such as `math/add`.
+        /// Path of the tool below its directory, such as `math/add`.
         #[arg(conflicts_with = "all")]
         name: Option<String>,
-        /// Forget all of them.
+        /// Remove the definitions of all tools.
         #[arg(long)]
         all: bool,
     },
@@ -795,17 +800,17 @@ pub(crate) struct TokenCommand {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenAction {
-    /// Put a new token in place of the one that mcpd has made.
+    /// Replace the token of the token file with a new one.
     Rotate {
-        /// The file of the token [default: $XDG_STATE_HOME/mcpd/agent-token]
+        /// Token file [default: $XDG_STATE_HOME/mcpd/agent-token]
         #[arg(long, value_name = "FILE", env = "MCPD_TOKEN_FILE")]
         token_file: Option<PathBuf>,
         #[command(flatten)]
         configuration: Configuration,
     },
-    /// Make a token for a client of its own, and what mcpd.toml has to say of it.
+    /// Create a token for one client, and print the `[[token]]` table for mcpd.toml.
     New {
-        /// What the client is called.
+        /// Name of the client.
         name: String,
     },
 }
@@ -819,7 +824,7 @@ Examples:
 pub(crate) struct Audit {
     #[command(subcommand)]
     pub(crate) action: AuditAction,
-    /// The log [default: that of the configuration]
+    /// Audit log [default: the one of the configuration]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
     #[command(flatten)]
@@ -828,10 +833,10 @@ pub(crate) struct Audit {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum AuditAction {
-    /// Find out whether records were changed, removed or moved; then the exit code is 1.
+    /// Verify that no record was changed, removed or moved; otherwise the exit code is 1.
     Verify {
-        /// Also look for the record with this hash, as an earlier `verify` has told it: without it the end of the log
-        /// is gone, or all of it was written anew.
+        /// Also require the record with this hash, which an earlier `verify` printed; if it is
+        /// missing, the log was cut off or rewritten.
         #[arg(long)]
         hash: Option<String>,
         /// Print JSON.
@@ -840,43 +845,44 @@ pub(crate) enum AuditAction {
     },
     /// Show the last records.
     Tail(AuditTail),
-    /// Find records; the exit code is 1 if there are none.
+    /// Find records; the exit code is 1 if none match.
     Grep(AuditGrep),
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AuditTail {
-    /// How many.
+    /// Number of records.
     #[arg(short = 'n', long, value_name = "NUMBER", default_value_t = 10)]
     pub(crate) lines: usize,
-    /// Go on with those that are written.
+    /// Keep printing new records.
     #[arg(short, long)]
     pub(crate) follow: bool,
-    /// Print the records as they are in the log.
+    /// Print the records as in the log, as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct AuditGrep {
-    /// Only records with this text somewhere, in what they say or as it is in the file.
+    /// Only records that contain this text, either in a value or in the line of the file.
     pub(crate) text: Option<String>,
-    /// Only those of this tool, prompt or resource: its path, or what a call has named.
+    /// Only records of this tool, prompt or resource, by path or by the name in the call.
     #[arg(long)]
     pub(crate) tool: Option<String>,
-    /// Only those of this caller.
+    /// Only records of this caller.
     #[arg(long, value_name = "NAME")]
     pub(crate) principal: Option<String>,
-    /// Only those that ended so, such as `success`, `time-limit` or `denied`.
+    /// Only records with this outcome, such as `success`, `time-limit` or `denied`.
     #[arg(long, value_parser = PossibleValuesParser::new(audit::outcomes()), hide_possible_values = true)]
     pub(crate) outcome: Option<String>,
-    /// Only those from this time on, such as `2026-11-22`, `2026-11-22T10:30` or, two hours ago, `2h`.
+    /// Only records since this time, such as `2026-11-22`, `2026-11-22T10:30` or `2h` (two hours
+    /// ago).
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
-    /// Only those before this time.
+    /// Only records before this time.
     #[arg(long, value_name = "TIME")]
     pub(crate) until: Option<String>,
-    /// Print the records as they are in the log.
+    /// Print the records as in the log, as JSON.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -889,16 +895,17 @@ pub(crate) struct Config {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigAction {
-    /// Find faults in configurations; then the exit code is 1. Programs that print secrets are not run.
+    /// Check configuration files; the exit code is 1 on a fault. Commands that print secrets are
+    /// not run.
     Check {
-        /// The files [default: the one that is read without another wish]
+        /// Files to check [default: the file that mcpd would read]
         #[arg(value_name = "FILE", env = "MCPD_CONFIG")]
         files: Vec<PathBuf>,
         /// Print JSON.
         #[arg(long)]
         json: bool,
     },
-    /// Show what `mcpd serve` would go by: flags, variables, the configuration and defaults. No secret is shown.
+    /// Show the effective settings of `mcpd serve`, without secrets.
     Show(Box<ConfigShow>),
     /// Print the JSON Schema of mcpd.toml.
     Schema,
@@ -906,10 +913,10 @@ pub(crate) enum ConfigAction {
 
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ConfigShow {
-    /// What `mcpd serve` would be called with.
+    /// Arguments of `mcpd serve`.
     #[command(flatten)]
     pub(crate) serve: Serve,
-    /// Say where each setting comes from.
+    /// Show the origin of each setting.
     #[arg(long)]
     pub(crate) origin: bool,
     /// Print JSON.
@@ -922,7 +929,7 @@ pub(crate) enum Denied {
     Warnings,
 }
 
-/// Without a command, `--root-directory` means `serve`.
+/// Inserts the command `serve` before `--root-directory` if there is no command.
 fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
     let is_root = |argument: &OsString| {
         let argument = argument.as_encoded_bytes();
@@ -938,11 +945,11 @@ fn with_command(mut arguments: Vec<OsString>) -> Vec<OsString> {
 }
 
 fn seconds(text: &str) -> Result<Duration, &'static str> {
-    // What is no number at all is none above 0, either.
+    // A text that is not a number is rejected like 0.
     time(text.parse().unwrap_or_default())
 }
 
-/// A time above zero.
+/// Converts seconds to a duration above zero.
 pub(crate) fn time(seconds: f64) -> Result<Duration, &'static str> {
     match Duration::try_from_secs_f64(seconds) {
         Ok(time) if !time.is_zero() => Ok(time),
@@ -955,13 +962,13 @@ fn whole_number(text: &str) -> Result<NonZeroUsize, &'static str> {
     text.parse().map_err(|_| "expected a whole number above 0")
 }
 
-/// The number of a port, as a flag or a variable says it.
+/// Parses the port number of a flag or a variable.
 pub(crate) fn port(text: &str) -> Result<u16, &'static str> {
     text.parse()
         .map_err(|_| "expected a number from 0 to 65535")
 }
 
-/// How the command line spells values.
+/// Returns the command line's spelling of `values`.
 pub(crate) fn spellings<T: ValueEnum>(values: &[T]) -> Vec<OsString> {
     let values = values.iter().filter_map(ValueEnum::to_possible_value);
     values.map(|value| value.get_name().into()).collect()
@@ -972,7 +979,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_has_two_bounds() {
+    fn seconds_have_two_bounds() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for text in ["0", "-1", "NaN", "-inf", "abc"] {
             let error = seconds(text).unwrap_err();
@@ -985,16 +992,16 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_consistent() {
+    fn definition_is_consistent() {
         Args::command().debug_assert();
     }
 
-    /// What a command prints for `-h`, and those below it for theirs.
+    /// Appends the help of `command` and of its subcommands, as `-h` prints it.
     fn describe(command: &clap::Command, page: &mut String) {
         let name = command.get_bin_name().unwrap_or("mcpd");
         let mut shown = command.clone();
         if name != "mcpd" {
-            // They are the same everywhere.
+            // Global options are shown once, for `mcpd` itself.
             shown = shown.mut_args(|arg| {
                 let is_everywhere =
                     arg.is_global_set() && arg.get_id() != "config" || arg.get_id() == "help";
@@ -1012,16 +1019,16 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_the_command_line_is_what_it_prints() {
+    fn cli_page_equals_the_printed_help() {
         let mut page = "# The command line\n\n\
-            What each command prints for `-h`; `--help` says more of its options.\n\
-            Those of `mcpd` itself can follow any command.\n\n\
+            The help of each command, as `-h` prints it; `--help` shows more details.\n\
+            The options of `mcpd` itself can follow any command.\n\n\
             | exit code | when |\n|---|---|\n\
-            | 0 | the command did what it was asked to |\n\
-            | 1 | the command line is wrong, mcpd could not do its job, or `check` or `audit` found faults |\n\
-            | 2 | the parameters of a BASIC program are none (`mcpd basic`) |\n\
-            | 5 | there is no such tool, or it answered that it failed |\n\
-            | 130 | a call was interrupted |\n"
+            | 0 | success |\n\
+            | 1 | wrong usage, the command failed, or `check` or `audit` found faults |\n\
+            | 2 | the parameters of a BASIC program are invalid (`mcpd basic`) |\n\
+            | 5 | the tool failed or does not exist |\n\
+            | 130 | the call was interrupted |\n"
             .to_owned();
         let mut command = command_line::first_reading().term_width(100);
         command.build();
@@ -1033,12 +1040,12 @@ mod tests {
         let is_same = std::fs::read_to_string(&file).unwrap() == page;
         assert!(
             is_same,
-            "docs/cli.md is old: set UPDATE_DOCS=1 and test again"
+            "docs/cli.md is outdated: run this test with UPDATE_DOCS=1"
         );
     }
 
     #[test]
-    fn without_a_command_a_root_directory_is_served() {
+    fn root_directory_without_a_command_is_served() {
         let words = |line: &str| line.split(' ').map(OsString::from).collect::<Vec<_>>();
         for (given, meant) in [
             ("mcpd --root-directory a", "mcpd serve --root-directory a"),
