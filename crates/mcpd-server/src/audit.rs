@@ -1,5 +1,6 @@
-//! The audit log: who called what with which arguments, and what came of it, one JSON object a line. Knows nothing of
-//! how a request is answered; what there is to tell is noted on its way, in a `Trail`.
+//! Audit log: caller, tool, arguments and outcome of each call, one JSON object per line.
+//! Tamper-evident: the records form a hash chain. Knows nothing of how a request is answered; the
+//! request collects its facts on the way, in a `Trail`.
 
 use std::fmt;
 use std::io;
@@ -30,10 +31,10 @@ use files::Files;
 pub use reader::{Fault, FaultKind, Line, Records, Verified, verify};
 use writer::{Entry, State};
 
-/// How long the last handle waits for what is still to be written.
+/// Longest time the last handle waits for the records that are still to be written.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What a record may have as its `outcome` besides the names of the script contract.
+/// Values of `outcome` in addition to the outcomes of the script contract.
 const OTHER_OUTCOMES: [&str; 21] = [
     "failed",
     "command-not-executable",
@@ -58,27 +59,27 @@ const OTHER_OUTCOMES: [&str; 21] = [
     "not-recorded",
 ];
 
-/// All that a record may have as its `outcome`.
+/// All values of `outcome` in a record.
 pub fn outcomes() -> impl Iterator<Item = &'static str> {
     CONTRACT.into_iter().chain(OTHER_OUTCOMES)
 }
 
-/// What is written to an audit log, and what if it can't be.
+/// Settings of an audit log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Options {
-    /// How much is recorded of arguments.
+    /// Recorded part of the arguments.
     pub arguments: Arguments,
-    /// What becomes of a call that can't be recorded.
+    /// Handling of a call that cannot be recorded.
     pub mode: Mode,
-    /// How many bytes make a file full, so that another one is begun.
+    /// Size in bytes at which a file is full, and another one is begun.
     pub max_size: u64,
-    /// How many full files are kept beside the newest.
+    /// Number of full files kept beside the newest.
     pub keep: NonZeroU32,
 }
 
 impl Default for Options {
-    /// Arguments in full, calls that can't be recorded are counted, and up to 9 files of 16 MiB.
+    /// Arguments in full, unrecorded calls counted, and up to 9 files of 16 MiB.
     fn default() -> Self {
         Self {
             arguments: Arguments::Full,
@@ -89,42 +90,43 @@ impl Default for Options {
     }
 }
 
-/// The most files that are named before they are there.
+/// Maximum number of files named without a look at the directory.
 const MAX_NAMED: u32 = 1024;
 
-/// The newest file of the log at `log`, and the `keep` older ones there may be; of very many, the newest of those.
+/// Paths of the newest file of the log at `log`, and of up to `keep` older ones; of very many,
+/// the newest.
 pub fn files(log: &Path, keep: NonZeroU32) -> impl Iterator<Item = PathBuf> {
     let older = (1..=keep.get().min(MAX_NAMED)).map(|number| files::numbered(log, number));
     iter::once(log.to_owned()).chain(older)
 }
 
-/// How much is recorded of the arguments of a call.
+/// Recorded part of the arguments of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Arguments {
     /// Nothing.
     None,
-    /// Their names.
+    /// Names of the arguments.
     Names,
-    /// Their names, and the length and hash of each value.
+    /// Names, and the length and hash of each value.
     Hash,
     /// Everything but secrets; of a value over 1 KiB its length and hash.
     Full,
 }
 
-/// What becomes of a call that can't be recorded.
+/// Handling of a call that cannot be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mode {
-    /// It is refused. Nothing runs before a record of it is safely in the file.
+    /// The call is refused. Nothing runs before a record of it is safely in the file.
     Require,
-    /// It is counted.
+    /// The call runs, and the missing record is counted.
     BestEffort,
 }
 
-/// An audit log that is written. All clones are one.
+/// Audit log, open for writing. All clones share it.
 ///
-/// Dropping the last one waits a few seconds, if it has to, until everything is written.
+/// Dropping the last one waits until everything is written, a few seconds at most.
 #[derive(Clone)]
 pub struct Audit {
     inner: Arc<Inner>,
@@ -133,12 +135,12 @@ pub struct Audit {
 struct Inner {
     target: ArcSwap<Target>,
     state: Arc<State>,
-    // Dropped before what waits for the end: without a sender the thread ends.
+    // Dropped before `_ending`, which waits for the end: without a sender the thread ends.
     queue: mpsc::Sender<Entry>,
     _ending: Ending,
 }
 
-/// Where a log is, and what is written to it.
+/// File and settings of a log.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
     file: PathBuf,
@@ -149,8 +151,8 @@ struct Target {
 struct Ending(Mutex<std_mpsc::Receiver<()>>);
 
 impl Audit {
-    /// The log in `file`, which is made when there is something to write; older ones have the same name with a number.
-    /// Several processes may write one log.
+    /// Opens the log in `file`, which is created with the first record; older files have the same
+    /// name with a number. Several processes may write one log.
     ///
     /// # Errors
     ///
@@ -171,8 +173,9 @@ impl Audit {
         })
     }
 
-    /// Goes on in `file` as `options` say, with what has not been written yet; requests that have begun are recorded as
-    /// they began. Only the mode stays: whether calls must be recorded is for good.
+    /// Continues in `file` with these `options`, and with the records not yet written; requests
+    /// that have begun are recorded under the previous options. The mode stays: the guarantee
+    /// that calls are recorded lasts for the life of the log.
     pub fn continue_in(&self, file: impl Into<PathBuf>, options: Options) {
         let mut next = lock(&self.inner.state.next);
         let before = self.inner.target.load();
@@ -187,42 +190,42 @@ impl Audit {
         }
     }
 
-    /// The newest file.
+    /// Path of the newest file.
     #[must_use]
     pub fn file(&self) -> PathBuf {
         self.inner.target.load().file.clone()
     }
 
-    /// What is written, and what if it can't be.
+    /// Settings in force.
     #[must_use]
     pub fn options(&self) -> Options {
         self.inner.target.load().options.clone()
     }
 
-    /// How many records could not be written.
+    /// Number of records that could not be written.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.inner.state.lost.load(Ordering::Relaxed)
     }
 
-    /// Whether the last attempt to write failed.
+    /// Returns whether the last attempt to write failed.
     #[must_use]
     pub fn is_failing(&self) -> bool {
         self.inner.state.is_failing.load(Ordering::Relaxed)
     }
 
-    /// Whether calls are refused at the moment, because they can't be recorded.
+    /// Returns whether calls are refused at the moment, because they cannot be recorded.
     #[must_use]
     pub fn is_refusing(&self) -> bool {
         self.is_failing() && self.options().mode == Mode::Require
     }
 
-    /// A place in the queue, if there is one left.
+    /// Reserves a place in the queue, if one is left.
     fn reserve(&self) -> Option<mpsc::OwnedPermit<Entry>> {
         self.inner.queue.clone().try_reserve_owned().ok()
     }
 
-    /// Records that the server has regained its rights to a file of its own.
+    /// Records that the server has restored its permissions on one of its files.
     pub(crate) fn note_regained(&self, regained: &Regained) {
         match self.reserve() {
             Some(place) => drop(place.send(Entry {
@@ -260,7 +263,7 @@ impl fmt::Debug for Audit {
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        // Nothing is ever sent: the thread drops its end, or doesn't in time.
+        // Nothing is ever sent: the thread drops its end, or fails to in time.
         if let Ok(ended) = self.0.get_mut() {
             ended.recv_timeout(PATIENCE).ok();
         }

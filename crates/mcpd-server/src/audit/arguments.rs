@@ -1,4 +1,4 @@
-//! What a record says of the parameters of a request: as much as the operator wants, and no secrets.
+//! Redacted parameters of a request for its record: as detailed as configured, without secrets.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use super::Arguments;
 use crate::id;
 use crate::policy::Redactor;
 
-/// A value with more bytes is recorded as its length and hash.
+/// Size above which a value is recorded as its length and hash, in bytes.
 const MAX_VALUE: usize = 1024;
-/// Arguments that come to more bytes are so all together.
+/// Size above which all arguments together are recorded as length and hash, in bytes.
 const MAX_ARGUMENTS: usize = 16 * 1024;
-/// What stands for a secret.
+/// Replacement for a secret.
 const REDACTED: &str = "[redacted]";
 
-/// How parameters are recorded.
+/// Rules for recording parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Recorder<'a> {
     pub(super) arguments: Arguments,
@@ -29,7 +29,7 @@ pub(super) struct Recorder<'a> {
     pub(super) redactor: Option<&'a Redactor>,
 }
 
-/// What there is to record in those of the three methods.
+/// Members worth recording in the parameters of the three methods.
 #[derive(Default, Deserialize)]
 struct Asked<'a> {
     name: Option<String>,
@@ -48,7 +48,7 @@ struct RecordedParams {
     arguments: Option<Recorded>,
 }
 
-/// A value, or what is recorded in its place.
+/// A value, or its replacement in the record.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Recorded {
@@ -85,7 +85,7 @@ impl Recorded {
         }
     }
 
-    /// The digest of the value, however short.
+    /// Replaces the value by its digest, however short it is.
     fn hashed(self) -> Self {
         match self {
             Self::Text(text) => Self::digest(&text),
@@ -96,7 +96,7 @@ impl Recorded {
 }
 
 impl Recorder<'_> {
-    /// The same for what nobody knows, and what of it is a secret neither.
+    /// Restricts the recorder for parameters of an unknown tool, whose secrets are unknown too.
     pub(super) fn of_something_unknown(mut self) -> Self {
         if self.arguments != Arguments::None {
             self.arguments = Arguments::Names;
@@ -104,8 +104,8 @@ impl Recorder<'_> {
         self
     }
 
-    /// The parameters of a request. `spec` knows what the script has declared to be a secret; `is_made` says whether the
-    /// URI was made from arguments.
+    /// Returns the recorded parameters of a request. `spec` declares the secrets of the script;
+    /// `is_made` is true if the URI was made from arguments.
     pub(super) fn params(
         self,
         params: &Params<'_>,
@@ -123,7 +123,7 @@ impl Recorder<'_> {
         to_raw_value(&recorded).expect("its keys are strings")
     }
 
-    /// What is said about a request, of which nobody knows what it repeats.
+    /// Redacts and shortens a message about a request, which may repeat any of its arguments.
     pub(super) fn message(self, message: &str) -> String {
         let mut message = self.redacted_text(message);
         let end = message.floor_char_boundary(MAX_VALUE);
@@ -134,7 +134,7 @@ impl Recorder<'_> {
         message
     }
 
-    /// A URI with arguments in it counts as one.
+    /// Records a URI; one that contains arguments is treated like an argument.
     fn uri(self, uri: &str, spec: Option<&ScriptSpec>, is_made: bool) -> Option<Recorded> {
         let recorded = Recorded::text(self.redacted_text(uri));
         if !is_made {
@@ -208,14 +208,14 @@ impl Recorder<'_> {
     }
 }
 
-/// Whether readers of the log can be expected to understand a value, which is three levels deep there. Half a surrogate
-/// pair or endless depth would hide the whole record from `mcpd audit grep`.
+/// Returns whether readers of the log can parse a value, which is three levels deep there. Half a
+/// surrogate pair or endless depth would hide the whole record from `mcpd audit grep`.
 fn is_readable(value: &str) -> bool {
     serde_json::from_str::<Value>(&format!("[[[{value}]]]")).is_ok()
 }
 
-/// Whether the argument `name` is a secret. Where there are secrets, one that nobody has declared may be a secret under
-/// a misspelt name.
+/// Returns whether the argument `name` is a secret. In a script that declares secrets, an
+/// undeclared argument may be one of them under a misspelt name.
 pub(crate) fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
     match spec.options.iter().find(|option| option.name == name) {
         Some(option) => option.secret,
@@ -223,7 +223,7 @@ pub(crate) fn is_secret(name: &str, spec: &ScriptSpec) -> bool {
     }
 }
 
-/// Whether any of its arguments is a secret.
+/// Returns whether any argument of the script is a secret.
 pub(crate) fn has_secrets(spec: &ScriptSpec) -> bool {
     spec.options.iter().any(|option| option.secret)
 }
@@ -307,7 +307,7 @@ mod tests {
         );
     }
 
-    /// What is recorded of parameters that are given as text.
+    /// Returns the record of parameters given as text.
     fn recorded_text(params: &str) -> String {
         let recorder = Recorder {
             arguments: Arguments::Full,
@@ -389,7 +389,7 @@ mod tests {
         let of_script = recorded_as(how, &params, Some(&template), true);
         assert_eq!(of_script, expected);
         if !secret {
-            // Of what comes from elsewhere nothing more is known.
+            // Nothing more is known of a URI that comes from another server.
             assert_eq!(recorded_as(how, &params, None, true), expected);
         }
     }

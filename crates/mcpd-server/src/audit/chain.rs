@@ -1,5 +1,5 @@
-//! The chain that the records of an audit log are: each has the hash of the one before it, so that a record that is
-//! changed, removed or moved later shows.
+//! Tamper-evident hash chain of the records: each contains the hash of the one before, so that a
+//! record that is changed, removed or moved later is detected.
 
 use std::fmt::Write as _;
 
@@ -8,29 +8,30 @@ use sha2::{Digest as _, Sha256};
 
 use crate::id;
 
-/// The hash that stands before the first record of all.
+/// Previous hash of the very first record.
 const NOTHING: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 
-/// How long a line may be that is a record, in bytes. All of them are far shorter.
+/// Maximum length of a line that is a record, in bytes. All records are far shorter.
 pub(super) const MAX_LINE: u64 = 1024 * 1024;
 
-/// How much longer a record is with its place in the chain, in bytes and at most.
+/// Maximum length that the chain adds to a record, in bytes.
 const PLACE: usize = 192;
 
-/// The highest number there is: every reader of JSON knows it exactly, and no log ever comes so far.
+/// Maximum sequence number: every reader of JSON represents it exactly, and no log ever reaches
+/// it.
 const MAX_SEQ: u64 = 1 << 53;
 
-/// What the next record of a chain follows.
+/// End of a chain, which the next record follows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Link {
-    /// The number of the record before it; 0 if there is none.
+    /// Sequence number of the last record; 0 if there is none.
     pub(super) seq: u64,
-    /// The hash of that record.
+    /// Hash of that record.
     pub(super) hash: String,
 }
 
 impl Default for Link {
-    /// The beginning of a chain.
+    /// Start of a chain.
     fn default() -> Self {
         Self {
             seq: 0,
@@ -40,13 +41,13 @@ impl Default for Link {
 }
 
 impl Link {
-    /// Adds the line for `record`, a JSON object, to `lines`. The next one then follows it.
+    /// Appends the line for `record`, a JSON object, to `lines`, and moves the link to it.
     pub(super) fn append(&mut self, record: &str, lines: &mut String) {
         lines.reserve(record.len() + PLACE);
         let start = lines.len();
         self.seq += 1;
         let record = record.strip_suffix('}').unwrap_or(record);
-        // A record is a line, whoever made it.
+        // A record must stay on one line.
         match record.contains('\n') {
             true => lines.push_str(&record.replace('\n', " ")),
             false => lines.push_str(record),
@@ -59,19 +60,19 @@ impl Link {
     }
 }
 
-/// What a line says of its place in the chain.
+/// Position in the chain that a line claims.
 #[derive(Debug, Deserialize)]
 pub(super) struct Place {
     pub(super) seq: u64,
     pub(super) prev: String,
     pub(super) hash: String,
-    /// Whether its hash is that of what it says.
+    /// The hash matches the content of the line.
     #[serde(skip)]
     pub(super) is_intact: bool,
 }
 
 impl Place {
-    /// Reads a line. `None` if it is no record.
+    /// Reads a line; `None` if it is not a record.
     pub(super) fn read(line: &str) -> Option<Self> {
         let place: Option<Self> = serde_json::from_str(line).ok();
         let mut place = place.filter(|place| place.seq <= MAX_SEQ)?;
@@ -80,12 +81,12 @@ impl Place {
         Some(place)
     }
 
-    /// Whether the record is the one that was written after `link`.
+    /// Returns whether the record was written directly after `link`.
     pub(super) fn follows(&self, link: &Link) -> bool {
         self.seq == link.seq + 1 && self.prev == link.hash
     }
 
-    /// What the next record follows.
+    /// Returns the link that the next record follows.
     pub(super) fn link(self) -> Link {
         Link {
             seq: self.seq,
@@ -94,7 +95,7 @@ impl Place {
     }
 }
 
-/// How a line ends: everything before it is hashed.
+/// Returns the end of a line, up to which everything is hashed.
 fn end(hash: &str) -> String {
     format!(r#","hash":"{hash}"}}"#)
 }
@@ -107,14 +108,14 @@ fn hash(body: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The line for `record` after `link`.
+    /// Returns the line for `record` after `link`.
     fn line(link: &mut Link, record: &str) -> String {
         let mut lines = String::new();
         link.append(record, &mut lines);
         lines
     }
 
-    /// What becomes of a line when `damage` is done to it.
+    /// Checks the reading of a line after `damage` is done to it.
     #[track_caller]
     fn check(damage: impl Fn(&str) -> String, is_intact: Option<bool>) {
         let line = line(&mut Link::default(), r#"{"a":1}"#);

@@ -1,5 +1,6 @@
-//! The files of an audit log: the one that is written, and older ones beside it. Several processes may write them:
-//! whoever appends has locked the file, and goes on where the last record stands, whoever wrote it.
+//! Files of an audit log: the newest, which is written, and older ones beside it. Several
+//! processes may write them: a writer locks the file, and continues after the last record, of any
+//! process.
 
 use std::cmp::Reverse;
 use std::ffi::OsStr;
@@ -16,62 +17,64 @@ use super::record;
 use crate::own_files::regain;
 use crate::regular;
 
-/// How much of the end of a file is read to find its last record, in bytes, and how much if it is not in there.
+/// Sizes of the end of a file that are read in search of its last record, in bytes: the second if
+/// the first does not contain it.
 const ENDS: [u64; 2] = [64 * 1024, MAX_LINE];
 
-/// How every record begins.
+/// First bytes of every record.
 const OPENING: &[u8] = br#"{"timestamp":""#;
 
-/// A log as whoever writes it knows it.
+/// A log from the writer's point of view.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
-    /// The newest file.
+    /// Newest file.
     pub(super) path: PathBuf,
-    /// How many bytes make a file full.
+    /// Size in bytes at which a file is full.
     pub(super) max_size: u64,
-    /// How many full files are kept.
+    /// Number of full files to keep.
     pub(super) keep: NonZeroU32,
-    /// Whether what is written shall survive a crash of the system, too.
+    /// Written records must survive a crash of the system, too.
     pub(super) durable: bool,
 }
 
-/// The newest file as its writer has left it.
+/// Newest file as this writer left it.
 #[derive(Debug)]
 pub(super) struct Written {
     file: File,
-    /// How long it was.
+    /// Length of the file.
     length: u64,
-    /// What the next record follows.
+    /// End of the chain.
     link: Link,
 }
 
-/// How a file ends.
+/// Content at the end of a file.
 #[derive(Debug, PartialEq, Eq)]
 enum End {
-    /// With a record, perhaps followed by what is none.
+    /// A record, perhaps followed by damaged lines or a torn one.
     Record(Last),
-    /// It has at most a part of its first record.
+    /// At most a part of the first record.
     Beginning,
-    /// With something else: it is no log.
+    /// Something else: the file is not a log.
     Unknown,
 }
 
-/// The last record of a file, and what is behind it.
+/// Last record of a file, and the damage behind it.
 #[derive(Debug, PartialEq, Eq)]
 struct Last {
     link: Link,
-    /// How many bytes of whole lines follow that are no records.
+    /// Number of bytes in whole lines that follow and are not records.
     damaged: u64,
-    /// Where the last whole line ends. Behind it is at most a part of a record.
+    /// End of the last whole line. At most a part of a record follows.
     whole: u64,
 }
 
 impl Files {
-    /// Appends `records`, each a JSON object, all of them or none, to what was `written` before, if anything was.
+    /// Appends `records`, each a JSON object, all of them or none; `written` is the state after
+    /// the previous call, if any.
     ///
     /// # Errors
     ///
-    /// They can't be written.
+    /// The records cannot be written.
     pub(super) fn append(
         &self,
         records: &[String],
@@ -92,10 +95,11 @@ impl Files {
             result = result.and_then(|()| file.sync_data());
         }
         if result.is_err() {
-            // A part of a record would be taken for the trace of a crash.
+            // A part of a record would look like the trace of a crash.
             file.set_len(whole).ok();
         }
-        // Closing the file would do, but for a process that is just being started and has a copy for a moment.
+        // Closing the file would release the lock, except while a process being started holds a
+        // copy of the descriptor.
         file.unlock().ok();
         result.map(|()| Written {
             length: whole + lines.len() as u64,
@@ -104,8 +108,8 @@ impl Files {
         })
     }
 
-    /// Takes back the rights to the newest file and its directory, if a script has taken them.
-    /// Gives a note of each.
+    /// Restores the permissions on the newest file and its directory, if a script has removed
+    /// them. Returns a note for each.
     fn regain(&self) -> Vec<String> {
         let directory = self
             .path
@@ -118,8 +122,8 @@ impl Files {
             .collect()
     }
 
-    /// What [`open`](Self::open) gives, without reading the file: if it is as it was left, which its length tells, as
-    /// whoever writes it appends.
+    /// Does what [`open`](Self::open) does, without reading the file, if it is unchanged. The
+    /// length shows that, as every writer appends.
     fn reopen(&self, Written { file, length, link }: Written) -> Option<(File, u64, Link)> {
         file.lock().ok()?;
         let is_unchanged =
@@ -131,8 +135,8 @@ impl Files {
         None
     }
 
-    /// The file to append to, locked; its size; and what the next record follows. What there is to say of its state
-    /// becomes a note.
+    /// Opens the file to append to, locked. Returns it with its size and the end of its chain;
+    /// adds a note for each irregularity.
     fn open(&self, notes: &mut Vec<String>) -> io::Result<(File, u64, Link)> {
         loop {
             let mut file = self.lock()?;
@@ -157,7 +161,7 @@ impl Files {
                     &json!({"bytes": length - whole}),
                 ));
             }
-            // One that has nothing in it is never full: another would be no better.
+            // An empty file is never full: another one would be no better.
             if whole >= self.max_size.max(1) {
                 self.rotate()?;
                 continue;
@@ -170,7 +174,7 @@ impl Files {
         }
     }
 
-    /// The newest file, made if it is missing, locked.
+    /// Opens the newest file, creating it if it is missing, and locks it.
     fn lock(&self) -> io::Result<File> {
         loop {
             let file = match create(&self.path) {
@@ -188,7 +192,7 @@ impl Files {
         }
     }
 
-    /// What the first record of a file follows: the last one of the file before it.
+    /// Returns the link for the first record of a file: the last record of the file before it.
     fn link_before(&self) -> io::Result<Link> {
         let file = match regular::open(&numbered(&self.path, 1)) {
             Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -204,8 +208,8 @@ impl Files {
         })
     }
 
-    /// Moves what is no log out of the way, to where it neither counts as one of the files nor is ever overwritten. Gives
-    /// a note of it.
+    /// Moves a file that is not a log to a name that is neither part of the log nor ever
+    /// overwritten. Returns a note.
     fn put_aside(&self) -> io::Result<String> {
         let mut beside = self.path.clone().into_os_string();
         beside.push(".aside");
@@ -218,11 +222,12 @@ impl Files {
         Ok(record::note("audit/put-aside", &json!({"file": name})))
     }
 
-    /// Makes room for a new file: the newest becomes number 1, each other one gets the next number, and the last goes.
+    /// Rotates the files: the newest becomes number 1, each other one gets the next number, and
+    /// the last is deleted.
     fn rotate(&self) -> io::Result<()> {
         let exists = |number: &u32| numbered(&self.path, *number).exists();
         let keep = self.keep.get();
-        // A gap was left by whoever was killed in the middle of this, and makes room enough.
+        // A gap remains where a process was killed during a rotation, and leaves enough space.
         let free = (1..keep).find(|number| !exists(number)).unwrap_or(keep);
         for number in (1..free).rev() {
             fs::rename(
@@ -241,7 +246,7 @@ impl End {
             let mut bytes = Vec::new();
             file.seek(SeekFrom::Start(start))?;
             (&*file).take(length - start).read_to_end(&mut bytes)?;
-            // Only a part of the first line may be there.
+            // The first line may be incomplete.
             let from = match memchr::memchr(b'\n', &bytes) {
                 Some(newline) if start > 0 => newline + 1,
                 _ => 0,
@@ -275,15 +280,16 @@ impl End {
     }
 }
 
-/// The files of the log at `path`, the oldest first, as they were at one moment between two writers.
+/// Opens the files of the log at `path`, the oldest first, as they were at one moment between two
+/// writers.
 ///
 /// # Errors
 ///
-/// There is none, or one can't be read.
+/// The log does not exist, or a file cannot be read.
 pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     let newest = loop {
         let file = regular::open(path)?.ok_or_else(not_a_file)?;
-        // Where nothing can be locked, nobody writes.
+        // Failure is harmless: on a file system without locks, no process writes.
         file.lock_shared().ok();
         if is_at(&file, path)? {
             break file;
@@ -300,7 +306,7 @@ pub(super) fn readable(path: &Path) -> io::Result<Vec<(PathBuf, Take<File>)>> {
     files
 }
 
-/// The full files of the log at `path`, the oldest first.
+/// Opens the full files of the log at `path`, the oldest first.
 fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     let directory = match path.parent() {
         Some(directory) if directory != Path::new("") => directory,
@@ -320,7 +326,7 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     let mut files = Vec::new();
     for number in numbers {
         let path = numbered(path, number);
-        // Nobody has written a log to anything else.
+        // A log is never written to anything but a regular file.
         if let Some(file) = regular::open(&path)? {
             files.push((path, file));
         }
@@ -328,7 +334,7 @@ fn older(path: &Path) -> io::Result<Vec<(PathBuf, File)>> {
     Ok(files)
 }
 
-/// Whether `file` is the one at `path`, and not one that was there before.
+/// Returns whether `file` is the one at `path`, and not a predecessor.
 fn is_at(file: &File, path: &Path) -> io::Result<bool> {
     match Handle::from_path(path) {
         Ok(newest) => Ok(newest == Handle::from_file(file.try_clone()?)?),
@@ -343,7 +349,7 @@ pub(super) fn numbered(path: &Path, number: u32) -> PathBuf {
     numbered.into()
 }
 
-/// The file, for its owner alone if it is made.
+/// Opens the file, creating it for its owner alone.
 fn create(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true);
@@ -354,7 +360,7 @@ fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Refuses what can't be a log: writing to a pipe waits for a reader, and nothing can be read back from it.
+/// Refuses a pipe: writing to it waits for a reader, and nothing can be read back.
 #[cfg(unix)]
 fn refuse_pipe(file: &File) -> io::Result<()> {
     use std::os::unix::fs::FileTypeExt as _;
@@ -365,7 +371,7 @@ fn refuse_pipe(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Elsewhere no path leads to a pipe.
+/// Accepts any file: on other systems no path leads to a pipe.
 #[cfg(not(unix))]
 fn refuse_pipe(_: &File) -> io::Result<()> {
     Ok(())

@@ -1,4 +1,4 @@
-//! Reads an audit log, line by line through all its files, and says whether anything in it is not as it was written.
+//! Reader of an audit log: iterates over the lines of all its files, and verifies the hash chain.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -12,14 +12,14 @@ use same_file::Handle;
 use super::chain::{Link, MAX_LINE, Place};
 use super::files::readable;
 
-/// How many faults are told at most.
+/// Maximum number of reported faults.
 const MAX_FAULTS: usize = 100;
 
-/// The lines of a log, the oldest first.
+/// Lines of a log, the oldest first.
 #[derive(Debug)]
 pub struct Records {
     log: PathBuf,
-    /// Those that are not read to their ends, and the newest.
+    /// Files not read to their ends, and the newest.
     sources: VecDeque<Source>,
 }
 
@@ -29,9 +29,9 @@ struct Source {
     path: PathBuf,
     handle: Handle,
     bytes: BufReader<Take<File>>,
-    /// Where the next line begins.
+    /// Offset of the next line.
     offset: u64,
-    /// How many lines were read.
+    /// Number of lines read.
     lines: u64,
 }
 
@@ -39,26 +39,26 @@ struct Source {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// The file it is in.
+    /// File that contains the line.
     pub file: PathBuf,
-    /// Its number there, from 1 on.
+    /// Line number in the file, from 1.
     pub number: u64,
-    /// What it says. What is not UTF-8 is replaced, and what is beyond the first MiB left out.
+    /// Text, with bytes that are not UTF-8 replaced, and without those beyond the first MiB.
     pub text: String,
-    /// Whether nothing of it was replaced or left out.
+    /// Nothing in the text was replaced or omitted.
     pub is_verbatim: bool,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub length: u64,
-    /// Whether it is whole. Only the last line of a log may be torn.
+    /// The line is complete. Only the last line of a log may be torn.
     pub is_whole: bool,
 }
 
 impl Records {
-    /// The log in `file`, with the older files beside it.
+    /// Opens the log in `file`, with the older files beside it.
     ///
     /// # Errors
     ///
-    /// There is none, or it can't be read.
+    /// The log does not exist, or cannot be read.
     pub fn open(file: &Path) -> io::Result<Self> {
         let mut records = Self {
             log: file.to_owned(),
@@ -68,11 +68,11 @@ impl Records {
         Ok(records)
     }
 
-    /// Looks for what was written since: the iterator goes on with it.
+    /// Looks for lines written since; the iterator continues with them.
     ///
     /// # Errors
     ///
-    /// The log is gone, or can't be read.
+    /// The log is gone, or cannot be read.
     pub fn refresh(&mut self) -> io::Result<()> {
         let files = readable(&self.log)?;
         let sources = files
@@ -103,7 +103,7 @@ impl Source {
         })
     }
 
-    /// Passes over what has been read of the same file.
+    /// Skips the part of the same file that `read` has already returned.
     fn skip(&mut self, read: &Self) -> io::Result<()> {
         let file = self.bytes.get_mut();
         file.get_mut().seek(SeekFrom::Start(read.offset))?;
@@ -117,7 +117,7 @@ impl Source {
         let (bytes, mut is_whole) = self.part()?;
         let mut length = bytes.len() as u64;
         let mut last = length;
-        // What is too long for a record is passed over.
+        // The rest of a line that is too long for a record is skipped.
         while !is_whole && last > 0 {
             let part;
             (part, is_whole) = self.part()?;
@@ -142,7 +142,8 @@ impl Source {
         }))
     }
 
-    /// What comes next, no more than may belong to a record, and whether its line ends there.
+    /// Reads the next part of a line, no longer than a record may be. Returns whether the line
+    /// ends there.
     fn part(&mut self) -> io::Result<(Vec<u8>, bool)> {
         let mut bytes = Vec::new();
         let mut bounded = (&mut self.bytes).take(MAX_LINE);
@@ -167,63 +168,65 @@ impl Iterator for Records {
     }
 }
 
-/// What came of verifying a log.
+/// Result of verifying a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// How many records there are.
+    /// Number of records.
     pub records: u64,
-    /// The number of the first; those before it were in files that are no longer kept.
+    /// Sequence number of the first record; earlier ones were in files that are no longer kept.
     pub first: u64,
-    /// The number of the last.
+    /// Sequence number of the last record.
     pub last: u64,
-    /// The hash of the last. Who has noted it elsewhere can tell later whether the log up to it is still the same.
+    /// Hash of the last record. A copy kept elsewhere can later prove that the log up to it is
+    /// unchanged.
     pub hash: String,
-    /// What is not as it was written, 100 faults at most.
+    /// Detected faults, 100 at most.
     pub faults: Vec<Fault>,
 }
 
-/// A place where a log is not as it was written.
+/// Fault in a log, with its location.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
-    /// The file.
+    /// File.
     pub file: PathBuf,
-    /// The number of the line.
+    /// Line number.
     pub line: u64,
-    /// What is wrong there.
+    /// Kind of the fault.
     pub kind: FaultKind,
 }
 
-/// What can be wrong with a line of a log.
+/// Kind of fault in a line of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FaultKind {
-    /// It is the beginning of a record: its writer was killed. Whoever writes next removes it.
+    /// The line is the beginning of a record, whose writer was killed. The next writer removes
+    /// it.
     #[non_exhaustive]
     Torn {
-        /// How much of it there is.
+        /// Length of the fragment in bytes.
         bytes: u64,
     },
-    /// It is no record.
+    /// The line is not a record.
     Unreadable,
-    /// It is a record that was changed.
+    /// The record was changed.
     Changed,
-    /// Records before it are gone.
+    /// Records before this line are missing.
     #[non_exhaustive]
     Missing {
-        /// The number of the first of them.
+        /// Sequence number of the first missing record.
         from: u64,
-        /// The number of the last.
+        /// Sequence number of the last.
         to: u64,
     },
-    /// It is a record that does not belong here.
+    /// The record does not belong here.
     #[non_exhaustive]
     Misplaced {
-        /// Its number.
+        /// Sequence number of the record.
         seq: u64,
     },
-    /// It has followed another record than the one that is before it now.
+    /// The record was written after a different record than the one before it now.
     Unlinked,
 }
 
@@ -241,17 +244,18 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// Checks every record of the log in `file`, and that they are all there, from the oldest file that is kept.
+/// Verifies every record of the log in `file`, and that none is missing, from the oldest file
+/// that is kept.
 ///
 /// # Errors
 ///
-/// There is no log, or it can't be read.
+/// The log does not exist, or cannot be read.
 pub fn verify(file: &Path) -> io::Result<Verified> {
     let mut verified = Verified::default();
     let mut before = None;
     for line in Records::open(file)? {
         let line = line?;
-        // What was replaced or left out could make it what it was.
+        // The altered or shortened text could pass for a valid record.
         let place = Place::read(&line.text).filter(|_| line.is_verbatim);
         let kind = match place {
             _ if !line.is_whole => Some(FaultKind::Torn { bytes: line.length }),
@@ -288,12 +292,12 @@ impl Verified {
     }
 }
 
-/// What is wrong with a record after the one `before` it, which it then is itself.
+/// Returns the fault of a record that comes after `before`, and makes it the new `before`.
 fn fault(place: Place, before: &mut Option<Link>) -> Option<FaultKind> {
     let expected = match before.take() {
         Some(before) => before,
         None if place.seq <= 1 => Link::default(),
-        // What it followed is not there any more.
+        // The record that this one followed is not kept any more.
         None => Link {
             seq: place.seq - 1,
             hash: place.prev.clone(),
@@ -314,7 +318,7 @@ fn fault(place: Place, before: &mut Option<Link>) -> Option<FaultKind> {
     } else {
         Some(FaultKind::Unlinked)
     };
-    // The number of a record that was changed may be as well.
+    // In a changed record, the sequence number may be changed as well.
     let seq = if place.is_intact { place.seq } else { next };
     *before = Some(Link {
         seq,

@@ -1,4 +1,5 @@
-//! One record of an audit log, as a JSON object: the fields that Script Kit's server has, then what mcpd adds.
+//! One record of an audit log, as a JSON object: the fields of Script Kit's server first, then
+//! those that mcpd adds.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -11,13 +12,13 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::own_files::Regained;
 
-/// The white space of JSON that is no space.
+/// White space of JSON other than the space.
 const BREAKS: [char; 3] = ['\n', '\r', '\t'];
 
-/// Bytes that most records have room in.
+/// Initial capacity in bytes, enough for most records.
 const USUAL: usize = 512;
 
-/// What a record tells, in the order of the file.
+/// Fields of a record, in the order of the file.
 #[derive(Debug, Serialize)]
 pub(super) struct Record<'a> {
     #[serde(serialize_with = "milliseconds")]
@@ -35,30 +36,30 @@ pub(super) struct Record<'a> {
     pub(super) pid: u32,
 }
 
-/// What a record is about.
+/// Kind of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Event {
-    /// A request that is about to be carried out.
+    /// Start of a request that is about to be carried out.
     Begin,
-    /// One that is over.
+    /// End of a request.
     End,
-    /// The log itself.
+    /// Note about the log itself.
     Note,
 }
 
-/// Who made a request, and how.
+/// Sender of a request, and its transport.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Caller<'a> {
     pub(super) principal: &'a str,
     pub(super) transport: &'a str,
-    /// What the client calls itself.
+    /// Name and version that the client claims.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) client: Option<&'a str>,
     pub(super) revision: &'a str,
 }
 
-/// What else is known of a request; what is not, is left out.
+/// Details of a request; unknown ones are omitted.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
 pub(super) struct Details<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -73,14 +74,14 @@ pub(super) struct Details<'a> {
     pub(super) run: Option<&'a RunDetails>,
 }
 
-/// What is known of the runs that a request took; most take one.
+/// Details of the runs of a request; most requests have one run.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(super) struct RunDetails {
     pub(super) runs: u32,
-    /// Of the last one, if that was one.
+    /// Exit code of the last run, if it was one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) exit_code: Option<i32>,
-    /// Processes that were alive when their run had ended; as far as that is known, and if there were any.
+    /// Processes still alive when their run had ended; omitted if unknown or zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) leftovers: Option<u32>,
     pub(super) stdout_bytes: u64,
@@ -88,7 +89,7 @@ pub(super) struct RunDetails {
     pub(super) queued_ms: u64,
     pub(super) run_ms: u64,
     pub(super) sandbox: String,
-    /// Mechanisms of the sandbox that the system does not have.
+    /// Mechanisms of the sandbox that the system lacks.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) missing: Vec<&'static str>,
 }
@@ -109,18 +110,18 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The record as text on one line. Nothing in it does anything to a terminal, or hides from a reader.
+    /// Encodes the record on one line. Nothing in it controls a terminal or hides from a reader.
     pub(super) fn encode(&self) -> String {
         let mut json = Vec::with_capacity(USUAL);
         serde_json::to_writer(&mut json, self).expect("a record has string keys only");
         let mut json = String::from_utf8(json).expect("JSON is text");
-        // Written without a way out, the loop is vectorised; nearly all records are so.
+        // A loop without an early exit is vectorised; nearly all records are plain.
         let is_plain = |plain, byte| plain & matches!(byte, b' '..=b'~');
         if json.bytes().fold(true, is_plain) {
             return json;
         }
-        // What was sent over several lines must not look like several records. Such white space can only stand between
-        // tokens.
+        // A request sent over several lines must not look like several records. Such white space
+        // can only stand between tokens.
         if json.contains(BREAKS) {
             json = json.replace(BREAKS, " ");
         }
@@ -142,19 +143,20 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Its number. The system is not asked for each record, which was a fiftieth of what the thread that makes them does.
+/// Id of this process. It is cached: asking the system for each record took a fiftieth of the
+/// time of the thread that makes them.
 pub(super) fn this_process() -> u32 {
     static ID: LazyLock<u32> = LazyLock::new(std::process::id);
     *ID
 }
 
-/// A record of something that is no request, but worth knowing of the log.
+/// Encodes a record about the log itself.
 pub(super) fn note(method: &str, params: &serde_json::Value) -> String {
     let params = to_raw_value(params).expect("a JSON value has string keys only");
     Record::note(method, &params).encode()
 }
 
-/// Note of a file to which the server has regained its rights.
+/// Encodes the note on a file whose permissions the server has restored.
 pub(super) fn regained(Regained { path, mode }: &Regained) -> String {
     let mode = format!("{mode:04o}");
     note(

@@ -1,4 +1,4 @@
-//! Tests of the handle: what becomes of records when the file is out of reach.
+//! Tests of the handle: the handling of records while the file is unavailable.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -71,7 +71,7 @@ fn nobody_waits_for_a_file_that_another_process_keeps_locked() {
     let audit = audit(directory.path(), Mode::BestEffort);
     let file = File::create(audit.file()).unwrap();
     file.lock().unwrap();
-    // What the queue holds, a batch in the hands of the thread, and some more.
+    // These exceed the queue, the batch in the hands of the thread, and some more.
     (0..6000).for_each(|_| send(&audit));
     let lost = audit.lost();
     assert!(lost > 1000, "{lost}");
@@ -95,7 +95,7 @@ fn a_log_goes_on_in_another_file_and_loses_nothing() {
     audit.continue_in(&second, audit.options());
     (0..10).for_each(|_| send(&audit));
     eventually(|| second.exists());
-    // What another has appended meanwhile is followed.
+    // Records that another process has appended meanwhile are followed.
     audit.continue_in(&first, audit.options());
     (0..10).for_each(|_| send(&audit));
     drop(audit);

@@ -1,5 +1,11 @@
-//! What is noted of a request on its way from the dispatcher to a run and back, for its records
-//! in the audit log, for the metrics and for its span.
+//! Request log: collects the facts of a request on its way from the dispatcher to a run and back,
+//! for its records in the audit log, for the metrics and for its span.
+//!
+//! ```text
+//! new ─► names ─► asks ─► begun ─► ran … ─► answers ─► answered ─► (last clone dropped: record)
+//!                           │
+//!                           └─ in mode `require`: waits for the `begin` record, or refuses
+//! ```
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -35,7 +41,7 @@ use crate::sync::lock;
 use crate::turns::Busy;
 use crate::wire::Transport;
 
-/// An audit log, and the secrets that must not get into it.
+/// An audit log, and the secrets that must stay out of it.
 #[derive(Debug)]
 pub(crate) struct Auditor {
     pub(crate) audit: Audit,
@@ -43,7 +49,7 @@ pub(crate) struct Auditor {
 }
 
 impl Auditor {
-    /// Whoever keeps `audit`, without the secrets of `policy`.
+    /// Creates the auditor of `audit`, with the secrets of `policy`.
     pub(crate) fn new(audit: Audit, policy: &Policy) -> Self {
         let redactor = policy.secrets().map(Arc::new).into();
         Self { audit, redactor }
@@ -55,8 +61,8 @@ impl Auditor {
     }
 }
 
-/// The notes on one request, if it is recorded. All clones are one; the record is made when the last is gone, and with
-/// it whatever was done for the request.
+/// Facts of one request, if it is recorded. All clones share them. The record is written when the
+/// last clone is dropped, and with it all work for the request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Trail {
     request: Option<Arc<Request>>,
@@ -66,9 +72,9 @@ pub(crate) struct Trail {
 
 struct Request {
     auditor: Arc<Auditor>,
-    /// What was to be recorded when it began.
+    /// Settings when the request began.
     options: Options,
-    /// Finds the secrets that there were then.
+    /// Finds the secrets known at that time.
     redactor: Option<Arc<Redactor>>,
     method: &'static str,
     began: Timestamp,
@@ -78,7 +84,7 @@ struct Request {
     client: Option<Arc<Implementation>>,
     version: ProtocolVersion,
     notes: Mutex<Notes>,
-    /// For the record of its end. Without one it is lost.
+    /// Reserved for the record of the end. Without a place that record is lost.
     place: Option<mpsc::OwnedPermit<Entry>>,
 }
 
@@ -86,22 +92,23 @@ struct Request {
 struct Notes {
     tool: Option<String>,
     spec: Option<Arc<ScriptSpec>>,
-    /// Its arguments are for something that nobody knows.
+    /// The arguments belong to an unknown tool.
     is_for_unknown: bool,
-    /// Its URI was made from a template.
+    /// The URI was made from a template.
     is_made: bool,
     params: Box<RawValue>,
     call_id: Option<String>,
     run: Option<RunDetails>,
-    /// How it ended, by whoever knows best.
+    /// Outcome, set by the code that knows it best.
     outcome: Option<&'static str>,
-    /// Whether it succeeded, or else what the caller was told. Without an answer it was cancelled.
+    /// Success, or else the message for the caller. `None` means that the request was cancelled.
     answer: Option<Result<(), String>>,
     result_bytes: Option<u64>,
 }
 
 impl Trail {
-    /// The notes on a request that has just arrived. Of most methods there are none for the audit log.
+    /// Creates the notes of a request that has just arrived. Most methods have none for the audit
+    /// log.
     pub(crate) fn new(
         server: &Server,
         method: &'static str,
@@ -137,7 +144,7 @@ impl Trail {
         }))
     }
 
-    /// Its span.
+    /// Span of the request.
     pub(crate) fn span(&self) -> &RequestSpan {
         &self.span
     }
@@ -148,7 +155,7 @@ impl Trail {
         }
     }
 
-    /// What it names is this tool, prompt or resource, which has said so of itself if it is a script.
+    /// Sets the tool, prompt or resource that the request names, and the spec of a script.
     pub(crate) fn names(&self, path: &ScriptPath, spec: Option<&Arc<ScriptSpec>>) {
         self.operation.names(path.as_str());
         self.span.names(path);
@@ -159,18 +166,18 @@ impl Trail {
         });
     }
 
-    /// It names a tool that is known, and arguments for one that is not.
+    /// Sets the known tool that the request names, when the arguments are for an unknown one.
     pub(crate) fn names_for_unknown(&self, path: &ScriptPath) {
         self.names(path, None);
         self.note(|notes| notes.is_for_unknown = true);
     }
 
-    /// The URI that it names was made from a template: there are arguments in it.
+    /// Marks the URI as made from a template: it contains arguments.
     pub(crate) fn is_made_from_arguments(&self) {
         self.note(|notes| notes.is_made = true);
     }
 
-    /// Its parameters. What they name has been noted, if it is known.
+    /// Sets the parameters. The tool that they name must have been set before, if it is known.
     pub(crate) fn asks(&self, params: &Params<'_>) {
         if let Some(request) = &self.request {
             let mut notes = lock(&request.notes);
@@ -184,17 +191,17 @@ impl Trail {
         }
     }
 
-    /// Its scripts are told this id.
+    /// Sets the call id that scripts receive.
     pub(crate) fn has_id(&self, call_id: &str) {
         self.note(|notes| notes.call_id = Some(call_id.to_owned()));
     }
 
-    /// It ended so without a run, or whatever its run came to.
+    /// Sets the outcome, of a request without a run or in place of its run's.
     pub(crate) fn ended_as(&self, outcome: &'static str) {
         self.note(|notes| notes.outcome = Some(outcome));
     }
 
-    /// One of its runs is over, or was none; `exit` names how a run of its kind ends.
+    /// Adds a run that has ended or could not start; `exit` names the endings of its kind.
     pub(crate) fn ran(&self, ended: &Result<Outcome, RunError>, exit: fn(&Outcome) -> Exit) {
         self.note(|notes| match ended {
             Ok(outcome) => {
@@ -212,9 +219,9 @@ impl Trail {
         });
     }
 
-    /// What a tool answers.
+    /// Sets the result of a tool.
     pub(crate) fn answers(&self, result: &Interactive<CallToolResult>) {
-        // What a task comes to is noted when it is over.
+        // A task sets its result when it is over.
         if matches!(result, Interactive::Task(_)) {
             return;
         }
@@ -235,11 +242,12 @@ impl Trail {
         });
     }
 
-    /// Waits until it may be carried out: where records are required, until there is one that says so.
+    /// Waits until the request may be carried out: where records are required, until its `begin`
+    /// record is written.
     ///
     /// # Errors
     ///
-    /// It can't be recorded, and is refused.
+    /// The request cannot be recorded, and is refused.
     pub(crate) async fn begun(&self) -> Result<(), ErrorObject> {
         let Some(request) = self
             .request
@@ -264,7 +272,7 @@ impl Trail {
         ))
     }
 
-    /// The request is answered.
+    /// Sets the final result of the request.
     pub(crate) fn answered(&self, result: &MethodResult) {
         self.operation.answered(result);
         self.span.answered(result);
@@ -286,8 +294,9 @@ impl Request {
         }
     }
 
-    /// Of resources only those are recorded that are more than files. What was refused because too much was waiting is
-    /// not, as calls that come too soon are not, unless there is a record already that says it has begun.
+    /// Returns whether the request is recorded. Reads of plain files are not. Refusals for
+    /// overload are not, just as rate-limited calls are not, unless a `begin` record exists
+    /// already.
     fn is_wanted(&self) -> bool {
         let notes = lock(&self.notes);
         let was_refused = notes.outcome == Some(Busy::NAME) && notes.run.is_none();
@@ -344,7 +353,7 @@ impl Request {
         record.encode()
     }
 
-    /// What went wrong. What a script printed is not repeated.
+    /// Returns the error for the record. The output of a script is not repeated.
     fn error(&self, notes: &Notes, outcome: &str) -> Option<String> {
         let told = match &notes.answer {
             Some(Ok(())) => return None,
@@ -355,7 +364,7 @@ impl Request {
         Some(match exit_code {
             Some(code) => format!("exit code {code} ({outcome})"),
             None if self.options.arguments == Arguments::Full => self.recorder().message(told),
-            // It may repeat an argument.
+            // The message may repeat an argument.
             None => outcome.to_owned(),
         })
     }
@@ -384,7 +393,7 @@ impl Notes {
         match (&self.answer, self.outcome) {
             (None, _) => "cancelled",
             (Some(Ok(())), noted) => noted.unwrap_or("success"),
-            // What a script printed is not what it had promised.
+            // The script succeeded, but its output was not what it had declared.
             (Some(Err(_)), Some("success")) => "invalid-output",
             (Some(Err(_)), Some(noted)) => noted,
             (Some(Err(told)), None) if told.starts_with(INVALID_ARGUMENTS) => "invalid-arguments",
@@ -409,7 +418,7 @@ impl RunDetails {
     }
 }
 
-/// What a result says first.
+/// Returns the first text of a result.
 fn text(result: &CallToolResult) -> String {
     let mut texts = result.content.iter().filter_map(|block| match block {
         ContentBlock::Text(block) => Some(block.text.clone()),

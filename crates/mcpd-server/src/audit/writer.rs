@@ -1,5 +1,13 @@
-//! The thread that writes an audit log. Whoever has a record puts it into a queue and never waits for a disk; what
-//! arrives together is written together.
+//! Writer thread of an audit log. A sender puts its record into a queue, and never waits for a
+//! disk; records that arrive together are written as one batch.
+//!
+//! ```text
+//!          ┌──────────────── batch written ◄───────────────┐
+//!          ▼                                               │
+//!  wait for records ─► collect ≤ 256 ─► append to the file ┤
+//!                           ▲                              │
+//!                           └── failing: retry every 250 ms ◄── error: count as lost
+//! ```
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,34 +23,34 @@ use super::files::{Files, Written};
 use super::record;
 use crate::sync::lock;
 
-/// How many records may wait, those of open requests counted in.
+/// Maximum number of queued records, including places reserved by open requests.
 const QUEUE: usize = 4096;
-/// How many records are written at once.
+/// Maximum number of records in one batch.
 const BATCH: usize = 256;
 
-/// For how long records are collected that nobody waits for: what arrives together is written together.
+/// Delay that collects a batch of records for which no request waits.
 const TOGETHER: Duration = Duration::from_millis(2);
 
-/// How long to wait before writing is tried again.
+/// Interval of attempts while writing fails.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// A record on its way to the file.
+/// Record on its way to the file.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// A JSON object.
+    /// JSON object.
     pub(super) record: String,
-    /// Told when the record is in the file; dropped if it can't be written.
+    /// Receives a message when the record is in the file; dropped if it cannot be written.
     pub(super) written: Option<oneshot::Sender<()>>,
 }
 
-/// How the writing goes.
+/// State of the writer, shared with the handles.
 #[derive(Debug, Default)]
 pub(super) struct State {
-    /// Records that are in no file, and never will be.
+    /// Number of records that are in no file, and never will be.
     pub(super) lost: AtomicU64,
-    /// The last attempt to write has failed.
+    /// The last attempt to write failed.
     pub(super) is_failing: AtomicBool,
-    /// Where the writing goes on.
+    /// Files to continue in.
     pub(super) next: Mutex<Option<Files>>,
 }
 
@@ -50,11 +58,12 @@ struct Writer {
     files: Files,
     written: Option<Written>,
     state: Arc<State>,
-    /// How many of the lost records the log tells of.
+    /// Number of lost records that the log reports.
     told: u64,
 }
 
-/// Starts the thread, which ends when every sender is gone and everything is written; then the receiver is told.
+/// Starts the thread, which ends when every sender is gone and everything is written; then the
+/// receiver disconnects.
 ///
 /// # Errors
 ///
@@ -90,7 +99,8 @@ impl Writer {
             if !is_awaited && !is_full && !entries.is_closed() {
                 thread::sleep(TOGETHER);
             }
-            // Nobody may call as long as it is known to fail: that it is over has to be found out without.
+            // While writing fails, calls may be refused and no record may arrive: the end of the
+            // failure must be detected without one.
             while self.is_failing() && entries.is_empty() && !entries.is_closed() {
                 thread::sleep(RETRY);
                 self.write(std::iter::empty());
@@ -131,7 +141,7 @@ impl Writer {
                 self.state
                     .lost
                     .fetch_add(waiting.len() as u64, Ordering::Relaxed);
-                // Once, however many records follow.
+                // The error is logged once, however many records follow.
                 if !self.state.is_failing.swap(true, Ordering::Relaxed) {
                     tracing::error!(file = %self.files.path.display(), "failed to write the audit log: {error}");
                 }

@@ -1,4 +1,4 @@
-//! Tests of writing: chains that go on, files that take turns, and what others have left behind.
+//! Tests of writing: continued chains, rotation of files, and the remains of other writers.
 
 use std::os::unix::fs::PermissionsExt as _;
 use std::thread;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::audit::{FaultKind, verify};
 
-/// A log in a new directory, with files of about `max_size` bytes.
+/// Creates a log in a new directory, with files of about `max_size` bytes.
 fn log(max_size: u64, keep: u32) -> (TempDir, Files) {
     let directory = tempfile::tempdir().unwrap();
     let files = Files {
@@ -29,7 +29,7 @@ fn append(files: &Files, numbers: impl IntoIterator<Item = usize>) {
     files.append(&records, None).unwrap();
 }
 
-/// The log is without a fault, and has these numbers in its records.
+/// Checks that the log has no fault, and records with these numbers.
 #[track_caller]
 fn check(files: &Files, first: u64, last: u64) {
     let verified = verify(&files.path).unwrap();
@@ -238,7 +238,7 @@ fn pipe_is_refused_and_blocks_nothing() {
     assert!(verify(&files.path).is_err());
 }
 
-/// As a script may do that runs as the same user.
+/// Covers a script that runs as the same user and changes the mode.
 #[test]
 fn mode_that_a_script_has_changed_is_restored_and_recorded() {
     let (_directory, files) = log(u64::MAX, 1);

@@ -1,4 +1,4 @@
-//! Tests of reading: whatever is done to a log shows, and where.
+//! Tests of reading: every damage to a log is detected, with its location.
 
 use std::fs;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::audit::files::Files;
 
-/// A log of five records.
+/// Creates a log of five records.
 fn log() -> (TempDir, Files) {
     let directory = tempfile::tempdir().unwrap();
     let files = log_in(directory.path());
@@ -33,7 +33,7 @@ fn append(files: &Files, names: &str) {
     files.append(&records, None).unwrap();
 }
 
-/// What is told of a log whose lines `damage` was done to: lines and faults.
+/// Checks the faults of a log, by line, after `damage` was done to its lines.
 #[track_caller]
 fn check(damage: impl FnOnce(&mut Vec<String>), expected: &[(u64, &str)]) {
     let (_directory, files) = log();
@@ -108,7 +108,7 @@ fn what_is_no_file_is_none_of_the_log() {
 
 #[test]
 fn a_record_that_was_written_anew_is_found() {
-    // With a hash that fits, as whoever knows the format would.
+    // The hash fits: a forger who knows the format computes it.
     check(
         |lines| {
             let mut link = Place::read(lines[1].trim_end()).unwrap().link();
@@ -121,7 +121,7 @@ fn a_record_that_was_written_anew_is_found() {
 
 #[test]
 fn a_number_that_no_record_has_is_found() {
-    // With a hash that fits, and whatever follows it.
+    // The hash fits, and the records after it are linked.
     check(
         |lines| {
             let mut link = Place::read(lines[1].trim_end()).unwrap().link();
@@ -224,7 +224,7 @@ fn the_last_hash_is_that_of_the_last_record() {
     assert!(text.ends_with(&format!("{hash}\"}}\n")));
 }
 
-/// What the records are called that `records` still has.
+/// Methods of the remaining records.
 fn names(records: &mut Records) -> String {
     let method = |line: Line| {
         let record: serde_json::Value = serde_json::from_str(&line.text).unwrap();
