@@ -1,5 +1,5 @@
-//! What the server does, counted and timed: names and labels as OpenTelemetry has them for MCP, in the spelling of
-//! Prometheus. Labels only ever have values from short lists; nothing that a caller writes is one.
+//! Metrics for Prometheus: names and labels follow OpenTelemetry's conventions for MCP. Label
+//! values come from bounded sets; no text of a caller becomes one.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -24,14 +24,14 @@ use crate::sync::lock;
 
 mod process;
 
-/// "[ 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300 ]" -- OpenTelemetry, MCP metrics. The first is
-/// ours, for what takes no process.
+/// Bounds of the histograms. "[ 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300 ]"
+/// -- OpenTelemetry, MCP metrics. The first bound is added for requests that start no process.
 const SECONDS: [f64; 15] = [
     0.001, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
 ];
-/// How many tools and prompts have labels of their own, those included that are gone.
+/// Maximum number of tools and prompts with separate labels, including deleted ones.
 const MAX_NAMES: usize = 4096;
-/// The metrics of one server.
+/// Metrics of one server.
 pub(crate) struct Metrics {
     registry: Registry,
     operations: HistogramVec,
@@ -44,18 +44,19 @@ pub(crate) struct Metrics {
     observed: Observed,
 }
 
-/// What is looked at when somebody asks.
+/// Metrics that are read at the time of a scrape.
 struct Observed {
     runs: IntGauge,
     queued: IntGauge,
     tools: IntGauge,
     faulty: IntGauge,
     audit_failures: IntCounter,
-    /// How many of them are counted.
+    /// Number of failures already counted.
     known_failures: AtomicU64,
 }
 
-/// Takes the time of one request. All clones are one; without an answer, it was cancelled when the last is gone.
+/// Timer of one request. All clones share it; if the last is dropped without an answer, the
+/// request was cancelled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Operation(Option<Arc<Timed>>);
 
@@ -68,11 +69,11 @@ struct Timed {
     is_over: AtomicBool,
 }
 
-/// A run, from its turn to its end; given up if it is dropped before.
+/// Counter of one run, from its turn to its end; dropped earlier, it counts as cancelled.
 #[derive(Debug)]
 pub(crate) struct Run(Option<IntCounterVec>);
 
-/// Something that is open as long as this is there, and may be timed.
+/// Gauge guard: counts something as open until it is dropped, and may time it.
 #[cfg(feature = "http")]
 #[derive(Debug)]
 pub(crate) struct Open {
@@ -166,7 +167,7 @@ impl Metrics {
         }
     }
 
-    /// A request that has arrived.
+    /// Starts the timer of a request.
     pub(crate) fn operation(self: &Arc<Self>, method: &'static str) -> Operation {
         Operation(Some(Arc::new(Timed {
             metrics: Arc::clone(self),
@@ -178,7 +179,7 @@ impl Metrics {
         })))
     }
 
-    /// What the tool or prompt at `path` is called in labels.
+    /// Returns the label of the tool or prompt at `path`.
     fn name(&self, path: &str) -> Arc<str> {
         let mut names = lock(&self.names);
         if let Some(name) = names.get(path) {
@@ -192,29 +193,29 @@ impl Metrics {
         name
     }
 
-    /// Something was not begun.
+    /// Counts a refusal.
     pub(crate) fn refused(&self, reason: Refused) {
         self.refusals.with_label_values(&[reason.label()]).inc();
     }
 
-    /// A run begins.
+    /// Starts the counter of a run.
     pub(crate) fn run(&self) -> Run {
         Run(Some(self.outcomes.clone()))
     }
 
-    /// A connection was opened.
+    /// Counts an open connection.
     #[cfg(feature = "http")]
     pub(crate) fn connection(&self) -> Open {
         Open::new(&self.connections, None)
     }
 
-    /// A session was opened.
+    /// Counts an open session.
     #[cfg(feature = "http")]
     pub(crate) fn session(&self) -> Open {
         Open::new(&self.sessions, Some(self.session_durations.clone()))
     }
 
-    /// Everything, in the text format of Prometheus.
+    /// Formats all metrics in the text format of Prometheus.
     pub(crate) fn text(&self, server: &Server) -> String {
         self.observed.look(server);
         let mut families = self.registry.gather();
@@ -228,7 +229,7 @@ impl Metrics {
     }
 }
 
-/// What makes metrics is written above, and tried by every test.
+/// Invariant of the constructors above, which every test exercises.
 const VALID: &str = "the names are valid, and each is there once";
 
 impl Observed {
@@ -241,7 +242,8 @@ impl Observed {
         self.count_lost(server.audit().map_or(0, crate::Audit::lost));
     }
 
-    /// There are `lost` of them by now. Several may look at once, and each is counted by one.
+    /// Counts failures up to the total `lost`. Scrapes may run at the same time; each failure is
+    /// counted once.
     fn count_lost(&self, lost: u64) {
         let known = self.known_failures.fetch_max(lost, Relaxed);
         self.audit_failures.inc_by(lost.saturating_sub(known));
@@ -262,21 +264,21 @@ impl Refused {
 }
 
 impl Operation {
-    /// What it names is at this path in the catalog.
+    /// Sets the path of the named item in the catalog.
     pub(crate) fn names(&self, path: &str) {
         if let Some(timed) = &self.0 {
             timed.name.get_or_init(|| timed.metrics.name(path));
         }
     }
 
-    /// The tool has failed, which is no error of the request.
+    /// Marks a failure of the tool, which is not an error of the request.
     pub(crate) fn has_failed(&self) {
         if let Some(timed) = &self.0 {
             timed.has_failed.store(true, Relaxed);
         }
     }
 
-    /// It is answered.
+    /// Stops the timer with this result.
     pub(crate) fn answered(&self, result: &MethodResult) {
         if let Some(timed) = &self.0 {
             match result {
@@ -335,7 +337,7 @@ impl fmt::Debug for Metrics {
 }
 
 impl Run {
-    /// It ended so.
+    /// Counts the ending of the run.
     pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
         let ending = match ended {
             Ok(outcome) => Exit::of(outcome).name,
@@ -378,7 +380,8 @@ impl Drop for Open {
     }
 }
 
-/// The code, "as string" -- OpenTelemetry, MCP. A script may say any.
+/// Returns the label for an error code, "as string" -- OpenTelemetry, MCP. A script may choose
+/// any code.
 fn error_type(code: ErrorCode) -> &'static str {
     match code.get() {
         -32700 => "-32700",

@@ -1,6 +1,6 @@
-//! Spans of OpenTelemetry: one for each request, and below it one for each run and for each request to another server
-//! that is made for it. They say what was asked for, how long it
-//! took and how it ended, under the names that the conventions for MCP have for it; never what was given or printed.
+//! Spans of OpenTelemetry: one per request, and below it one per run and per request to another
+//! server. They contain name, duration and outcome under the conventions for MCP; never arguments
+//! or output.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -25,14 +25,15 @@ use crate::sync::lock;
 use crate::trace::TraceContext;
 use crate::wire::Transport;
 
-/// How much of an id is told, in characters.
+/// Maximum length of an id in an attribute, in characters.
 const MAX_ID: usize = 128;
 
-/// What makes the spans of a server, if anybody wants them.
+/// Tracer of a server, if spans are enabled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Spans(Option<Arc<BoxedTracer>>);
 
-/// The span of one request. All clones are one; without an answer, it was cancelled when the last is gone.
+/// Span of one request. All clones share it; if the last is dropped without an answer, the
+/// request was cancelled.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestSpan(Option<Arc<Recorded>>);
 
@@ -42,18 +43,19 @@ struct Recorded {
     span: Mutex<BoxedSpan>,
 }
 
-/// The span of one run, or of one request to another server. It was cancelled if it is dropped before its end.
+/// Span of one run, or of one request to another server. Dropped before its end, it was
+/// cancelled.
 #[derive(Debug)]
 pub(crate) struct ChildSpan(Option<BoxedSpan>);
 
 impl Spans {
-    /// Those that the program sends to where it wants them.
+    /// Creates spans for the provider that the program has installed globally.
     pub(crate) fn global() -> Self {
         let scope = InstrumentationScope::builder("mcpd").with_version(env!("CARGO_PKG_VERSION"));
         Self(Some(Arc::new(global::tracer_with_scope(scope.build()))))
     }
 
-    /// A request that has arrived.
+    /// Starts the span of a request.
     pub(crate) fn request(
         &self,
         method: &'static str,
@@ -85,7 +87,7 @@ impl RequestSpan {
         }
     }
 
-    /// What it names is at this path in the catalog.
+    /// Sets the path of the named item in the catalog.
     pub(crate) fn names(&self, path: &ScriptPath) {
         self.note(|recorded, span| {
             let Some(attribute) = attribute_of_name(recorded.method) else {
@@ -96,15 +98,15 @@ impl RequestSpan {
         });
     }
 
-    /// The tool has failed, which is no error of the request.
+    /// Marks a failure of the tool, which is not an error of the request.
     pub(crate) fn has_failed(&self) {
         self.note(|_, span| fail(span, "tool_error"));
     }
 
-    /// It is answered.
+    /// Ends the span with this result.
     pub(crate) fn answered(&self, result: &MethodResult) {
         self.note(|_, span| {
-            // Not the message: that may repeat what was asked for.
+            // The message is omitted: it may repeat an argument.
             if let Err(error) = result {
                 let code = error.code.get().to_string();
                 span.set_attribute(KeyValue::new("rpc.response.status_code", code.clone()));
@@ -114,7 +116,7 @@ impl RequestSpan {
         });
     }
 
-    /// The trace that whatever is done for the request is part of, which came as `trace`.
+    /// Returns the trace context for work on the request, which arrived with `trace`.
     pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
         match &self.0 {
             Some(recorded) => continued(lock(&recorded.span).span_context(), trace),
@@ -122,12 +124,13 @@ impl RequestSpan {
         }
     }
 
-    /// A run of what is at `path`, which may have to wait for its turn.
+    /// Starts the span of a run of the script at `path`, which may have to wait in the run queue.
     pub(crate) fn run(&self, path: &ScriptPath) -> ChildSpan {
         self.child(|| SpanBuilder::from_name(format!("run {path}")))
     }
 
-    /// A request to another server, for the tool or prompt that is called `name` there.
+    /// Starts the span of a request to another server, for the tool or prompt called `name`
+    /// there.
     pub(crate) fn outgoing(&self, method: &str, name: Option<&str>) -> ChildSpan {
         self.child(|| {
             let mut attributes = vec![KeyValue::new("mcp.method.name", method.to_owned())];
@@ -157,7 +160,8 @@ impl RequestSpan {
 }
 
 impl ChildSpan {
-    /// The trace that it is part of, which came to it as `trace`.
+    /// Returns the trace context for work below this span, given the context `trace` of its
+    /// parent.
     pub(crate) fn trace(&self, trace: TraceContext) -> TraceContext {
         match &self.0 {
             Some(span) => continued(span.span_context(), trace),
@@ -165,7 +169,7 @@ impl ChildSpan {
         }
     }
 
-    /// The run ended so.
+    /// Ends the span of a run.
     pub(crate) fn ended(mut self, ended: &Result<Outcome, RunError>) {
         let Some(mut span) = self.0.take() else {
             return;
@@ -188,7 +192,7 @@ impl ChildSpan {
         span.end();
     }
 
-    /// The other server has answered, or never will; `error` is the kind of failure if it is one.
+    /// Ends the span of a request to another server; `error` is the kind of a failure.
     pub(crate) fn answered(mut self, error: Option<&str>) {
         if let Some(mut span) = self.0.take() {
             if let Some(error) = error {
@@ -199,7 +203,7 @@ impl ChildSpan {
     }
 }
 
-/// What is known of a request before it is looked at.
+/// Attributes known before the parameters of a request are read.
 fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<KeyValue> {
     let id: String = id.to_string().chars().take(MAX_ID).collect();
     let mut attributes = vec![
@@ -227,7 +231,7 @@ fn attributes(method: &'static str, id: &RequestId, context: &Context) -> Vec<Ke
     attributes
 }
 
-/// What says the name that a request of this method is about.
+/// Returns the attribute for the name in requests of this method.
 fn attribute_of_name(method: &str) -> Option<&'static str> {
     match method {
         CallToolRequest::NAME => Some("gen_ai.tool.name"),
@@ -241,9 +245,9 @@ fn fail(span: &mut BoxedSpan, kind: impl Into<StringValue>) {
     span.set_status(Status::error(""));
 }
 
-/// What is to be the parent of a span.
+/// Returns a context with this parent.
 fn below(parent: Option<SpanContext>) -> opentelemetry::Context {
-    // Not the current one of the thread: a task has none of its own.
+    // The current context of the thread is not used: it belongs to another task.
     let root = opentelemetry::Context::new();
     match parent {
         Some(parent) => root.with_remote_span_context(parent),
@@ -251,20 +255,20 @@ fn below(parent: Option<SpanContext>) -> opentelemetry::Context {
     }
 }
 
-/// The span of a caller. One of zeros is none.
+/// Parses the span of a caller; an all-zero id is none.
 fn remote(trace: &TraceContext) -> Option<SpanContext> {
     let mut parts = trace.parent.as_deref()?.split('-').skip(1);
     let trace_id = TraceId::from_hex(parts.next()?).ok()?;
     let span_id = SpanId::from_hex(parts.next()?).ok()?;
     let flags = u8::from_str_radix(parts.next()?, 16).ok()?;
-    // Those of later versions are not ours to pass on.
+    // Flags of later versions are not passed on.
     let flags = TraceFlags::new(flags) & TraceFlags::SAMPLED;
     let state = trace.state.as_deref().unwrap_or_default();
     let state = state.parse().unwrap_or_default();
     Some(SpanContext::new(trace_id, span_id, flags, true, state)).filter(SpanContext::is_valid)
 }
 
-/// The trace from this span on. Baggage is not ours.
+/// Returns the trace context that continues from this span. The baggage stays as it is.
 fn continued(span: &SpanContext, trace: TraceContext) -> TraceContext {
     if !span.is_valid() {
         return trace;
@@ -314,7 +318,7 @@ mod tests {
     const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
     const SPAN: &str = "b7ad6b7169203331";
 
-    /// What becomes of a trace on its way through.
+    /// Checks a trace context on its way through the server.
     #[track_caller]
     fn check(parent: &str, state: &str, expected: Option<(&str, Option<&str>)>) {
         let given = TraceContext::new(Some(parent), Some(state), Some("a=b"));
@@ -331,9 +335,9 @@ mod tests {
             let parent = parent(flags);
             check(&parent, "x=1,y=2", Some((&parent, Some("x=1,y=2"))));
         }
-        // It is the state that makes no sense, not the trace.
+        // The state is malformed, the trace is not.
         check(&parent("01"), "nonsense", Some((&parent("01"), None)));
-        // Only what this version has a meaning for is passed on.
+        // Only flags known to this version are passed on.
         let later = format!("01-{TRACE}-{SPAN}-ff");
         check(&later, "x=1", Some((&parent("01"), Some("x=1"))));
     }

@@ -1,4 +1,4 @@
-//! Without the feature nothing is counted.
+//! Metrics without their feature: nothing is counted.
 
 use std::sync::Arc;
 

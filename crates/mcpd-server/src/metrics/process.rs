@@ -1,5 +1,5 @@
-//! What the system says of this process, under the names that every Prometheus client has for it. Nothing where the
-//! system has no `/proc`.
+//! Metrics of this process from `/proc`, under the names that every Prometheus client uses. Empty
+//! where the system has no `/proc`.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -8,7 +8,7 @@ use prometheus::core::Collector as _;
 use prometheus::proto::MetricFamily;
 use prometheus::{Counter, Gauge};
 
-/// How many ticks a second has in `/proc`, on every architecture.
+/// Clock ticks per second in `/proc`, on every architecture.
 const TICKS: f64 = 100.0;
 
 pub(super) fn families() -> Vec<MetricFamily> {
@@ -18,7 +18,7 @@ pub(super) fn families() -> Vec<MetricFamily> {
 fn observed() -> Option<Vec<MetricFamily>> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let stat = fs::read_to_string("/proc/self/stat").ok()?;
-    // The second field is a name that may have spaces; what follows begins with the third.
+    // The second field is a name that may have spaces; the rest begins with the third.
     let fields: Vec<f64> = stat
         .rsplit_once(')')?
         .1
@@ -74,7 +74,7 @@ fn observed() -> Option<Vec<MetricFamily>> {
     Some(families)
 }
 
-/// What a line such as `VmRSS:  1234 kB` says, in bytes.
+/// Returns the value of a line such as `VmRSS:  1234 kB`, in bytes.
 fn kilobytes(status: &str, name: &str) -> Option<f64> {
     let line = status.lines().find_map(|line| line.strip_prefix(name))?;
     let number: f64 = line.split_ascii_whitespace().nth(1)?.parse().ok()?;

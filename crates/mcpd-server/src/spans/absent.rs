@@ -1,4 +1,5 @@
-//! Without the feature there are no spans, and the trace of a caller goes through as it came.
+//! Spans without their feature: none are made, and the trace context of a caller passes through
+//! unchanged.
 
 use mcpd_exec::Outcome;
 use mcpd_protocol::jsonrpc::RequestId;
