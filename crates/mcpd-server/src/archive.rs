@@ -1,5 +1,6 @@
-//! Outputs that were too long for their results: they can be read for a while, by whoever made the call. Bounded in
-//! number, in bytes and in time; the oldest gives way.
+//! Archive of outputs that were too long for their results: the caller of the run can read them
+//! as resources for a while. Bounded in number, in bytes and in time; the oldest is evicted
+//! first.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -19,14 +20,14 @@ use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
 
-/// How long an output can be read.
+/// Time for which an output can be read.
 pub(crate) const LIFETIME: Duration = Duration::from_secs(15 * 60);
-/// How many outputs there may be.
+/// Maximum number of outputs.
 const MAX_OUTPUTS: usize = 64;
-/// How many bytes they may have together.
+/// Maximum size of all outputs together, in bytes.
 const MAX_BYTES: u64 = 256 << 20;
 
-/// The outputs of all calls.
+/// Outputs of all calls.
 #[derive(Debug, Default)]
 pub(crate) struct Archive {
     state: Mutex<State>,
@@ -34,9 +35,9 @@ pub(crate) struct Archive {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest first.
+    /// Entries, the oldest first.
     entries: VecDeque<Entry>,
-    /// Somebody comes when the oldest has had its time.
+    /// A task is scheduled to remove the oldest entry when it expires.
     is_tidied: bool,
 }
 
@@ -48,16 +49,16 @@ struct Entry {
     expires: Instant,
 }
 
-/// Who may read an output: whoever made the call, if they know its URI.
+/// Reader of an output: the caller of the run, who must also know the URI.
 #[derive(Debug, Clone)]
 struct Reader {
     principal: Principal,
-    /// And in this session alone, if it was made in one.
+    /// The only session that may read it, if the call was made in one.
     session: Option<Weak<Session>>,
 }
 
 impl Archive {
-    /// Must be called on a tokio runtime.
+    /// Adds an output. Must be called on a tokio runtime.
     fn put(self: &Arc<Self>, uri: String, reader: Reader, output: Output) {
         let mut state = lock(&self.state);
         state.entries.push_back(Entry {
@@ -72,7 +73,7 @@ impl Archive {
         }
     }
 
-    /// The output at `uri`, if there is one that `principal` may read in this session, or in none.
+    /// Returns the output at `uri`, if `principal` may read it in this session, or without one.
     pub(crate) fn find(
         &self,
         uri: &str,
@@ -87,7 +88,7 @@ impl Archive {
     }
 }
 
-/// Removes outputs when their time has come, as long as there are any.
+/// Removes outputs when they expire, as long as there are any.
 async fn tidy(archive: Weak<Archive>) {
     let next = || {
         let archive = archive.upgrade()?;
@@ -103,7 +104,7 @@ async fn tidy(archive: Weak<Archive>) {
 }
 
 impl State {
-    /// Removes what is too old, too much, or for nobody any more.
+    /// Removes entries that are expired, beyond the limits, or without a living reader.
     fn tidy(&mut self) {
         let now = Instant::now();
         self.entries
@@ -131,18 +132,18 @@ impl Reader {
         self.principal == *principal && self.session.as_ref().is_none_or(is_session)
     }
 
-    /// Its session is over.
+    /// Returns whether the session of the reader is over.
     fn is_gone(&self) -> bool {
         let session = self.session.as_ref();
         session.is_some_and(|session| session.strong_count() == 0)
     }
 }
 
-/// An output that can be read.
+/// Output that can be read.
 #[derive(Debug, Clone)]
 pub(crate) struct Output {
     body: Body,
-    /// What takes the secrets out of it.
+    /// Removes the secrets.
     redactor: Option<Arc<Redactor>>,
     keeps_escapes: bool,
 }
@@ -166,7 +167,7 @@ impl Output {
         })
     }
 
-    /// How many bytes there are.
+    /// Number of kept bytes.
     pub(crate) fn size(&self) -> u64 {
         match &self.body {
             Body::Memory(bytes) => bytes.len() as u64,
@@ -174,7 +175,7 @@ impl Output {
         }
     }
 
-    /// How many bytes came after these, which nobody has any more.
+    /// Number of bytes after these, which are lost.
     pub(crate) fn omitted(&self) -> u64 {
         match &self.body {
             Body::Memory(_) => 0,
@@ -182,12 +183,12 @@ impl Output {
         }
     }
 
-    /// The bytes, without secrets; of a text what a terminal would show. May read from disk, so it is not for an
-    /// async worker.
+    /// Reads the bytes, without secrets; of a text the characters that a terminal would show. May
+    /// read from disk, so it must not be called on an async worker.
     ///
     /// # Errors
     ///
-    /// The file can't be read.
+    /// The file cannot be read.
     pub(crate) fn read(&self) -> io::Result<Vec<u8>> {
         let (bytes, is_redacted) = match &self.body {
             Body::Memory(bytes) => (bytes.to_vec(), true),
@@ -205,21 +206,21 @@ impl Output {
     }
 }
 
-/// Where the outputs of one call go of which its result shows only a part.
+/// Place in the archive for the outputs of one call whose result shows only a part of them.
 #[derive(Debug, Clone)]
 pub(crate) struct Shelf {
     archive: Arc<Archive>,
     reader: Reader,
-    /// Those of the tool that was called.
+    /// Policy of the called tool.
     terms: Arc<Terms>,
-    /// A part of the URIs that nobody can guess.
+    /// Part of the URIs that cannot be guessed.
     call_id: String,
-    /// Whether the result can have links.
+    /// The result can contain links.
     pub(crate) links: bool,
 }
 
 impl Shelf {
-    /// The shelf of one call of this request, whose tool runs under `terms`.
+    /// Creates the shelf for one call in this request, whose tool runs under `terms`.
     pub(crate) fn new(
         server: &Server,
         context: &Context,
@@ -235,7 +236,8 @@ impl Shelf {
         }
     }
 
-    /// Keeps an output, and says at which URI. `None` if none is to be kept, or this could not be.
+    /// Keeps an output, and returns its URI. `None` if outputs are not kept, or this one could
+    /// not be.
     ///
     /// Must be called on a tokio runtime.
     pub(crate) fn put(&self, stream: &str, captured: &Captured) -> Option<(String, Output)> {
@@ -284,7 +286,7 @@ mod tests {
         archive.put(uri.to_owned(), reader, output);
     }
 
-    /// Which of the outputs `0`, `1`, … are there for whoever made the calls, in this session.
+    /// Returns those of the outputs `0`, `1`, … that the caller can read in this session.
     fn found(archive: &Archive, session: Option<&Arc<Session>>) -> Vec<usize> {
         found_by(archive, &Principal::new("ada"), session)
     }
@@ -357,7 +359,7 @@ mod tests {
         assert_eq!(len(), 1);
         tokio::time::sleep(LIFETIME / 2).await;
         assert_eq!(len(), 0);
-        // It starts anew.
+        // The task starts again with the next entry.
         put(&archive, "2", None, &Bytes::new());
         tokio::time::sleep(LIFETIME + Duration::from_millis(1)).await;
         assert_eq!(len(), 0);

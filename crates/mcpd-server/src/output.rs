@@ -1,5 +1,5 @@
-//! From the outcome of a run to the result of its method. What a model reads about a run, it reads from
-//! here.
+//! Results of runs: turns the outcome of a run into the result of its method. Everything a model
+//! reads about a run is written here.
 
 use std::sync::Arc;
 
@@ -35,7 +35,7 @@ pub(crate) use printed::without_position;
 use printed::{Fault, Object};
 pub(crate) use text::{exit_result, note_totals, replace_nul, tail};
 
-/// The result of a tool.
+/// Makes the result of a tool.
 pub(crate) async fn tool_result(
     script: Arc<Script>,
     outcome: Outcome,
@@ -47,7 +47,7 @@ pub(crate) async fn tool_result(
     .await
 }
 
-/// The result of a prompt.
+/// Makes the result of a prompt.
 pub(crate) async fn prompt_result(
     script: Arc<Script>,
     outcome: Outcome,
@@ -55,7 +55,7 @@ pub(crate) async fn prompt_result(
     interpret(script, outcome, prompt).await
 }
 
-/// The result of reading `uri`, which a script answers for.
+/// Makes the result of reading `uri` from a script.
 pub(crate) async fn resource_result(
     script: Arc<Script>,
     uri: String,
@@ -68,7 +68,7 @@ pub(crate) async fn resource_result(
     .await
 }
 
-/// Runs `read` where it may take its time: an output can be megabytes of JSON, and name files.
+/// Calls `read` on a thread that may block: an output can be megabytes of JSON, and name files.
 async fn interpret<R: Send + 'static>(
     script: Arc<Script>,
     outcome: Outcome,
@@ -104,7 +104,7 @@ fn tool(script: &Script, outcome: &Outcome, shelf: &Shelf) -> Produced<CallToolR
         (Ok(produced @ (Produced::Complete(_) | Produced::Refused(_))), Ending::Exited(_)) => {
             produced
         }
-        // A run that failed has nothing to ask, and one that was stopped may have said half of it.
+        // A failed run has no questions, and the output of a stopped one may be incomplete.
         _ => {
             let shown = text::shortened(&outcome.stdout);
             Produced::Complete(text::result(outcome, &shown, shelf))
@@ -122,8 +122,8 @@ fn structured(value: &RawValue) -> CallToolResult {
     result
 }
 
-/// "Servers MUST provide structured results that conform to this schema."
-/// -- 2026-07-28/server/tools#output-schema
+/// Checks the structured content. "Servers MUST provide structured results that conform to this
+/// schema." -- 2026-07-28/server/tools#output-schema
 fn conforming(
     script: &Script,
     produced: Produced<CallToolResult>,
@@ -183,7 +183,8 @@ fn resource(
     })
 }
 
-/// What a resource holds: text if it is text, and without a known type JSON if it is JSON.
+/// Builds the contents of a resource: text if the bytes are text, and of type JSON if the type is
+/// unknown and the text is JSON.
 pub(crate) fn contents(uri: &str, mime_type: Option<&str>, bytes: &[u8]) -> ResourceContents {
     let mut contents = media::contents(uri, mime_type, bytes.to_vec());
     if let ResourceBody::Text(text) = &mut contents.body {
@@ -218,7 +219,7 @@ fn read_json<R>(
     printed::value(&whole).map(|value| Produced::Complete(result(value)))
 }
 
-/// What came of a run for a method whose results can't tell of failures.
+/// Turns a failure into an error, for a method whose results cannot express failures.
 fn or_refused<R>(
     script: &Script,
     outcome: &Outcome,
@@ -233,7 +234,7 @@ fn or_refused<R>(
     }
 }
 
-/// What is wrong with an output, for its reader and for the operator.
+/// Describes an invalid output to its reader, and logs it for the operator.
 fn invalid(script: &Script, fault: &Fault) -> String {
     tracing::warn!(script = %script.path, "the output is not valid: {fault}");
     format!(
@@ -242,7 +243,7 @@ fn invalid(script: &Script, fault: &Fault) -> String {
     )
 }
 
-/// Returns the error for a run that failed, with the reason that the script gave for it.
+/// Returns the error for a failed run, with the reason that the script gave.
 fn failed(script: &Script, outcome: &Outcome) -> ErrorObject {
     let exit = Exit::of(outcome);
     let how = exit.with_last_words(outcome);

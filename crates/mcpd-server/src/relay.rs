@@ -1,5 +1,12 @@
-//! What a run says on its way to whoever called: its log, its progress, and the lines it prints while it runs. Bounded
-//! in number and in length; all of what was printed is in the result.
+//! Relay of a run's messages to its caller while it runs: log, progress and printed lines.
+//! Rate-limited and bounded in length; the result has the complete output.
+//!
+//! ```text
+//!  printed line ─► queue (last 20) ─► sent: none in the first 250 ms, then at most 20 a second;
+//!                                     a skipped line is counted in the next one
+//!  progress     ─► sent if it is higher than the last
+//!  10 s without progress sent ─► heartbeat
+//! ```
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -21,31 +28,33 @@ use crate::context::SideStream;
 use crate::policy::{Redactor, Terms};
 use crate::sync::lock;
 
-/// How long after the first printed line none is told: a run that is over so soon is its own news.
+/// Delay after the first printed line before any is sent: a run that ends within it sends only
+/// its result.
 const QUIET: Duration = Duration::from_millis(250);
-/// How many printed lines are told in a [`WINDOW`]; of more, the last.
+/// Maximum number of printed lines sent in a [`WINDOW`]; of more, the last.
 const LINES: usize = 20;
 const WINDOW: Duration = Duration::from_secs(1);
-/// How much of a line is told, in bytes.
+/// Maximum length of a line that is sent, in bytes.
 const LENGTH: usize = 1024;
-/// How long a caller that wants progress hears nothing at most. Many give up after 60 s of silence.
+/// Longest time without progress for a caller that wants it. Many give up after 60 s of silence.
 const HEARTBEAT: Duration = Duration::from_secs(10);
-/// How far a line of a script is from the next as progress: so little that numbers of its own still count up after a
+/// Progress per line of a script: so small that numbers of the script still increase after a
 /// million lines.
 const SCRIPT_STEP: f64 = 1e-6;
 
-/// Who is heard.
+/// Kind of program whose output is relayed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Speaker {
-    /// A script: a line of stderr is a log message or progress, and stdout makes sense as a whole only.
+    /// Script: a line of stderr is a log message or progress; stdout is meaningful only as a
+    /// whole.
     Script,
-    /// A script whose lines of stdout make sense.
+    /// Script whose lines of stdout are meaningful.
     TextScript,
     /// Any program: a line is a line.
     Command,
 }
 
-/// The way of one run's words to its caller.
+/// Relay from one run to its caller.
 #[derive(Debug)]
 pub(crate) struct Relay<'a> {
     speaker: Speaker,
@@ -60,19 +69,19 @@ pub(crate) struct Relay<'a> {
 struct State {
     side: SideStream,
     began: Instant,
-    /// When printed lines may be told, once there has been one.
+    /// Time from which printed lines may be sent, once there has been one.
     quiet_until: Option<Instant>,
-    /// The last line of stdout and that of stderr were the first parts of lines.
+    /// The last line of stdout, and that of stderr, was the first part of a longer line.
     continued: [bool; 2],
-    /// Printed lines that have not been told.
+    /// Printed lines not yet sent.
     queue: VecDeque<Printed>,
-    /// How many more there were before these.
+    /// Number of lines dropped before these.
     left_out: u64,
-    /// When the last lines were told.
+    /// Times at which the last lines were sent.
     told: VecDeque<Instant>,
-    /// When the caller last heard of progress.
+    /// Time of the last progress.
     heard: Instant,
-    /// The last the script itself said of its progress, once it has.
+    /// Last progress reported by the script itself, if any.
     own: Option<Own>,
 }
 
@@ -82,7 +91,7 @@ struct Own {
     text: Option<String>,
 }
 
-/// The beginning of a line.
+/// Beginning of a line.
 #[derive(Debug)]
 struct Printed {
     stream: Stream,
@@ -130,7 +139,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Takes a line that the run has written.
+    /// Accepts a line that the run has written.
     pub(crate) fn line(&self, line: Line<'_>) {
         if self.is_wanted {
             self.hear(line.stream, line.bytes, line.continues);
@@ -155,7 +164,7 @@ impl<'a> Relay<'a> {
                 let text = String::from_utf8_lossy(&bytes);
                 // The beginning of a line stands for all of it.
                 if continues && !continued {
-                    // A character may be cut.
+                    // The last character may be incomplete.
                     let whole = text.trim_end_matches(char::REPLACEMENT_CHARACTER);
                     self.said(&mut state, &format!("{whole}…"));
                 } else if !continued {
@@ -172,10 +181,11 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// A line by which a script says how it is doing.
+    /// Relays a line of stderr: progress or a log message.
     fn said(&self, state: &mut State, text: &str) {
         if let Some(line) = progress_line(text) {
-            // A number that is no higher than the last is not sent, and breaks no silence.
+            // A number that is not higher than the last is not sent, and does not count as a sign
+            // of life.
             if state.side.progress(line.progress, line.total, line.text) {
                 state.heard = Instant::now();
             }
@@ -190,7 +200,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Waits for the end of a run, and tells its caller meanwhile what there is to tell.
+    /// Waits for the end of a run, and relays its messages meanwhile.
     ///
     /// # Cancel safety
     ///
@@ -205,7 +215,7 @@ impl<'a> Relay<'a> {
                 self.tell();
                 return Poll::Ready(ended);
             }
-            // Lines come while the run is polled, so there may be something to tell earlier than a moment ago.
+            // Lines arrive while the run is polled, so the deadline may have become earlier.
             loop {
                 let due = lock(&self.state).due();
                 let Some(due) = due else {
@@ -221,7 +231,7 @@ impl<'a> Relay<'a> {
         .await
     }
 
-    /// Tells what may be told by now.
+    /// Sends everything that is due.
     fn tell(&self) {
         let now = Instant::now();
         let mut state = lock(&self.state);
@@ -233,7 +243,8 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Tells as many of the last lines as may be told now, and how many there were before them.
+    /// Sends as many of the last lines as the rate allows, with the number of lines dropped
+    /// before them.
     fn tell_lines(&self, state: &mut State, now: Instant) {
         state.told.retain(|at| now < *at + WINDOW);
         let places = LINES - state.told.len();
@@ -247,7 +258,7 @@ impl<'a> Relay<'a> {
             state
                 .side
                 .log_with(LoggingLevel::Info, self.logger, &text, Some(&meta));
-            // Who counts for itself is not interrupted.
+            // Progress of the script itself is not mixed with that of its lines.
             if state.own.is_none() {
                 state.side.advance(self.step(), None, Some(&text), &meta);
                 state.heard = now;
@@ -256,7 +267,7 @@ impl<'a> Relay<'a> {
         }
     }
 
-    /// Says that the run still runs.
+    /// Sends the heartbeat.
     fn beat(&self, state: &mut State, now: Instant) {
         let meta = beside("mcpd/heartbeat", json!(true));
         match &state.own {
@@ -296,7 +307,7 @@ impl State {
         });
     }
 
-    /// When there will be something to tell.
+    /// Time of the next message.
     fn due(&self) -> Option<Instant> {
         [self.lines_due(), self.heartbeat_due()]
             .into_iter()
@@ -317,7 +328,7 @@ impl State {
 }
 
 impl Printed {
-    /// What is told of the line, without secrets, `left_out` others before it.
+    /// Text sent for the line, without secrets, after `left_out` dropped lines.
     fn text(&self, redactor: Option<&Arc<Redactor>>, left_out: u64) -> String {
         let bytes = match redactor {
             Some(redactor) => redactor.piece(&self.bytes, false, self.is_cut),
@@ -351,7 +362,7 @@ fn logging_level(level: LogLevel) -> LoggingLevel {
         LogLevel::Error => LoggingLevel::Error,
         LogLevel::Warning => LoggingLevel::Warning,
         LogLevel::Info => LoggingLevel::Info,
-        // MCP has nothing below debug.
+        // MCP has no level below debug.
         LogLevel::Debug | LogLevel::Trace => LoggingLevel::Debug,
     }
 }

@@ -1,4 +1,4 @@
-//! The result of a command: a message where there is something to say, then what it printed, each stream by itself.
+//! Result of a command: a message where one is needed, then the output, each stream separately.
 
 use mcpd_exec::{Captured, Ending, Outcome, Stream};
 use mcpd_protocol::{CallToolResult, ContentBlock};
@@ -7,7 +7,7 @@ use super::exit::{Exit, describe_ending, lack};
 use super::{note, rest, text};
 use crate::archive::Shelf;
 
-/// What the caller gets for a command that has run.
+/// Makes the result of a command that has run.
 ///
 /// Must be called on a tokio runtime.
 pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult {
@@ -28,7 +28,7 @@ pub(crate) fn command_result(outcome: &Outcome, shelf: &Shelf) -> CallToolResult
     result
 }
 
-/// What there is to say beside the output.
+/// Returns the message to put before the output.
 fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
     let is_silent = outcome.stdout.total_bytes + outcome.stderr.total_bytes == 0;
     if outcome.success() {
@@ -42,7 +42,7 @@ fn message(outcome: &Outcome, exit: &Exit) -> Option<String> {
     })
 }
 
-/// One stream, and where its rest can be read. Nothing if nothing was printed there.
+/// Returns the content of one stream, and a link to its rest; empty if nothing was printed there.
 fn printed(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock> {
     if output.total_bytes == 0 {
         return Vec::new();

@@ -1,5 +1,5 @@
-//! Results in the words of older revisions. What a revision has no words for is told as text, or left out
-//! where nobody would miss it.
+//! Downgrade of results to older revisions. Content that a revision does not know becomes text,
+//! or is omitted where it does not matter.
 
 use mcpd_protocol::{
     Annotations, AudioContent, CallToolResult, ContentBlock, GetPromptResult, Implementation,
@@ -8,15 +8,15 @@ use mcpd_protocol::{
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// What older revisions have fewer words for.
+/// Content that older revisions know in part.
 pub(crate) trait Downgrade {
-    /// Takes out what `version` has no words for.
+    /// Removes everything that `version` does not know.
     fn downgrade(&mut self, version: ProtocolVersion);
 }
 
 impl<R: Downgrade> Downgrade for Interactive<R> {
     fn downgrade(&mut self, version: ProtocolVersion) {
-        // Only the newest revision has results that ask.
+        // Only the newest revision has results that ask for input.
         if let Self::Complete(result) = self {
             result.downgrade(version);
         }
@@ -52,7 +52,7 @@ impl Downgrade for CallToolResult {
     }
 }
 
-/// Whether one of the blocks is `value` as text, however that is laid out.
+/// Returns whether one of the blocks is `value` as text, in any layout.
 fn tells(content: &[ContentBlock], value: &RawValue) -> bool {
     let read = |json: &str| serde_json::from_str::<Value>(json).ok();
     let (json, value) = (value.get(), read(value.get()));
@@ -110,7 +110,7 @@ fn block(block: &mut ContentBlock, version: ProtocolVersion) {
     downgrade_annotations(annotations, version);
 }
 
-/// Leaves out of annotations what the revision does not know, wherever they stand.
+/// Removes fields of annotations that the revision does not know.
 pub(crate) fn downgrade_annotations(
     annotations: &mut Option<Annotations>,
     version: ProtocolVersion,
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use mcpd_protocol::ProtocolVersion as Version;
 
-    /// What each revision makes of a block, oldest first.
+    /// Checks the form of a block in each revision, the oldest first.
     #[track_caller]
     fn check(content: &str, expected: [&str; 5]) {
         let parse = |json: &str| serde_json::from_str::<Value>(json).unwrap();

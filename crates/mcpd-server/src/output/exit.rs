@@ -1,4 +1,5 @@
-//! How a run ended, as a number and a name: the table of the script contract and what lies beyond it.
+//! Exit of a run as a number and a name: the table of the script contract, and the endings beyond
+//! it.
 
 use std::fmt;
 
@@ -6,7 +7,7 @@ use mcpd_exec::{Ending, Outcome, signal_name};
 
 use super::text::tail;
 
-/// The names of the exit codes 0 to 9 in the script contract.
+/// Names of the exit codes 0 to 9 in the script contract.
 pub(crate) const CONTRACT: [&str; 10] = [
     "success",
     "internal-error",
@@ -20,22 +21,23 @@ pub(crate) const CONTRACT: [&str; 10] = [
     "timeout",
 ];
 
-/// The name of any other failure.
+/// Name of any other failure.
 const FAILED: &str = "failed";
 
-/// The exit code of a script that has not found what it was asked for.
+/// Exit code of a script that has not found the requested item.
 pub(super) const NOT_FOUND: i32 = 4;
 
-/// How a run ended.
+/// Ending of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Exit {
-    /// The exit code, or 128 and the signal, as a shell counts.
+    /// Exit code, or 128 plus the signal, as in a shell.
     pub(crate) code: i32,
-    /// What it means.
+    /// Meaning of the code.
     pub(crate) name: &'static str,
 }
 
-/// Names the key that shows a run what it complains of, if that is hidden from it.
+/// Names the configuration key that gives a run access to the hidden paths it failed on, if there
+/// are any.
 pub(crate) fn lack(outcome: &Outcome) -> Option<String> {
     let paths = outcome.hidden.iter();
     let paths: Vec<_> = paths
@@ -91,7 +93,7 @@ impl Exit {
         }
     }
 
-    /// The same for the operator's log, with the last of what the script said.
+    /// Describes the exit for the operator's log, with the end of stderr.
     pub(crate) fn with_last_words(&self, outcome: &Outcome) -> String {
         let mut text = self.to_string();
         let stderr = tail(&outcome.stderr);
@@ -101,7 +103,7 @@ impl Exit {
         text
     }
 
-    /// The same of a program that knows nothing of the script contract.
+    /// Returns the exit of a program that does not follow the script contract.
     pub(crate) fn of_any_program(outcome: &Outcome) -> Self {
         match outcome.ending {
             Ending::Exited(code @ 1..=9) => Self { code, name: FAILED },
@@ -110,7 +112,8 @@ impl Exit {
     }
 }
 
-/// Exit code with its meaning where it has one: that of the contract, or the signal that a shell means.
+/// Exit code with its meaning, if known: that of the contract, or the signal in a shell's
+/// encoding.
 impl fmt::Display for Exit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exit code {}", self.code)?;
@@ -122,7 +125,7 @@ impl fmt::Display for Exit {
     }
 }
 
-/// Returns a sentence on how a failed run ended; `subject` is what its reader knows it as.
+/// Returns a sentence on the end of a failed run, with `subject` as its subject.
 pub(super) fn describe_ending(subject: &str, outcome: &Outcome, exit: &Exit) -> String {
     match outcome.ending {
         Ending::TimedOut { limit, .. } => format!(
@@ -156,7 +159,7 @@ fn code_name(code: i32) -> &'static str {
         .and_then(|code| CONTRACT.get(code).copied());
     match (contract, code) {
         (Some(name), _) => name,
-        // What a shell says of a command it could not start.
+        // These are the codes of a shell for a command that it could not start.
         (None, 126) => "command-not-executable",
         (None, 127) => "command-not-found",
         (None, _) => FAILED,
@@ -180,7 +183,8 @@ fn status_code(outcome: &Outcome) -> i32 {
         .map_or(-1, failed)
 }
 
-/// What was stopped has not succeeded, even if it says so in the end; it counts as ended by SIGTERM then.
+/// Maps the code of a stopped run: it has not succeeded, even if it exits with 0; then it counts
+/// as ended by SIGTERM.
 fn failed(code: i32) -> i32 {
     match code {
         0 => 128 + 15,

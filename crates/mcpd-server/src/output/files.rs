@@ -1,5 +1,6 @@
-//! Content that names a file in place of its data, `{"type": "image", "path": "chart.png"}`, and the
-//! types of images and audio, whether they come with their data or by name.
+//! Embedding of files: content may name a file in place of its data, as in `{"type": "image",
+//! "path": "chart.png"}`. Also determines the types of images and audio, given as data or by
+//! name.
 
 use std::fs::File;
 use std::io::{self, Read as _};
@@ -15,13 +16,13 @@ use crate::catalog::real_path;
 use crate::policy::Terms;
 use crate::regular;
 
-/// Bytes that the files of one result may have together.
+/// Maximum size of all files of one result, in bytes.
 const MAX_BYTES: u64 = 16 << 20;
 
-/// The files of one result.
+/// Files of one result.
 pub(super) struct Files<'a> {
     directory: &'a Path,
-    /// What the script that names them may do; without it, anything.
+    /// Permissions of the script that names the files; unrestricted without them.
     terms: Option<&'a Terms>,
     room: u64,
     /// Number of images that became resources.
@@ -30,7 +31,7 @@ pub(super) struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Relative paths are below `directory`.
+    /// Creates an unrestricted reader; relative paths are below `directory`.
     pub(super) fn new(directory: &'a Path) -> Self {
         Self {
             directory,
@@ -41,18 +42,18 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// The same for a script that may not do everything.
+    /// Restricts the files to those that a script under `terms` may read.
     pub(super) fn under(mut self, terms: &'a Terms) -> Self {
         self.terms = Some(terms);
         self
     }
 
-    /// Replaces the path in a content block, a message or the contents of a resource, if it has one, by what the
-    /// file holds, and gives images and audio their types.
+    /// Replaces the path in a content block, a message or the contents of a resource, if it has
+    /// one, by the content of the file. Sets the types of images and audio.
     ///
     /// # Errors
     ///
-    /// Why that can't be done, as a fragment.
+    /// The reason for a failure, as a fragment.
     pub(super) fn embed(&mut self, item: &mut Value) -> Result<(), String> {
         let Some(object) = holder(item).as_object_mut() else {
             return Ok(());
@@ -73,20 +74,20 @@ impl<'a> Files<'a> {
         }
     }
 
-    /// Remarks on what was passed on in another form, for the operator's log.
+    /// Remarks on content that was passed on in another form, for the operator's log.
     pub(super) fn remarks(&self) -> &[String] {
         &self.remarks
     }
 
-    /// Leaves in a text what a terminal would show of it.
+    /// Reduces a text to the characters that a terminal would show.
     fn text(&self, block: &mut Map<String, Value>) {
         if let (Some(terms), Some(Value::String(text))) = (self.terms, block.get_mut("text")) {
             *text = terms.readable(std::mem::take(text));
         }
     }
 
-    /// Completes an image. One that models can't read becomes a resource: as an image it would end the
-    /// conversation it gets into.
+    /// Completes an image. One that models cannot read becomes a resource: as an image it would
+    /// end the conversation it gets into.
     fn image(&mut self, path: Option<&str>, block: &mut Map<String, Value>) -> Result<(), String> {
         let bytes = self.media(path, block)?;
         let found = media::type_of(&bytes, "image/");
@@ -117,7 +118,7 @@ impl<'a> Files<'a> {
             Some(_) => self.redacted(bytes),
             None => bytes,
         };
-        // A type that models read is not what these bytes are.
+        // A type that models read contradicts these bytes.
         let listed = Some(&*image_type).filter(|listed| !media::is_readable(listed));
         let resource = media::contents(&uri, listed, bytes);
         for member in ["path", "data", "mimeType"] {
@@ -140,7 +141,7 @@ impl<'a> Files<'a> {
         Ok(())
     }
 
-    /// Reads the bytes of an image or of audio, of which there must be some.
+    /// Reads the bytes of an image or of audio, which must not be empty.
     fn media(&mut self, path: Option<&str>, block: &Map<String, Value>) -> Result<Vec<u8>, String> {
         let data = block.get("data");
         let (bytes, what) = match (path, data.and_then(Value::as_str)) {
@@ -211,7 +212,7 @@ fn declared_type(block: &Map<String, Value>) -> Option<String> {
     Some(registered.to_owned())
 }
 
-/// Returns the type by the name of a file, if that begins with `kind`.
+/// Returns the type by the extension of a file name, if it begins with `kind`.
 fn named_type(path: &str, kind: &str) -> Option<String> {
     let guess = mime_guess::from_path(path).first_raw();
     guess
@@ -228,7 +229,8 @@ fn unknown_type(kind: &str, path: Option<&str>) -> String {
     }
 }
 
-/// The object that may have a path: the item itself, its resource, or either of these in a message.
+/// Returns the object that may have a path: the item itself, its resource, or either of these in
+/// a message.
 fn holder(mut item: &mut Value) -> &mut Value {
     for step in ["content", "resource"] {
         if item.get(step).is_some_and(Value::is_object) {
@@ -238,7 +240,7 @@ fn holder(mut item: &mut Value) -> &mut Value {
     item
 }
 
-/// What a file holds that may be read, and one byte of what is beyond `limit`.
+/// Reads a permitted file, up to one byte beyond `limit`.
 fn read_at_most(
     path: &Path,
     limit: u64,
@@ -246,7 +248,7 @@ fn read_at_most(
 ) -> io::Result<Vec<u8>> {
     let file = regular::open(path)?;
     let file = file.ok_or_else(|| io::Error::other("it is no regular file"))?;
-    // Asked of the file that is open, for a link may lead elsewhere by now.
+    // The open file is checked, not the path: a link may point elsewhere by now.
     if !may_read(&file, &real_path(&file, path)?) {
         return Err(io::Error::other("the script's sandbox does not allow it"));
     }

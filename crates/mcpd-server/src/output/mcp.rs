@@ -1,5 +1,5 @@
-//! `"output": "mcp"`: a script prints one object in the shape of its method's result, or refuses in the words of the
-//! protocol, or asks.
+//! Output format `"output": "mcp"`: a script prints one object in the shape of its method's
+//! result, or an error of the protocol, or questions.
 
 use mcpd_protocol::jsonrpc::{ErrorCode, ErrorObject};
 use mcpd_protocol::{
@@ -14,7 +14,7 @@ use crate::interaction::{Produced, Question};
 
 pub(super) mod check;
 
-/// Reads what a script printed; `result` reads the shape that belongs to the method.
+/// Parses the output of a script; `result` parses the shape of the method's result.
 pub(super) fn read<R>(
     output: &[u8],
     result: impl FnOnce(&Object<'_>) -> Result<R, Fault>,
@@ -57,7 +57,7 @@ fn question(object: &Object<'_>) -> Result<Question, Fault> {
     Ok(Question { requests, state })
 }
 
-/// The shape of `CallToolResult`.
+/// Parses the shape of `CallToolResult`.
 pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToolResult, Fault> {
     let content = object.elements("content", |block| files.embed(block), check::block)?;
     let structured: Option<Box<RawValue>> = object.member("structuredContent")?;
@@ -79,7 +79,7 @@ pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToo
     Ok(result)
 }
 
-/// The shape of `GetPromptResult`.
+/// Parses the shape of `GetPromptResult`.
 pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPromptResult, Fault> {
     let messages = object
         .elements(
@@ -94,7 +94,7 @@ pub(super) fn prompt(object: &Object<'_>, files: &mut Files<'_>) -> Result<GetPr
     Ok(result)
 }
 
-/// The shape of `ReadResourceResult`; contents without a URI have the one that was asked for.
+/// Parses the shape of `ReadResourceResult`; contents without a URI get the requested one.
 pub(super) fn resource(
     object: &Object<'_>,
     files: &mut Files<'_>,

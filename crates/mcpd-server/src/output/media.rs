@@ -1,6 +1,6 @@
-//! Media types by the first bytes of a content. A name, or a script's word, may be wrong; a model
-//! API that is sent an image of another type than it says refuses the whole conversation from then
-//! on.
+//! Media types by the first bytes of a content. A file name or a declared type may be wrong; a
+//! model API that receives an image of another type than declared refuses the whole conversation
+//! from then on.
 
 use std::string::FromUtf8Error;
 
@@ -11,7 +11,7 @@ use mcpd_protocol::{ResourceBody, ResourceContents};
 /// Types of images that models read.
 const READABLE_IMAGES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Type of bytes of which nothing is known.
+/// Type of unknown bytes.
 pub(super) const UNKNOWN: &str = "application/octet-stream";
 
 /// Returns whether models read images of this type.
@@ -19,7 +19,7 @@ pub(super) fn is_readable(image_type: &str) -> bool {
     READABLE_IMAGES.contains(&image_type)
 }
 
-/// Returns the type that the bytes show, if that begins with `kind`, such as `image/`.
+/// Returns the type that the bytes show, if it begins with `kind`, such as `image/`.
 pub(super) fn type_of(bytes: &[u8], kind: &str) -> Option<&'static str> {
     let found = infer::get(bytes)?.mime_type();
     let found = match found {
@@ -30,12 +30,11 @@ pub(super) fn type_of(bytes: &[u8], kind: &str) -> Option<&'static str> {
     Some(found).filter(|found| found.starts_with(kind))
 }
 
-/// Returns the text that the bytes are: UTF-8 without U+0000, which no text has that is meant to be
-/// read.
+/// Converts the bytes to text: UTF-8 without U+0000, which no readable text contains.
 ///
 /// # Errors
 ///
-/// The bytes, if they are none.
+/// The bytes, if they are not text.
 pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     match memchr::memchr(0, &bytes) {
         Some(_) => Err(bytes),
@@ -43,13 +42,14 @@ pub(super) fn text_of(bytes: Vec<u8>) -> Result<String, Vec<u8>> {
     }
 }
 
-/// Returns whether the bytes are such a text.
+/// Returns whether the bytes are text in this sense.
 pub(crate) fn is_text(bytes: &[u8]) -> bool {
     memchr::memchr(0, bytes).is_none() && std::str::from_utf8(bytes).is_ok()
 }
 
-/// Returns what is read at `uri`: text byte for byte, and else a blob. The type is the `listed`
-/// one, unless that is of an image and the bytes are another image; without any it is guessed.
+/// Builds the contents of `uri`: text byte for byte, or else a blob. The type is the `listed`
+/// one, unless that is of an image and the bytes are another image; without a listed type it is
+/// guessed.
 pub(crate) fn contents(uri: &str, listed: Option<&str>, bytes: Vec<u8>) -> ResourceContents {
     let image_type = type_of(&bytes, "image/");
     let (body, guess) = match text_of(bytes) {

@@ -1,5 +1,5 @@
-//! Notes on a run: what a result says beside what the script printed. They follow it, each in a
-//! content block of its own with a mark, so that a reader can tell the two apart.
+//! Notes on a run beside its output. They follow it, each in a separate content block with a
+//! mark, so that a reader can tell the two apart.
 
 use mcpd_exec::{Captured, Ending, Level, Outcome};
 use mcpd_protocol::meta::Meta;
@@ -23,7 +23,7 @@ fn note(text: impl Into<String>) -> ContentBlock {
     block
 }
 
-/// Returns whether `block` is a note on a run, and nothing that was printed.
+/// Returns whether `block` is a note on a run, and not output.
 pub(crate) fn is_note(block: &ContentBlock) -> bool {
     let ContentBlock::Text(content) = block else {
         return false;
@@ -32,14 +32,13 @@ pub(crate) fn is_note(block: &ContentBlock) -> bool {
     meta.is_some_and(|meta| meta.contains_key(MARK))
 }
 
-/// Describes a run that failed, with the end of its stderr; `subject` is what its reader knows it
-/// as.
+/// Describes a failed run, with the end of its stderr and with `subject` as the subject.
 pub(crate) fn describe_failure(subject: &str, outcome: &Outcome, exit: &Exit) -> String {
     describe_with(subject, outcome, exit, &[("stderr", &outcome.stderr)])
 }
 
-/// Describes a failed run to a reader who sees nothing of its stdout: the end of that follows where
-/// there is nothing on stderr.
+/// Describes a failed run to a reader without its stdout: the end of stdout follows if stderr is
+/// empty.
 pub(crate) fn describe_failure_alone(subject: &str, outcome: &Outcome, exit: &Exit) -> String {
     let streams = [("stderr", &outcome.stderr), ("stdout", &outcome.stdout)];
     describe_with(subject, outcome, exit, &streams)
@@ -62,12 +61,12 @@ fn describe_with(
     }
 }
 
-/// Describes a run that succeeded without a word.
+/// Describes a run that succeeded without output.
 pub(super) fn describe_silence(subject: &str) -> String {
     format!("{subject} succeeded and printed nothing.")
 }
 
-/// Adds the note on a failure, after what was printed if anything was.
+/// Adds the note on a failure after the output, if there is any.
 pub(super) fn add_failure(result: &mut CallToolResult, text: String) {
     if is_silent(result) {
         result.content.clear();
@@ -75,7 +74,7 @@ pub(super) fn add_failure(result: &mut CallToolResult, text: String) {
     result.content.push(note(text));
 }
 
-/// Puts a note in place of an empty text, which some models refuse to read.
+/// Replaces an empty text by a note; some models refuse to read an empty one.
 pub(super) fn replace_silence(result: &mut CallToolResult, subject: &str) {
     if is_silent(result) {
         result.content = vec![note(describe_silence(subject))];
@@ -90,7 +89,7 @@ fn is_silent(result: &CallToolResult) -> bool {
 
 /// Returns the note on processes that a run has left behind, if there are any.
 pub(super) fn leftovers(subject: &str, outcome: &Outcome) -> Option<ContentBlock> {
-    // A run that was stopped has been ended with all it had started, which its own note says.
+    // A stopped run was ended with all of its processes, which its note says already.
     if !matches!(outcome.ending, Ending::Exited(_) | Ending::Signaled { .. }) {
         return None;
     }

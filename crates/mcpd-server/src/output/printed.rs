@@ -1,4 +1,4 @@
-//! What a script printed as JSON, piece by piece, with words for what is wrong with a piece.
+//! Parser of JSON output, piece by piece, with a message for a faulty piece.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 
 use super::media::is_text;
 
-/// Characters of a faulty piece that a message repeats.
+/// Maximum length of a faulty piece in a message, in characters.
 const EXCERPT: usize = 120;
 
-/// Why an output is not what its format promises, as a fragment.
+/// Reason why an output does not fit its format, as a fragment.
 #[derive(Debug)]
 pub(super) struct Fault(String);
 
@@ -25,7 +25,7 @@ impl Fault {
         Self(what.into())
     }
 
-    /// A fault of `piece`, which stands at `place`.
+    /// Builds a fault of `piece`, located at `place`.
     fn at(place: impl fmt::Display, what: impl fmt::Display, piece: &str) -> Self {
         Self(format!(
             "`{place}`: {what}, in `{}`",
@@ -46,7 +46,7 @@ impl From<OutputFault> for Fault {
     }
 }
 
-/// All of an output, for a part of it means nothing.
+/// Returns the complete output; a part of it would mean nothing.
 pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
     output.whole().ok_or_else(|| {
         let total = output.total_bytes;
@@ -57,7 +57,8 @@ pub(super) fn whole(output: &Captured) -> Result<Bytes, Fault> {
     })
 }
 
-/// Returns all of an output: of a text what a terminal would show, and any other bytes as they are.
+/// Returns the complete output: of a text the characters that a terminal would show, and any
+/// other bytes unchanged.
 pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
     let bytes = whole(output)?;
     match output.shown().whole() {
@@ -66,7 +67,7 @@ pub(super) fn readable(output: &Captured) -> Result<Bytes, Fault> {
     }
 }
 
-/// All of the output of a run that is to print something.
+/// Returns the complete output of a run that must print something.
 pub(super) fn some(outcome: &Outcome) -> Result<Bytes, Fault> {
     let whole = whole(&outcome.stdout)?;
     if !whole.trim_ascii().is_empty() {
@@ -78,13 +79,13 @@ pub(super) fn some(outcome: &Outcome) -> Result<Bytes, Fault> {
     }))
 }
 
-/// The one JSON value that an output is.
+/// Parses an output that is one JSON value.
 pub(super) fn value(output: &[u8]) -> Result<&RawValue, Fault> {
     let text = json_output(output)?;
     serde_json::from_str(text).map_err(|error| Fault(error.to_string()))
 }
 
-/// The one JSON object that an output is.
+/// Output that is one JSON object.
 pub(super) struct Object<'a> {
     members: BTreeMap<Cow<'a, str>, &'a RawValue>,
 }
@@ -105,7 +106,7 @@ impl<'a> Object<'a> {
         self.members.contains_key(name)
     }
 
-    /// The member `name`, if there is one.
+    /// Parses the member `name`, if it is present.
     pub(super) fn member<T: Deserialize<'a>>(&self, name: &str) -> Result<Option<T>, Fault> {
         let Some(raw) = self.members.get(name) else {
             return Ok(None);
@@ -115,7 +116,8 @@ impl<'a> Object<'a> {
             .map_err(|error| Fault::at(name, plain(&without_position(&error)), raw.get()))
     }
 
-    /// The elements of the member `name`, each made ready before it is read and checked afterwards.
+    /// Parses the elements of the member `name`; `prepare` changes each before, `check` checks it
+    /// afterwards.
     pub(super) fn elements<T: for<'de> Deserialize<'de>>(
         &self,
         name: &str,
@@ -142,14 +144,15 @@ impl<'a> Object<'a> {
     }
 }
 
-/// The position counts from the beginning of a piece, which the author doesn't see as one.
+/// Formats the error without its position, which counts from the beginning of the piece. The
+/// author does not see the piece as a text.
 pub(crate) fn without_position(error: &serde_json::Error) -> String {
     let position = format!(" at line {} column {}", error.line(), error.column());
     let text = error.to_string();
     text.strip_suffix(&position).unwrap_or(&text).to_owned()
 }
 
-/// What a reader of values says of one, in the words of JSON.
+/// Translates a message of serde from Rust's terms into those of JSON.
 pub(super) fn plain(message: &str) -> String {
     if let Some(rest) = message.strip_prefix("invalid type: ")
         && let Some((found, expected)) = rest.rsplit_once(", expected ")

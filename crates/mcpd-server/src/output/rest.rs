@@ -1,11 +1,11 @@
-//! What is said of an output of which a result shows only a part: how long it was, and where the rest can be read.
+//! Note and link appended to truncated output: its full length, and the resource with the rest.
 
 use mcpd_exec::{Captured, Stream};
 use mcpd_protocol::{ContentBlock, Resource};
 
 use crate::archive::{LIFETIME, Shelf};
 
-/// Content that leads to the whole of `output`. None if it is not kept.
+/// Returns the note and the link to the whole of `output`; empty if it is not kept.
 pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<ContentBlock> {
     let stream = match stream {
         Stream::Stdout => "stdout",
@@ -31,7 +31,7 @@ pub(super) fn content(stream: Stream, output: &Captured, shelf: &Shelf) -> Vec<C
         };
         let mut link = Resource::new(uri, stream);
         link.mime_type = Some(mime_type.to_owned());
-        // What is read is shorter if a terminal would not show all of it.
+        // The size is unknown if control sequences are removed when it is read.
         link.size = output.shown.is_none().then(|| kept.size());
         content.push(ContentBlock::ResourceLink(link));
     }

@@ -1,4 +1,4 @@
-//! Output as text: what there is to read, and what is said where there is nothing.
+//! Text output: its content, and a note in place of an empty one.
 
 use std::borrow::Cow;
 
@@ -11,14 +11,14 @@ use super::exit::{Exit, describe_exit, lack};
 use super::{note, rest};
 use crate::archive::Shelf;
 
-/// How much of the beginning and of the end of an output is given as text when it was meant to be JSON, in
-/// bytes each.
+/// Maximum length of each end of an output that is given as text although it should be JSON, in
+/// bytes.
 pub(super) const KEPT: usize = 64 * 1024;
 
 /// Length of the end of stderr that the result of a failed run repeats, in bytes.
 const STDERR_TAIL: usize = 4096;
 
-/// Returns the result of a run whose output is text, of which `stdout` is shown.
+/// Makes the result of a run whose output is text and that shows `stdout`.
 pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> CallToolResult {
     let mut result = CallToolResult::text(of(stdout));
     let omitted = stdout.shown().omitted_bytes;
@@ -33,8 +33,8 @@ pub(super) fn result(outcome: &Outcome, stdout: &Captured, shelf: &Shelf) -> Cal
     result
 }
 
-/// Completes the result of a run with what there is to say beside its output: how it failed, with
-/// the end of its stderr, and what it left behind.
+/// Completes the result of a run with notes: its failure with the end of its stderr, and the
+/// processes it left behind.
 pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &Shelf) {
     if !outcome.success() {
         let exit = Exit::of(outcome);
@@ -53,7 +53,7 @@ pub(super) fn conclude(result: &mut CallToolResult, outcome: &Outcome, shelf: &S
         .extend(note::leftovers("The script", outcome));
 }
 
-/// Returns the result of a run elsewhere, of which nothing is known but what it printed and its exit code.
+/// Makes the result of a run elsewhere, of which only the output and the exit code are known.
 pub(crate) fn exit_result(stdout: String, code: i32) -> CallToolResult {
     let mut result = CallToolResult::text(stdout);
     if code == 0 {
@@ -66,7 +66,7 @@ pub(crate) fn exit_result(stdout: String, code: i32) -> CallToolResult {
     result
 }
 
-/// Says how much of an output is left out, if anything is.
+/// Reports the omitted part of an output, if there is one.
 pub(crate) fn note_totals(meta: &mut ResultMeta, total: u64, omitted: u64) {
     if omitted > 0 {
         let totals = json!({"totalBytes": total, "omittedBytes": omitted});
@@ -74,7 +74,7 @@ pub(crate) fn note_totals(meta: &mut ResultMeta, total: u64, omitted: u64) {
     }
 }
 
-/// Makes a result one of a run that failed, and says how.
+/// Marks a result as that of a failed run, with its exit.
 pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
     result.is_error = Some(true);
     result.meta.other.insert(
@@ -83,7 +83,7 @@ pub(super) fn mark_failure(result: &mut CallToolResult, exit: &Exit) {
     );
 }
 
-/// The output with no more of it than is given as text.
+/// Truncates the output to the length given as text.
 pub(super) fn shortened(stdout: &Captured) -> Captured {
     let mut shortened = stdout.shown().clone();
     let (head, tail) = (&mut shortened.head, &mut shortened.tail);
@@ -97,21 +97,21 @@ pub(super) fn shortened(stdout: &Captured) -> Captured {
     shortened
 }
 
-/// An output as text.
+/// Returns an output as text.
 pub(super) fn of(output: &Captured) -> String {
     let mut text = output.shown().to_text_lossy();
     text.truncate(without_line_end(&text).len());
     text
 }
 
-/// The text without the newline that `echo` ends every output with, and that nobody means.
+/// Strips the newline at the end of an output, which `echo` adds.
 pub(super) fn without_line_end(text: &str) -> &str {
     let text_alone = text.strip_suffix("\r\n");
     text_alone.or(text.strip_suffix('\n')).unwrap_or(text)
 }
 
-/// Returns the text with U+FFFD in place of U+0000, which no text that leaves may have. Results and
-/// errors are searched when they are encoded; a notification also has ids, which stay as they came.
+/// Replaces U+0000 by U+FFFD: no outgoing text may contain it. Results and errors are searched
+/// when they are encoded; a notification also has ids, which stay unchanged.
 pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     match memchr::memchr(0, text.as_bytes()) {
         Some(_) => text.replace('\0', "\u{fffd}").into(),
@@ -119,13 +119,14 @@ pub(crate) fn replace_nul(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The end of a stream.
+/// Returns the end of a stream.
 pub(crate) fn tail(stream: &Captured) -> String {
     let text = stream.shown().to_text_lossy();
     last_lines(text.trim_end(), STDERR_TAIL).to_owned()
 }
 
-/// Whole lines from the end of a text that come to no more than so many bytes, or a part of the last one if that has more.
+/// Returns whole lines from the end of a text, at most `most` bytes, or a part of the last line
+/// if that is longer.
 fn last_lines(text: &str, most: usize) -> &str {
     let start = text.ceil_char_boundary(text.len().saturating_sub(most));
     let (before, end) = text.split_at(start);

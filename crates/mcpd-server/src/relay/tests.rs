@@ -1,4 +1,4 @@
-//! What a caller hears of a run, on a clock that stands still until it is waited for.
+//! Tests of the relay, on a paused clock that advances only while a test waits.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::outbox::Outbox;
 
 const MILLIS_100: Duration = Duration::from_millis(100);
 
-/// A caller that wants to hear everything.
+/// Creates a relay to a caller that wants all messages.
 fn relay(speaker: Speaker) -> (Relay<'static>, mpsc::Receiver<Bytes>) {
     let (outbox, messages) = Outbox::new();
     let level = Some(LoggingLevel::Debug);
@@ -31,7 +31,7 @@ fn err(relay: &Relay<'_>, line: &str) {
     relay.hear(Stream::Stderr, line.as_bytes(), false);
 }
 
-/// What was heard: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
+/// Received messages: `LEVEL text` of the log, `NUMBER/TOTAL text` of progress.
 fn heard(messages: &mut mpsc::Receiver<Bytes>) -> Vec<String> {
     let mut heard = Vec::new();
     while let Ok(message) = messages.try_recv() {
@@ -164,7 +164,7 @@ async fn silence_is_broken_before_a_caller_gives_up() {
     assert_eq!(heard(&mut messages), ["4/10 "]);
 }
 
-/// It has started anew, or says the same again.
+/// Covers a script that restarts its numbers, and one that repeats a number.
 #[tokio::test(start_paused = true)]
 async fn progress_that_does_not_rise_breaks_no_silence() {
     let (relay, mut messages) = relay(Speaker::Script);

@@ -1,5 +1,5 @@
-//! What content must be beyond its shape. Clients that look closely refuse a whole result over one member, so whoever
-//! wrote the script is told instead.
+//! Checks of content beyond its shape. Strict clients refuse a whole result for one invalid
+//! member, so the author of the script gets an error instead.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -10,11 +10,11 @@ use mcpd_protocol::{Annotations, ContentBlock, Icon, ResourceBody, ResourceConte
 ///
 /// # Errors
 ///
-/// What is wrong with it, as a fragment.
+/// The fault, as a fragment.
 pub(super) fn block(block: &ContentBlock) -> Result<(), String> {
     let hints = match block {
         ContentBlock::Text(text) => &text.annotations,
-        // Their data was decoded when they were given their types.
+        // Their data was decoded when their types were determined.
         ContentBlock::Image(image) => &image.annotations,
         ContentBlock::Audio(audio) => &audio.annotations,
         ContentBlock::ResourceLink(link) => {
@@ -30,11 +30,11 @@ pub(super) fn block(block: &ContentBlock) -> Result<(), String> {
     hints.as_ref().map_or(Ok(()), annotations)
 }
 
-/// Checks what a resource holds.
+/// Checks the contents of a resource.
 ///
 /// # Errors
 ///
-/// As for [`block`].
+/// See [`block`].
 pub(super) fn contents(contents: &ResourceContents) -> Result<(), String> {
     match &contents.body {
         ResourceBody::Text(_) => Ok(()),
@@ -42,7 +42,8 @@ pub(super) fn contents(contents: &ResourceContents) -> Result<(), String> {
     }
 }
 
-/// "The base64-encoded image data" is `"format": "byte"` in the schema: RFC 4648, which has no line ends.
+/// Decodes Base64. "The base64-encoded image data" is `"format": "byte"` in the schema: RFC 4648,
+/// which has no line ends.
 pub(in crate::output) fn decode(member: &str, text: &str) -> Result<Vec<u8>, String> {
     let decoded = STANDARD.decode(text);
     decoded.map_err(|_| format!("`{member}` must be Base64, in one line and padded"))
@@ -61,8 +62,9 @@ fn annotations(annotations: &Annotations) -> Result<(), String> {
     Ok(())
 }
 
-/// "ISO 8601 formatted string (e.g., "2025-01-12T15:00:58Z")" -- 2026-07-28/schema#annotations. Clients take no other
-/// of its many forms than that of the example, or with an offset.
+/// Returns whether the text is a time. "ISO 8601 formatted string (e.g., "2025-01-12T15:00:58Z")"
+/// -- 2026-07-28/schema#annotations. Clients accept only the form of the example, and that with
+/// an offset.
 fn is_time(text: &str) -> bool {
     let digits = |c: char| if c.is_ascii_digit() { '0' } else { c };
     let shape: String = text.chars().map(digits).collect();

@@ -1,4 +1,4 @@
-//! What a script may print, and what is said of what it may not.
+//! Tests of the output format `mcp`: accepted output, and the errors for any other.
 
 use std::fs;
 
@@ -22,7 +22,7 @@ fn shown<R: Serialize>(read: Result<Produced<R>, Fault>) -> String {
     }
 }
 
-/// A directory with a picture, a text and something that is neither.
+/// Creates a directory with a picture, a text and a file that is neither.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("chart.png"), b"\x89PNG").unwrap();
