@@ -1,5 +1,5 @@
-//! What each method does, in one file per group of them. A handler gets a request and its context and
-//! gives a result; which wire it is for, only its encoding needs to know.
+//! Handlers of the methods, one file per group. A handler receives a request and its context and
+//! returns a result; only the encoding of the result depends on the wire.
 
 pub(crate) mod completion;
 mod instructions;

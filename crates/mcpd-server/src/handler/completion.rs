@@ -1,4 +1,4 @@
-//! `completion/complete`: what the options of a script allow, while a person types.
+//! `completion/complete`: values of script options while a person types.
 
 use mcpd_protocol::jsonrpc::ErrorObject;
 use mcpd_protocol::{CompleteRequestParams, CompleteResult, CompletionReference, Params};
@@ -9,8 +9,8 @@ use crate::catalog::Catalog;
 use crate::context::Context;
 use crate::dispatch::MethodResult;
 
-/// The values an argument can have that begin with what was typed. Only enums and booleans of scripts are known;
-/// nothing is run, and nobody else is asked.
+/// Completes a value by its prefix. Only enums and booleans of scripts are known; nothing runs,
+/// and no source is asked.
 pub(crate) fn complete(server: &Server, params: &Params<'_>, context: &Context) -> MethodResult {
     let params: CompleteRequestParams = params.parse()?;
     let catalog = server.catalog_for(&context.principal);
@@ -28,7 +28,7 @@ pub(crate) fn complete(server: &Server, params: &Params<'_>, context: &Context) 
     context.encode(CompleteResult::new(values))
 }
 
-/// What is known of it, if it is a script.
+/// Returns the spec of the referenced item, if it is a script.
 fn spec<'a>(
     catalog: &'a Catalog,
     reference: &CompletionReference,
@@ -49,7 +49,8 @@ fn spec<'a>(
     }
 }
 
-/// In declared order. People type in lower case what may be declared otherwise.
+/// Matching values in declared order, in any case: people type lower case whatever the
+/// declaration has.
 fn values(value_type: &ValueType, typed: &str) -> Vec<String> {
     let typed = typed.to_lowercase();
     let begins = |value: &&str| value.to_lowercase().starts_with(&typed);

@@ -1,5 +1,5 @@
-//! Instructions for models: the configured ones, and what a model should know of a directory that is not served as its
-//! operator expects. An empty list without a word leaves both puzzled.
+//! Instructions for models: the configured ones, and a note on a directory that is empty or has
+//! faulty files. An empty list without an explanation puzzles both model and operator.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -8,10 +8,11 @@ use crate::Server;
 use crate::catalog::Catalog;
 use crate::principal::Principal;
 
-/// The longest wait for the first scan: instructions are told once, and clients wait for no long start.
+/// Longest wait for the first scan: instructions are sent once, and clients do not wait for a
+/// slow start.
 const CATALOG_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Waits until it is known what there is to tell, but not long.
+/// Waits until the first scan is complete, but not long.
 pub(super) async fn wait_for_catalog(server: &Server) {
     let ready = server.catalog_ready();
     tokio::time::timeout(CATALOG_TIMEOUT, ready).await.ok();
@@ -26,8 +27,8 @@ pub(super) fn instructions(server: &Server, principal: &Principal) -> Option<Str
     (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
-/// Says how much is not served, and what the operator can do about it. Only a caller on this machine reads where the files
-/// are.
+/// Describes the files that are not served, and the command for the operator. Only a caller on
+/// this machine may read the paths.
 fn describe_shortfall(server: &Server, principal: &Principal) -> Option<String> {
     if server.roots().is_empty() || !server.catalog_is_ready() {
         return None;
@@ -57,7 +58,7 @@ fn is_empty(catalog: &Catalog) -> bool {
         && catalog.templates().is_empty()
 }
 
-/// Counts the faulty files, of scripts those that `principal` could use.
+/// Counts the faulty files; of scripts only those that `principal` could use.
 fn count_faulty(catalog: &Catalog, principal: &Principal) -> usize {
     let access = principal.access();
     let scripts = catalog.scan().faulty();
@@ -72,14 +73,14 @@ fn files(count: usize) -> String {
     }
 }
 
-/// Returns a command about all roots, as it is typed into a shell.
+/// Returns a command on all roots, quoted for a shell.
 fn command(command: &str, server: &Server, principal: &Principal) -> String {
     if *principal != Principal::local() {
         return command.to_owned();
     }
     let roots = server.roots().iter().map(|root| root.to_string_lossy());
     let roots: Vec<_> = roots.collect();
-    // A path has no NUL, which is all that can't be quoted.
+    // A path has no NUL, the only character that cannot be quoted.
     let roots = shlex::try_join(roots.iter().map(|root| &**root)).unwrap_or_default();
     format!("{command} {roots}")
 }

@@ -1,5 +1,5 @@
-//! Who the server is and what it can do: `server/discover` on the stateless wire, the result of
-//! `initialize` on the stateful one, and the small methods around them.
+//! Identity and capabilities of the server: `server/discover` on the stateless wire, the result
+//! of `initialize` on the stateful one, and the small methods around them.
 
 use bytes::Bytes;
 use mcpd_protocol::ClientCapabilities;
@@ -24,7 +24,8 @@ use crate::output::Downgrade as _;
 use crate::principal::Principal;
 use crate::session::Introduction;
 
-/// How much a client may say of itself in `initialize`, in bytes: it is kept as long as the session.
+/// Maximum size of the capabilities and the name that a client sends in `initialize`, in bytes:
+/// they are kept as long as the session.
 const MAX_INTRODUCTION: usize = 16 * 1024;
 
 /// Answers `server/discover`.
@@ -39,18 +40,18 @@ pub(crate) fn discover(server: Server, context: Context) -> Handled {
 }
 
 fn describe_server(server: &Server, context: &Context) -> MethodResult {
-    // "newest first" is what clients that pick the first expect.
+    // The order is "newest first": clients that pick the first entry expect it.
     let versions = ProtocolVersion::ALL.into_iter().rev();
     let mut result = DiscoverResult::new(versions, capabilities(server, context.version));
     result.instructions = instructions::instructions(server, &context.principal);
     context.encode(result)
 }
 
-/// Negotiates a revision, in which [`initialize`] answers.
+/// Negotiates the revision in which [`initialize`] answers.
 ///
 /// # Errors
 ///
-/// When the parameters are not those of `initialize`, or too long.
+/// The parameters are malformed or too long.
 pub(crate) fn introduce(server: &Server, params: &Params<'_>) -> Result<Introduction, ErrorObject> {
     check_length(params)?;
     let params: InitializeRequestParams = params.parse()?;
@@ -65,7 +66,7 @@ pub(crate) fn introduce(server: &Server, params: &Params<'_>) -> Result<Introduc
     })
 }
 
-/// Gives the result of `initialize` to a client that has introduced itself.
+/// Makes the result of `initialize` for a client that has introduced itself.
 pub(crate) async fn initialize(
     server: Server,
     version: ProtocolVersion,
@@ -97,8 +98,9 @@ fn check_length(params: &Params<'_>) -> Result<(), ErrorObject> {
     )))
 }
 
-/// What a client has declared, without what its revision has no words for: nobody could ask it. And with what every
-/// client of its revision knows undeclared.
+/// Adjusts the declared capabilities to the revision: removes those that it does not know, since
+/// the server could not use them, and adds those that every client of the revision has
+/// undeclared.
 fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCapabilities {
     declared.elicitation = declared
         .elicitation
@@ -116,12 +118,12 @@ fn known(mut declared: ClientCapabilities, version: ProtocolVersion) -> ClientCa
     declared
 }
 
-/// What everything that only acknowledges answers on the stateful wire.
+/// Empty result, with which methods on the stateful wire acknowledge a request.
 pub(crate) fn empty() -> Bytes {
     Bytes::from_static(b"{}")
 }
 
-/// Sets how much of the log the session wants to see.
+/// Sets the log level of the session.
 pub(crate) fn set_level(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: SetLevelRequestParams = params.parse()?;
     if let Some(session) = &context.session {

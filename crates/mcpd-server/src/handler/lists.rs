@@ -1,4 +1,4 @@
-//! The four lists, page by page.
+//! Handler of the four lists, which are paginated.
 
 use mcpd_protocol::{PaginatedRequestParams, Params};
 
@@ -7,7 +7,7 @@ use crate::catalog::{Catalog, Wanted};
 use crate::context::Context;
 use crate::dispatch::MethodResult;
 
-/// One page, in the naming of the face that asks.
+/// Returns one page, with names as the transport spells them.
 pub(crate) fn list(
     server: &Server,
     params: &Params<'_>,

@@ -12,8 +12,8 @@ use crate::output;
 use crate::source::{self, Behind};
 use crate::tool::raw;
 
-/// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments before processing": what is
-/// wrong with them is an error, for a person is there to read it.
+/// Runs the script behind a prompt, or asks its source. "Servers SHOULD validate prompt arguments
+/// before processing": faulty arguments are an error, for a person is there to read it.
 pub(crate) fn get(
     server: &Server,
     params: &Params<'_>,

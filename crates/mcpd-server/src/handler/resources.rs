@@ -1,5 +1,5 @@
-//! `resources/read`: the state of a script, what a script prints or has printed, a file, what is built in, or what a
-//! source has.
+//! `resources/read`: the state of a script, the output of a script or of an earlier run, a file,
+//! a built-in resource, or one of a source.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use crate::run::{Job, execute};
 use crate::source::{self, Behind, RemoteResource};
 use crate::tool::{Script, raw};
 
-/// The largest state that is read, in bytes: half of one would be another state.
+/// Maximum size of a state, in bytes: a truncated state would be a different one.
 const MAX_STATE: usize = 16 << 20;
 
 /// Reads a resource, listed or made from a template.
@@ -71,7 +71,7 @@ pub(crate) fn read(
                 }
                 context.refuse(Some(path), "denied", unknown)
             }
-            // Nothing is run for what is just there, and nothing recorded.
+            // Static resources run nothing, so they are not recorded.
             None => match whole.resource(&params.uri) {
                 Some(there) => context.refuse(Some(there.path()), "denied", unknown),
                 None => unknown,
@@ -92,7 +92,8 @@ pub(crate) fn read(
     }
 }
 
-/// Whoever makes the resource at `uri`, unless it is just there: a script, with what it says of itself, or a source.
+/// Returns the producer of the resource at `uri`, unless it is static: a script with its spec, or
+/// a source.
 fn maker_of<'a>(
     catalog: &'a Catalog,
     uri: &str,
@@ -110,8 +111,8 @@ fn maker_of<'a>(
     }
 }
 
-/// Runs the script that a resource is. One whose variables are not what the script wants is refused in so
-/// many words: it could be, and its caller can mend the URI.
+/// Runs the script behind a resource. Invalid variables are reported in full: the resource could
+/// exist, and the caller can correct the URI.
 fn run(
     server: &Server,
     script: &Arc<Script>,
@@ -147,7 +148,8 @@ fn run(
         if let Interactive::Complete(result) = &mut result
             && was_asked
         {
-            // A cache knows the URI, not the answers: what was made of them is for nobody else.
+            // A cache knows the URI, not the answers: a result made from answers must not be
+            // cached.
             (result.ttl_ms, result.cache_scope) = (None, None);
         }
         context.encode_content(result)
@@ -191,7 +193,7 @@ async fn ask_state(
     Ok(String::from_utf8_lossy(&whole).into_owned())
 }
 
-/// Returns the error for a state that can't be read.
+/// Returns the error for a state that cannot be read.
 fn unreadable(script: &Script, reason: &str) -> ErrorObject {
     ErrorObject::internal_error(format!(
         "the state of `{}` can't be read: {reason}",
@@ -199,7 +201,7 @@ fn unreadable(script: &Script, reason: &str) -> ErrorObject {
     ))
 }
 
-/// Reads what a script has printed.
+/// Reads an archived output of a script.
 fn read_output(server: &Server, output: Output, uri: String, context: Context) -> Handled {
     let server = server.clone();
     Handled::later(async move {
@@ -220,7 +222,7 @@ fn read_output(server: &Server, output: Output, uri: String, context: Context) -
     })
 }
 
-/// Reads a file where it may take its time.
+/// Reads a file on a thread that may block.
 fn read_file(
     server: &Server,
     file: Arc<StaticFile>,
@@ -245,7 +247,7 @@ fn read_file(
     })
 }
 
-/// Asks the embedding program.
+/// Calls the embedding program.
 fn read_native(
     server: &Server,
     (path, native): (&ScriptPath, &NativeResource),
@@ -265,7 +267,7 @@ fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: C
     let result = remote.ask(server, &context, "resource", uri.clone());
     Handled::later(async move {
         let result = result.await.map_err(|error| match error.code {
-            // The code depends on who asks.
+            // The code for a missing resource depends on the caller's wire.
             ErrorCode::RESOURCE_NOT_FOUND => {
                 ErrorObject::resource_not_found(&uri, context.version.wire())
             }
@@ -275,7 +277,8 @@ fn read_remote(server: &Server, remote: &RemoteResource, uri: String, context: C
     })
 }
 
-/// A file that is gone, or is no longer what was found, is as good as never there.
+/// Returns the error for a file that was not read. One that is gone or replaced is reported as
+/// not found.
 fn not_read(error: &ReadError, uri: &str, wire: Wire) -> ErrorObject {
     match error {
         ReadError::NotThere(_) => ErrorObject::resource_not_found(uri, wire),

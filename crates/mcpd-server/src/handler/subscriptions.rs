@@ -1,5 +1,5 @@
-//! What a client hears of without asking each time: `subscriptions/listen` on the stateless wire,
-//! `resources/subscribe` on the stateful one.
+//! Subscriptions: `subscriptions/listen` on the stateless wire, `resources/subscribe` on the
+//! stateful one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,15 +34,15 @@ use crate::subscribers::{Event, Filter};
 use crate::sync::unless_cancelled;
 use crate::tasks;
 
-/// How many resources one client may subscribe to, and how many tasks.
+/// Maximum number of resources that one client may subscribe to, and of tasks.
 const MAX_URIS: usize = 256;
-/// How long each URI and each id of these may be, in bytes: they are kept.
+/// Maximum length of a subscribed URI or task id, in bytes: they are kept.
 const MAX_URI: usize = 8 * 1024;
 
-/// What somebody is told who listens to more than is kept for one caller.
+/// Error for a caller that exceeds its load of subscriptions.
 const CROWDED: &str = "too many subscriptions";
 
-/// Tells the client of changes until it hangs up or cancels, or the server stops.
+/// Sends changes to the client until it disconnects or cancels, or the server stops.
 pub(crate) fn listen(
     server: &Server,
     id: &RequestId,
@@ -50,7 +50,7 @@ pub(crate) fn listen(
     mut context: Context,
 ) -> Result<Handled, ErrorObject> {
     let params: SubscriptionsListenRequestParams = params.parse()?;
-    // Nothing of the message is kept.
+    // The subscription keeps nothing of the message.
     context.held.take();
     let mut filter = filter(server.is_watching(), &params.notifications)?;
     let wanted = wanted_tasks(&params.notifications, &context)?;
@@ -64,14 +64,15 @@ pub(crate) fn listen(
         filter.tasks = watch.known(wanted).await?;
         let acknowledgement = acknowledgement(&filter, &meta);
         let tasks = filter.tasks.clone();
-        // Registered before it is acknowledged, so that no change falls between the two.
+        // The subscription exists before its acknowledgement, so that no change falls between the
+        // two.
         let caller = context.principal.shared_name();
         let subscription = server.subscribers().subscribe_for(caller, filter);
         let subscription = subscription.ok_or_else(|| quota::crowded(CROWDED))?;
         let outbox = &context.side.outbox;
         send(outbox, acknowledgement).await;
         let forward = async {
-            // How they were doing by then nobody has told.
+            // The client does not know the state of the tasks at this moment yet.
             for id in &tasks {
                 send(outbox, watch.message(id, &meta).await).await;
             }
@@ -93,14 +94,14 @@ pub(crate) fn listen(
     }))
 }
 
-/// Passes the events of a session on to its client, until one of the two is gone.
+/// Forwards the events of a session to its client, until one of the two is gone.
 pub(crate) fn forward(
     catalog: Arc<LiveCatalog>,
     session: &Session,
     principal: Principal,
     outbox: Outbox,
 ) -> impl Future<Output = ()> + Send + 'static {
-    // Not the session itself: it ends when nobody else holds it, and this with it.
+    // The session itself is not held: it ends with its last owner, and this task with it.
     let (subscription, ended) = (Arc::clone(&session.subscription), session.ended());
     let forward = async move {
         while !outbox.is_closed() {
@@ -115,7 +116,8 @@ pub(crate) fn forward(
     }
 }
 
-/// Whether a client may know of an event: what it can't read is as unknown to it as what is not there.
+/// Returns whether a client may know of an event: a resource that it may not read looks like one
+/// that does not exist.
 fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool {
     let (Event::ResourceUpdated(uri), Some(access)) = (event, principal.access()) else {
         return true;
@@ -126,11 +128,11 @@ fn may_hear(catalog: &LiveCatalog, principal: &Principal, event: &Event) -> bool
     if has(&catalog) {
         return has(&catalog.view(access));
     }
-    // A file that is gone.
+    // The file behind the URI is gone; the rules for its path decide.
     ScriptPath::from_uri(uri).is_none_or(|path| access.allows(&path))
 }
 
-/// Adds a resource to what the session hears of.
+/// Subscribes the session to a resource.
 pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     check_length(&params.uri)?;
@@ -146,7 +148,7 @@ pub(crate) fn subscribe(params: &Params<'_>, context: &Context) -> MethodResult 
     Ok(lifecycle::empty())
 }
 
-/// Takes it away again.
+/// Cancels the subscription.
 pub(crate) fn unsubscribe(params: &Params<'_>, context: &Context) -> MethodResult {
     let params: ResourceRequestParams = params.parse()?;
     if let Some(session) = &context.session {
@@ -170,8 +172,9 @@ fn filter(watching: bool, wanted: &SubscriptionFilter) -> Result<Filter, ErrorOb
     })
 }
 
-/// Which tasks a client wants to hear of. "If a client requests task status notifications but does not declare the
-/// `io.modelcontextprotocol/tasks` extension capability, the server MUST return a JSON-RPC error" -- SEP-2663
+/// Ids of the tasks that a client subscribes to. "If a client requests task status notifications
+/// but does not declare the `io.modelcontextprotocol/tasks` extension capability, the server MUST
+/// return a JSON-RPC error" -- SEP-2663
 fn wanted_tasks(
     wanted: &SubscriptionFilter,
     context: &Context,
@@ -184,14 +187,14 @@ fn wanted_tasks(
     Ok(ids.clone())
 }
 
-/// The tasks of one client.
+/// Tasks of one client.
 struct TaskWatch<'a> {
     server: &'a Server,
     principal: &'a Principal,
 }
 
 impl TaskWatch<'_> {
-    /// Those of these ids that there are.
+    /// Returns those of the ids that exist.
     async fn known(&self, ids: Vec<String>) -> Result<BTreeSet<String>, ErrorObject> {
         let mut known = BTreeSet::new();
         if let Some(tasks) = self.server.tasks() {
@@ -204,7 +207,8 @@ impl TaskWatch<'_> {
         Ok(known)
     }
 
-    /// How a task is doing now. Nothing if it can't be read: then the client hears of the next change, or asks.
+    /// Notification of a task's current state; `None` if it cannot be read: then the client gets
+    /// the next change, or asks.
     async fn message(&self, id: &str, meta: &Meta) -> Option<Bytes> {
         let tasks = self.server.tasks()?;
         let mut task = tasks.get(id, self.principal).await.ok()??;
@@ -245,23 +249,23 @@ fn message(event: Event, meta: Option<&Meta>) -> Option<Bytes> {
             params.meta = meta.cloned();
             notification::<ResourceUpdatedNotification>(&params)
         }
-        // Only who listens for tasks hears of them, and in full.
+        // Task changes go to `subscriptions/listen` alone, with the full state of the task.
         Event::TaskChanged(_) => None,
     }
 }
 
 async fn send(outbox: &Outbox, message: Option<Bytes>) {
     if let Some(message) = message {
-        // A closed outbox means that the client is gone; whoever owns it ends this.
+        // A closed outbox means that the client is gone; the owner of the outbox ends this task.
         outbox.send(message).await.ok();
     }
 }
 
-/// Checks what a client wants to hear of.
+/// Checks the requested subscriptions.
 ///
 /// # Errors
 ///
-/// It is more than is kept for one.
+/// The number or a length exceeds the limit.
 fn check(wanted: &[String]) -> Result<(), ErrorObject> {
     if wanted.len() > MAX_URIS {
         return Err(too_many());

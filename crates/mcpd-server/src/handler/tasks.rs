@@ -1,4 +1,5 @@
-//! `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that have declared that they know tasks.
+//! Handlers of `tasks/get`, `tasks/update` and `tasks/cancel`, for clients that have declared
+//! support for tasks.
 
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use crate::dispatch::Handled;
 use crate::interaction;
 use crate::tasks::{self, Tasks};
 
-/// Tells how a task is doing, and what it has come to.
+/// Returns the state of a task, and its result when it is over.
 pub(crate) fn get(
     server: &Server,
     params: &Params<'_>,
@@ -26,7 +27,7 @@ pub(crate) fn get(
     }))
 }
 
-/// Takes answers to the questions of a task.
+/// Accepts answers to the questions of a task.
 pub(crate) fn update(
     server: &Server,
     params: &Params<'_>,
@@ -41,7 +42,7 @@ pub(crate) fn update(
     }))
 }
 
-/// Wishes a task to end.
+/// Requests the cancellation of a task.
 pub(crate) fn cancel(
     server: &Server,
     params: &Params<'_>,
@@ -55,7 +56,7 @@ pub(crate) fn cancel(
     }))
 }
 
-/// The tasks of the server, if it has any and the client knows what they are.
+/// Returns the tasks of the server, if it has any and the client supports them.
 ///
 /// # Errors
 ///

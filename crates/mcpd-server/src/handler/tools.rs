@@ -17,9 +17,9 @@ use crate::runs::{self, StartsNothing};
 use crate::tasks;
 use crate::tool::Tool;
 
-/// Runs a tool. Whatever goes wrong in the tool, its arguments included, is a result; only a call that
-/// names no tool is an error. "Errors that originate from the tool SHOULD be reported inside the
-/// result object" -- 2026-07-28/server/tools#error-handling
+/// Calls a tool. Every failure in the tool, including faulty arguments, is a result; only a call
+/// that names no tool is an error. "Errors that originate from the tool SHOULD be reported inside
+/// the result object" -- 2026-07-28/server/tools#error-handling
 pub(crate) fn call(
     server: &Server,
     params: &Params<'_>,
@@ -83,8 +83,8 @@ pub(crate) fn call(
     }))
 }
 
-/// Returns what a caller on this machine is told of a tool that is there and can't be served, so that a model doesn't take
-/// it for gone. Others read nothing of the files of this machine.
+/// Describes a tool that exists but is faulty to a caller on this machine, so that a model does
+/// not take it for deleted. Remote callers learn nothing about the files of this machine.
 fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String> {
     if context.principal != Principal::local() {
         return None;
@@ -104,7 +104,7 @@ fn fault_for(context: &Context, catalog: &Catalog, name: &str) -> Option<String>
     ))
 }
 
-/// Notes which tool is called, and what is known of its arguments.
+/// Records the called tool, and the spec of its arguments.
 fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &Context) {
     match runs::described(tool, arguments, catalog) {
         Ok(described) => context.trail.names(tool.path(), described),
@@ -112,8 +112,9 @@ fn note(tool: &Tool, arguments: Option<&RawValue>, catalog: &Catalog, context: &
     }
 }
 
-/// "If a server is unable to service a request to a client that does not declare this extension capability without
-/// returning `CreateTaskResult`, the server MUST return an error with the code `-32021`" -- SEP-2663
+/// Refuses a tool that runs as a task only. "If a server is unable to service a request to a
+/// client that does not declare this extension capability without returning `CreateTaskResult`,
+/// the server MUST return an error with the code `-32021`" -- SEP-2663
 fn needs_tasks(context: &Context) -> Result<Handled, ErrorObject> {
     match context.version.wire() {
         Wire::Stateless => Err(ErrorObject::missing_required_client_capability(
