@@ -1,5 +1,5 @@
-//! One client on one ordered channel, such as a pipe: messages in, messages out. Decides the wire of
-//! each message by itself; knows nothing of lines, files or sockets.
+//! One client on one ordered channel, such as a pipe: messages in, messages out. Decides the wire
+//! of each message separately; knows nothing of lines, files or sockets.
 
 use std::fmt;
 use std::pin::Pin;
@@ -31,28 +31,29 @@ use crate::sync::lock;
 use crate::trace::TraceContext;
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
-/// The revision of a client that never said `initialize`: a person with `echo`, most likely.
+/// Revision assumed for a client that never sends `initialize`: most likely a person with `echo`.
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::LATEST_STATEFUL;
 
-/// How many answers may be on their way to the outbox. A few more than requests may be open, so only
-/// answers that nobody fetches use them up.
+/// Maximum number of answers on their way to the outbox. Slightly above the limit of open
+/// requests, so that only answers that are never fetched use it up.
 const PLACES: usize = MAX_OPEN + 64;
 
-/// What becomes of a message that was received.
+/// Result of receiving one message.
 #[expect(
     clippy::exhaustive_enums,
     reason = "a message has an answer now, later or never"
 )]
 pub enum Reply {
-    /// The answer.
+    /// Response, ready now.
     Ready(Bytes),
-    /// The answer later; nothing if the client cancels meanwhile. Dropping it cancels the request.
+    /// Response to follow; `None` if the client cancels the request meanwhile. Dropping the
+    /// future cancels the request.
     Pending(Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>),
-    /// The message wants no answer.
+    /// The message expects no response.
     Nothing,
 }
 
-/// One client. Dropping the connection cancels whatever it still waits for.
+/// One client. Dropping the connection cancels its open requests.
 #[derive(Debug)]
 pub struct Connection {
     server: Server,
@@ -65,8 +66,9 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A client of `server`, and the messages for it beside the answers: log, progress, changes. A
-    /// message that is held after it was received keeps others back.
+    /// Opens a connection to `server`. Returns it with the messages for the client beside the
+    /// responses: log, progress, changes. Backpressure: a received message that is kept alive
+    /// holds later ones back.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
@@ -74,7 +76,7 @@ impl Connection {
         Self::open_for(Principal::local(), server, names)
     }
 
-    /// The same for a client that somebody else has opened.
+    /// Opens a connection for `principal`, as identified by the embedding program.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
@@ -86,8 +88,8 @@ impl Connection {
         Self::open_over(Transport::Channel, principal, server, names)
     }
 
-    /// The same for a client that `heard` gives each of these messages as it comes, so that none is ever dropped: what
-    /// runs goes on when it returns.
+    /// Opens a connection that passes each message to `heard` as it is made, so that none is ever
+    /// dropped. The sender of a message continues when `heard` returns.
     ///
     /// Must be called on a tokio runtime, which then carries this connection's notifications.
     #[must_use]
@@ -101,7 +103,7 @@ impl Connection {
         Self::new(Transport::Channel, principal, server, names, outbox)
     }
 
-    /// The same for a client of a transport.
+    /// Opens a connection that messages reach over `transport`.
     pub(crate) fn open_over(
         transport: Transport,
         principal: Principal,
@@ -142,13 +144,13 @@ impl Connection {
         }
     }
 
-    /// The scope that a request turned out to lack, if any has.
+    /// Scope that a request turned out to lack, if one did.
     #[cfg(feature = "http")]
     pub(crate) fn needed_scope(&self) -> Option<&str> {
         self.face.needed_scope.get()
     }
 
-    /// Takes one message, or one batch of them.
+    /// Receives one message, or one batch of them.
     ///
     /// Must be called on a tokio runtime.
     pub fn receive(&self, message: &[u8]) -> Reply {
@@ -163,22 +165,23 @@ impl Connection {
         }
     }
 
-    /// Takes a message as [`receive`](Self::receive) does; its answer joins the other messages for the
-    /// client. Waits while there is no room for that: a client that doesn't read is not read from.
+    /// Receives a message as [`receive`](Self::receive) does, and sends the response through the
+    /// outbox. Applies backpressure: waits while the outbox is full, so a client that does not
+    /// read is not read from.
     ///
     /// # Errors
     ///
-    /// When nobody fetches messages any more.
+    /// The outbox has no reader any more.
     pub(crate) async fn deliver(&self, message: &[u8]) -> Result<(), Closed> {
         self.deliver_with(message, &self.face).await
     }
 
-    /// The same for a message whose sender has been identified anew: what they may use can be something else by now
-    /// than when the connection was opened.
+    /// Receives a message whose sender was authenticated again: the permissions may have changed
+    /// since the connection was opened.
     ///
     /// # Errors
     ///
-    /// As for [`deliver`](Self::deliver).
+    /// See [`deliver`](Self::deliver).
     #[cfg(feature = "http")]
     pub(crate) async fn deliver_from(
         &self,
@@ -204,7 +207,7 @@ impl Connection {
             Reply::Nothing => return Ok(()),
         };
         let place = Arc::clone(&self.places).acquire_owned().await;
-        // Not the connection: waiting answers must not keep it alive when its client is gone.
+        // Not the connection: pending answers must not keep it alive after its client is gone.
         let outbox = self.face.outbox.clone();
         tokio::spawn(async move {
             if let Some(answer) = answer.await {
@@ -215,19 +218,20 @@ impl Connection {
         Ok(())
     }
 
-    /// Ends what only the client could end, such as subscriptions; requests go on.
+    /// Ends long-lived requests that only the client could end, such as subscriptions; other
+    /// requests continue.
     pub fn close(&self) {
         self.face.closing.cancel();
     }
 
-    /// Ends everything, whoever still holds it: nobody fetches answers any more.
+    /// Ends everything, even while other owners exist: no reader fetches responses any more.
     pub(crate) fn hang_up(&self) {
         self.close();
         self.inflight.cancel_all();
         self.face.outbox.close();
     }
 
-    /// Ends what is still open with this answer, and returns how much that was.
+    /// Ends the open requests with this error, and returns their number.
     pub(crate) async fn give_up(&self, error: &ErrorObject) -> usize {
         let open = self.inflight.cancel_all();
         for id in &open {
@@ -237,12 +241,13 @@ impl Connection {
         open.len()
     }
 
-    /// Ends what is still open without an answer, and returns how much that was.
+    /// Ends the open requests without a response, and returns their number.
     pub(crate) fn abandon_requests(&self) -> usize {
         self.inflight.cancel_all().len()
     }
 
-    /// Returns whether the client is one with a session: it has introduced itself, once or with a request.
+    /// Returns whether the client has introduced itself, in `initialize` or with a stateless
+    /// request.
     pub(crate) fn has_session(&self) -> bool {
         self.is_introduced.load(Ordering::Relaxed)
     }
@@ -256,13 +261,13 @@ impl Connection {
         self.inflight.empty().await;
     }
 
-    /// Who is on the other side.
+    /// Principal of the client.
     #[cfg(feature = "http")]
     pub(crate) fn principal(&self) -> &Principal {
         &self.face.principal
     }
 
-    /// The other end of the messages that [`open`](Self::open) gave.
+    /// Sending end of the messages that [`open`](Self::open) returns.
     pub(crate) fn outbox(&self) -> &Outbox {
         &self.face.outbox
     }
@@ -283,11 +288,11 @@ impl Connection {
         }
     }
 
-    /// Takes a request, whose message has taken this room.
+    /// Begins a request, and keeps the memory reservation of its message as long as it runs.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, where it can't even be begun.
+    /// The request is malformed or cannot begin.
     #[cfg(feature = "http")]
     pub(crate) fn request(&self, request: &Request<'_>, held: Held) -> Result<Answer, ErrorObject> {
         let face = Face {
@@ -333,7 +338,7 @@ impl Connection {
         replies.unwrap_or_else(|error| Reply::Ready(jsonrpc::error_response(None, &error).into()))
     }
 
-    /// The conversation of this channel; a second `initialize` replaces it.
+    /// Begins the conversation of this channel; a second `initialize` replaces it.
     fn begin(&self, introduction: Introduction, face: &Face) -> Conversation {
         let session = Session::new(introduction, &face.principal, self.server.subscribers());
         let conversation = Conversation::new(session, Arc::clone(&self.inflight));
@@ -364,7 +369,7 @@ impl Drop for Connection {
 }
 
 impl Reply {
-    /// The reply to the request `id`.
+    /// Wraps the answer to the request `id`.
     pub(crate) fn to(id: &RequestId, answer: Result<Answer, ErrorObject>) -> Self {
         match answer.unwrap_or_else(|error| Answer::Now(Err(error))) {
             Answer::Now(result) => Self::Ready(encode(id, result)),
@@ -375,7 +380,7 @@ impl Reply {
         }
     }
 
-    /// The answer to what is no message.
+    /// Wraps the response to bytes that are not a message.
     pub(crate) fn refuse(error: &DecodeError) -> Self {
         if error.is_notification {
             tracing::debug!("a notification is ignored: {error}");
@@ -384,7 +389,7 @@ impl Reply {
         Self::Ready(jsonrpc::error_response(error.id.as_ref(), &error.error).into())
     }
 
-    /// One array of all answers, as soon as all are there.
+    /// Joins all responses of a batch into one array, once all are ready.
     pub(crate) fn all(replies: Vec<Self>) -> Self {
         let wanted: Vec<_> = replies
             .into_iter()

@@ -1,5 +1,5 @@
-//! Everything about a request but the request itself: in which revision it is answered, what else its
-//! sender wants to hear meanwhile, and where that goes.
+//! Context of a request: its revision, its sender, and the side stream of log messages and
+//! progress that the sender wants meanwhile.
 
 use std::borrow::Borrow;
 use std::sync::{Arc, Mutex};
@@ -31,45 +31,48 @@ use crate::sync::lock;
 use crate::trace::TraceContext;
 use crate::wire::Transport;
 
-/// The circumstances of one request.
+/// Circumstances of one request.
 #[derive(Debug, Clone)]
 pub(crate) struct Context {
     pub(crate) version: ProtocolVersion,
-    /// What has carried it here.
+    /// Transport that carried the request.
     pub(crate) transport: Transport,
-    /// Who has sent it.
+    /// Sender of the request.
     pub(crate) principal: Principal,
-    /// What its message takes: whatever runs for it has the message, and this.
+    /// Memory reservation of the message: every task that works on the request keeps the message,
+    /// and with it this.
     pub(crate) held: Held,
-    /// The scope that its sender lacks.
+    /// Scope that the sender lacks.
     pub(crate) needed_scope: NeededScope,
     pub(crate) names: ToolNames,
     pub(crate) session: Option<Arc<Session>>,
-    /// What the client offers, for this request or in its session.
+    /// Capabilities of the client, for this request or in its session.
     pub(crate) capabilities: Arc<ClientCapabilities>,
-    /// Who the client says it is.
+    /// Name and version that the client claims.
     pub(crate) client: Option<Arc<Implementation>>,
-    /// The trace that it is part of.
+    /// Trace that the request is part of.
     pub(crate) trace: TraceContext,
     pub(crate) side: SideStream,
     /// Arguments repeated in headers, where the wire has any.
     pub(crate) parameters: Option<Arc<ParameterHeaders>>,
-    /// How results of this wire are marked.
+    /// Marks of results on this wire.
     pub(crate) stamp: Arc<Stamp>,
-    /// Cancelled when what never ends by itself shall end.
+    /// Cancelled to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
-    /// What the audit log is told of it.
+    /// Record of the request for the audit log, the metrics and the spans.
     pub(crate) trail: Trail,
 }
 
 impl Context {
-    /// The session of this request, if that began with `initialize`: any other may be over when the request is.
+    /// Session of this request if it began with `initialize`; any other session may end with the
+    /// request.
     pub(crate) fn introduced_session(&self) -> Option<&Arc<Session>> {
         self.session.as_ref().filter(|session| session.introduced)
     }
 
-    /// The error for a request of what is `there`, but not for its sender, or is not there at all. A scope that would
-    /// change that is no secret; everything else is as `unknown` to whoever may not use it as what does not exist.
+    /// Returns the error for a request of an item that does not exist, or that is `there` but
+    /// forbidden to the sender. The error names a missing scope, which is no secret; in every
+    /// other case it is `unknown`, so a forbidden item looks like one that does not exist.
     pub(crate) fn refuse(
         &self,
         there: Option<&ScriptPath>,
@@ -88,11 +91,12 @@ impl Context {
         ))
     }
 
-    /// Judges a call of what is at `path`, which has said this of itself if it is a script, by the rules about its sender.
+    /// Judges a call of the item at `path` by the rules for its sender; `spec` is the declaration
+    /// of a script.
     ///
     /// # Errors
     ///
-    /// Why it is not made, as a sentence for whoever made it.
+    /// The reason for the refusal, as a sentence for the caller.
     pub(crate) fn judge<D: Borrow<Defaults>>(
         &self,
         path: &ScriptPath,
@@ -108,12 +112,12 @@ impl Context {
             .inspect_err(|_| self.trail.ended_as("denied"))
     }
 
-    /// The parameters of this request. Nobody was asked anything by way of a result before 2026-07-28, so answers to
-    /// that are members like any other that a request should not have.
+    /// Parses the parameters of this request. Results that ask for input exist only since
+    /// 2026-07-28; before, the members that answer them are unknown members like any other.
     ///
     /// # Errors
     ///
-    /// `-32602` for those that are not what the method has.
+    /// `-32602` for parameters that the method does not accept.
     pub(crate) fn parse<'a, P: Deserialize<'a>>(
         &self,
         params: &Params<'a>,
@@ -124,19 +128,19 @@ impl Context {
         }
     }
 
-    /// The bytes of `result` on this request's wire.
+    /// Encodes `result` for this request's wire.
     pub(crate) fn encode(&self, result: impl ResultObject) -> MethodResult {
         encode(&self.stamp, result)
     }
 
-    /// The bytes of a result that holds content, in the words of this request's revision.
+    /// Encodes a result with content, reduced to what this request's revision knows.
     pub(crate) fn encode_content(&self, mut result: impl ResultObject + Downgrade) -> MethodResult {
         result.downgrade(self.version);
         self.encode(result)
     }
 }
 
-/// The bytes of `result`, marked with `stamp`.
+/// Encodes `result`, marked with `stamp`.
 pub(crate) fn encode(stamp: &Stamp, result: impl ResultObject) -> MethodResult {
     stamp.encode(result).map(Bytes::from).map_err(|error| {
         tracing::error!(%error, "failed to encode a result");
@@ -144,7 +148,7 @@ pub(crate) fn encode(stamp: &Stamp, result: impl ResultObject) -> MethodResult {
     })
 }
 
-/// The bytes of a notification.
+/// Encodes a notification.
 pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<Bytes> {
     jsonrpc::notification(N::NAME, params)
         .inspect_err(
@@ -154,7 +158,7 @@ pub(crate) fn notification<N: NotificationMethod>(params: &N::Params) -> Option<
         .map(Bytes::from)
 }
 
-/// Sends a notification, unless the client does not keep up: then it is lost.
+/// Sends a notification, or drops it if the client does not keep up.
 pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params) {
     let Some(message) = notification::<N>(params) else {
         return;
@@ -167,8 +171,8 @@ pub(crate) fn notify<N: NotificationMethod>(outbox: &Outbox, params: &N::Params)
     }
 }
 
-/// Log messages and progress on the way to whoever sent the request. Never blocks: a client that
-/// doesn't read loses them, not the script its time.
+/// Log messages and progress for the sender of the request. Never blocks: a client that does not
+/// read loses messages, and the script loses no time.
 #[derive(Debug, Clone)]
 pub(crate) struct SideStream {
     pub(crate) outbox: Outbox,
@@ -177,7 +181,7 @@ pub(crate) struct SideStream {
     with_progress_message: bool,
 }
 
-/// Where progress belongs, and how far it is: all runs of one request go on from there.
+/// Progress token and last value sent: all runs of one request continue from there.
 #[derive(Debug, Clone)]
 struct Progress {
     token: ProgressToken,
@@ -203,27 +207,27 @@ impl SideStream {
         }
     }
 
-    /// Whether the sender of the request wants to hear anything at all.
+    /// Returns whether the sender wants log messages or progress.
     pub(crate) fn is_wanted(&self) -> bool {
         self.log_level.is_some() || self.progress.is_some()
     }
 
-    /// The least level the sender wants to see.
+    /// Lowest level the sender wants to see.
     pub(crate) fn log_level(&self) -> Option<LoggingLevel> {
         self.log_level
     }
 
-    /// Whether the sender wants to hear of progress.
+    /// Returns whether the sender wants progress.
     pub(crate) fn wants_progress(&self) -> bool {
         self.progress.is_some()
     }
 
-    /// Sends a log message, if this request wants one of that level.
+    /// Sends a log message, if this request wants messages of that level.
     pub(crate) fn log(&self, level: LoggingLevel, logger: &str, text: &str) {
         self.log_with(level, logger, text, None);
     }
 
-    /// The same, with something beside it.
+    /// Sends a log message with `_meta`.
     pub(crate) fn log_with(
         &self,
         level: LoggingLevel,
@@ -242,7 +246,7 @@ impl SideStream {
     /// Sends progress, if this request wants any. "The `progress` value MUST increase with each
     /// notification" -- 2026-07-28/basic/patterns/progress
     ///
-    /// False if it was not sent.
+    /// Returns false if it was not sent.
     pub(crate) fn progress(
         &self,
         progress: f64,
@@ -252,7 +256,7 @@ impl SideStream {
         self.progress_with(progress, total, message, None)
     }
 
-    /// The same, with something beside it.
+    /// Sends progress with `_meta`.
     pub(crate) fn progress_with(
         &self,
         progress: f64,
@@ -263,8 +267,8 @@ impl SideStream {
         self.progress_to(|_| progress, total, message, meta)
     }
 
-    /// Sends progress by a `step` from what it was, or by the least there is where numbers are too large for
-    /// that, with something beside it.
+    /// Sends progress increased by `step`, with `_meta`. Where floating point is too coarse for
+    /// the step, takes the next higher number.
     pub(crate) fn advance(
         &self,
         step: f64,
@@ -279,7 +283,7 @@ impl SideStream {
         self.progress_to(next, total, message, Some(meta));
     }
 
-    /// Sends the progress that comes `next` after the last, if it is higher.
+    /// Sends the progress that `next` computes from the last, if it is higher.
     fn progress_to(
         &self,
         next: impl FnOnce(f64) -> f64,
@@ -290,7 +294,8 @@ impl SideStream {
         let Some(Progress { token, last }) = &self.progress else {
             return false;
         };
-        // Held until it is sent, as another may be on its way.
+        // The lock is held until the notification is queued: another run may send progress at the
+        // same time, and the order on the wire must be the order of the values.
         let mut last = lock(last);
         let progress = next(*last);
         if !progress.is_finite() || progress <= *last {

@@ -1,5 +1,6 @@
-//! The stateful wire with one client: its session, its open requests, and what becomes of each message.
-//! Knows neither channels nor HTTP; whoever does decides first that a message is of this wire.
+//! Stateful wire with one client: its session, its open requests, and the handling of each
+//! message. Knows neither channels nor HTTP; the caller has decided that a message is of this
+//! wire.
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use crate::inflight::Inflight;
 use crate::session::Session;
 use crate::wire::{self, Face};
 
-/// How many messages one batch may have: each costs an answer.
+/// Maximum number of messages in one batch: each costs a response.
 const MAX_BATCH: usize = 50;
 
 /// One session and the open requests of its client.
@@ -32,11 +33,11 @@ impl Conversation {
         }
     }
 
-    /// Answers a request that is no `initialize`: that begins another conversation.
+    /// Answers a request other than `initialize`, which begins another conversation.
     ///
     /// # Errors
     ///
-    /// What is wrong with the request, where it can't even be begun.
+    /// The request is malformed or cannot begin.
     pub(crate) fn request(
         &self,
         server: &Server,
@@ -49,12 +50,12 @@ impl Conversation {
         dispatch::answer(server, &self.inflight, request, params, context)
     }
 
-    /// Takes a batch; its answers are one array. "Implementations MUST support receiving JSON-RPC
-    /// batches" -- 2025-03-26/basic. No later revision has them.
+    /// Receives a batch, whose responses form one array. "Implementations MUST support receiving
+    /// JSON-RPC batches" -- 2025-03-26/basic. No later revision has them.
     ///
     /// # Errors
     ///
-    /// `-32600` where the revision has none, or there are too many messages.
+    /// `-32600` where the revision has no batches, or the batch has too many messages.
     pub(crate) fn batch(
         &self,
         server: &Server,

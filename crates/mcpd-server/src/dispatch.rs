@@ -1,4 +1,5 @@
-//! One request, exactly one answer. Which method belongs to which wire is written here and nowhere else.
+//! Request dispatch: one request, exactly one response. The table of methods per wire exists here
+//! and nowhere else.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -22,14 +23,15 @@ use crate::handler::{completion, lifecycle, prompts, resources, subscriptions, t
 use crate::inflight::Inflight;
 use crate::room;
 
-/// The methods for which something may run: they are recorded, and counted against the quota of whoever calls.
+/// Methods for which a script may run: they are recorded, and count against the rate limit of the
+/// caller.
 pub(crate) const CALLS: [&str; 3] = [
     CallToolRequest::NAME,
     GetPromptRequest::NAME,
     ReadResourceRequest::NAME,
 ];
 
-/// The methods there are.
+/// All methods of both wires.
 const METHODS: [&str; 18] = [
     "completion/complete",
     "initialize",
@@ -51,44 +53,46 @@ const METHODS: [&str; 18] = [
     "tools/list",
 ];
 
-/// What metrics and spans call a method that is none of them: its name is whatever somebody has sent.
+/// Method name in metrics and spans for an unknown method: a client chooses that name freely, and
+/// must not create labels.
 pub(crate) const OTHER: &str = "_OTHER";
 
-/// The encoded result of a method, or the error.
+/// Encoded result of a method, or the error.
 pub(crate) type MethodResult = Result<Bytes, ErrorObject>;
 
-/// A result now, or a future of it; dropping the future cancels the request.
+/// Result now, or a future of it; dropping the future cancels the request.
 pub(crate) enum Handled {
     Now(MethodResult),
     Later(Later),
 }
 
-/// A result that takes a while.
+/// Future of a result.
 pub(crate) type Later = Pin<Box<dyn Future<Output = MethodResult> + Send>>;
 
-/// The answer to a request that can be cancelled by its id: now, or later unless it is.
+/// Answer to a request that can be cancelled by its id: now, or later unless it is cancelled.
 pub(crate) enum Answer {
     Now(MethodResult),
     Later(Pin<Box<dyn Future<Output = Option<MethodResult>> + Send>>),
 }
 
 impl Handled {
-    /// A result that takes a while.
+    /// Wraps the future of a result, and turns a panic into an error.
     pub(crate) fn later(result: impl Future<Output = MethodResult> + Send + 'static) -> Self {
         let result = AssertUnwindSafe(result).catch_unwind();
         Self::Later(Box::pin(result.map(unless_panicked)))
     }
 }
 
-/// Answers `request`, whose parameters are `params`, except for `initialize`, which opens a session and is its
-/// transport's business.
+/// Answers `request`, whose parameters are `params`. Excludes `initialize`, which opens a session
+/// and is the transport's task.
 pub(crate) fn dispatch(
     server: &Server,
     request: &Request<'_>,
     params: &Params<'_>,
     mut context: Context,
 ) -> Handled {
-    // Before it is recorded: who calls too fast must not push the calls of others out of the audit log.
+    // The rate limit comes before the record: a caller that exceeds it must not push the calls of
+    // others out of the audit log.
     if CALLS.contains(&&*request.method)
         && let Err(error) = server.admission().pace.admit(&context.principal)
     {
@@ -100,14 +104,14 @@ pub(crate) fn dispatch(
     context.trace = trail.span().trace(context.trace);
     context.trail = trail;
     if needs_catalog(&request.method) && !server.catalog_is_ready() {
-        // It may be given up before anybody knows what it names.
+        // The request may be cancelled before the catalog can say what it names.
         context.trail.asks(params);
         return wait_for_catalog(server.clone(), request, context);
     }
     recorded(server, request, params, context)
 }
 
-/// Answers `request`, and has the audit log and the metrics told of it.
+/// Answers `request`, and reports it to the audit log, the metrics and the spans.
 fn recorded(
     server: &Server,
     request: &Request<'_>,
@@ -136,12 +140,12 @@ fn recorded(
     }
 }
 
-/// A handler that panics fails its own request and no other: nothing it shared is left half changed,
-/// for locks are never held across what can panic.
+/// Turns a panic of a handler into the failure of its request alone. Shared state is never left
+/// half changed, for locks are never held across code that can panic.
 pub(crate) fn unless_panicked<T>(
     handled: std::thread::Result<Result<T, ErrorObject>>,
 ) -> Result<T, ErrorObject> {
-    // What it said is on stderr, by the panic hook.
+    // The panic hook has printed the message on stderr.
     handled.unwrap_or_else(|_| {
         Err(ErrorObject::internal_error(
             "the request failed inside of the server",
@@ -149,11 +153,11 @@ pub(crate) fn unless_panicked<T>(
     })
 }
 
-/// Answers `request`; one that takes a while can be cancelled through `inflight`.
+/// Answers `request`; a pending one can be cancelled through `inflight`.
 ///
 /// # Errors
 ///
-/// The client has too many requests open, or this id already.
+/// The client has too many open requests, or this id is in use.
 pub(crate) fn answer(
     server: &Server,
     inflight: &Arc<Inflight>,
@@ -161,7 +165,7 @@ pub(crate) fn answer(
     params: &Params<'_>,
     context: Context,
 ) -> Result<Answer, ErrorObject> {
-    // Before it counts as a call of its sender's, or is recorded.
+    // The check comes before the request is recorded or counts against the rate limit.
     if CALLS.contains(&&*request.method) {
         inflight.check(&request.id)?;
     }
@@ -171,11 +175,11 @@ pub(crate) fn answer(
     }
 }
 
-/// Has `result` answer the request `id` when it is there, which may be at once.
+/// Lets `result` answer the request `id` when it is ready, which may be at once.
 ///
 /// # Errors
 ///
-/// As of [`answer`].
+/// See [`answer`].
 pub(crate) fn answer_later(
     inflight: &Arc<Inflight>,
     id: &RequestId,
@@ -193,12 +197,13 @@ pub(crate) fn answer_later(
     })
 }
 
-/// Has it begin here: a script starts while the runtime is still waking up, and a refusal costs no task.
+/// Polls the result once, here: a script starts while the runtime is still waking up, and a
+/// refusal costs no task.
 pub(crate) fn begin(result: &mut Later) -> Option<MethodResult> {
     result.now_or_never()
 }
 
-/// A result or an error as a response.
+/// Encodes a result or an error as a response.
 pub(crate) fn encode(id: &RequestId, result: MethodResult) -> Bytes {
     match result {
         Ok(result) => {
@@ -224,7 +229,7 @@ fn handle(
         (Wire::Stateless, "tasks/get") => tasks::get(server, params, context),
         (Wire::Stateless, "tasks/update") => tasks::update(server, params, context),
         (Wire::Stateless, "tasks/cancel") => tasks::cancel(server, params, context),
-        // Alone it opens a session, and does not come here.
+        // Outside a batch `initialize` opens a session, and never comes here.
         (Wire::Stateful, "initialize") => Err(ErrorObject::invalid_request(
             "`initialize` must not be part of a batch",
         )),
@@ -248,7 +253,8 @@ fn handle(
     }
 }
 
-/// What is built in is known at once; everything else waits for the first look at the roots.
+/// Returns whether the method needs the scanned catalog. Built-in items are known at once; the
+/// others wait for the first scan of the roots.
 fn needs_catalog(method: &str) -> bool {
     ["tools/", "prompts/", "resources/", "completion/"]
         .iter()
@@ -261,7 +267,7 @@ fn wait_for_catalog(server: Server, request: &Request<'_>, context: Context) -> 
     let params = request.params.map(RawValue::to_owned);
     Handled::later(async move {
         server.catalog_ready().await;
-        // The request outlives its bytes here, so it is put together again from owned parts.
+        // The request outlives its bytes here, so it is rebuilt from owned parts.
         let request = Request::new(id, method, params.as_deref());
         let params = Params::read(request.params)?;
         match recorded(&server, &request, &params, context) {

@@ -1,55 +1,55 @@
-//! Why the server could not do its job. For the operator; a client never sees one of these.
+//! Errors that keep the server from working. The operator reads them; a client never does.
 
 use std::io;
 use std::path::PathBuf;
 
-/// What kept the server from starting or serving.
+/// Failure to start or to serve.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A root is missing, no directory or not readable.
+    /// A root is missing, is not a directory or is not readable.
     #[error("read the root directory `{}`", root.display())]
     #[non_exhaustive]
     Root {
-        /// As it was given.
+        /// Path of the root, as configured.
         root: PathBuf,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
-    /// A tool of the program can't be served.
+    /// A tool of the program cannot be served.
     #[error("serve the tool `{name}`: {reason}")]
     #[non_exhaustive]
     Tool {
-        /// Its name.
+        /// Name of the tool.
         name: String,
-        /// What is wrong with it.
+        /// Reason, as a clause.
         reason: String,
     },
-    /// A resource of the program can't be served.
+    /// A resource of the program cannot be served.
     #[error("serve the resource `{uri}`: {reason}")]
     #[non_exhaustive]
     Resource {
-        /// Where it was to be.
+        /// URI of the resource.
         uri: String,
-        /// What is wrong with it.
+        /// Reason, as a clause.
         reason: String,
     },
-    /// The executor's threads could not be started.
+    /// The threads of the executor could not be started.
     #[error("start the executor")]
     Executor(#[source] io::Error),
-    /// The system has no randomness to make a key from.
+    /// The system provides no randomness for a key.
     #[error("make a key: {0}")]
     Randomness(String),
-    /// What a server would show of itself over TLS makes no sense.
+    /// The server's certificate or key for TLS is unusable.
     #[cfg(feature = "tls")]
     #[error("use the certificate: {0}")]
     Tls(String),
-    /// Reading from or writing to a client failed for good.
+    /// Reading from or writing to a client failed permanently.
     #[error("serve")]
     Transport(#[source] io::Error),
 }
 
-/// An error with all that it comes of, for a log.
+/// Formats an error and all of its sources, for a log.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

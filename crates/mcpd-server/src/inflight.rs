@@ -1,5 +1,5 @@
-//! Requests being answered, so that they can be cancelled by id. Bounded: a client that sends without
-//! end is told so.
+//! In-flight requests of a client by id, for cancellation. Bounded: a request above the limit is
+//! refused with an error.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use crate::quota;
 use crate::sync::{lock, unless_cancelled};
 
-/// How many requests of one client may be open at once.
+/// Maximum number of open requests of one client.
 pub(crate) const MAX_OPEN: usize = 512;
 
-/// The open requests of one client.
+/// Open requests of one client.
 #[derive(Debug, Default)]
 pub(crate) struct Inflight {
     state: Mutex<State>,
@@ -30,12 +30,12 @@ struct State {
 }
 
 impl Inflight {
-    /// Notes that `id` is being answered, until the guard is dropped. It is cancelled at once if the client has gone
-    /// while its request was being read.
+    /// Registers `id` as open until the guard is dropped. The request is cancelled at once if the
+    /// client disconnected while it was being read.
     ///
     /// # Errors
     ///
-    /// When the id is already in use, or too many are.
+    /// The id is in use, or too many requests are open.
     pub(crate) fn begin(self: &Arc<Self>, id: &RequestId) -> Result<Open, ErrorObject> {
         let mut state = lock(&self.state);
         check(&state.open, id)?;
@@ -52,24 +52,24 @@ impl Inflight {
         })
     }
 
-    /// Whether `id` could be answered now.
+    /// Checks that `id` could be registered now.
     ///
     /// # Errors
     ///
-    /// Those of [`begin`](Self::begin).
+    /// See [`begin`](Self::begin).
     pub(crate) fn check(&self, id: &RequestId) -> Result<(), ErrorObject> {
         check(&lock(&self.state).open, id)
     }
 
-    /// Cancels the request, if it is still open. Anything else is "unknown or finished" and ignored.
-    /// Its id is free from here on: the client knows that no answer will come.
+    /// Cancels the request, if it is still open. Anything else is "unknown or finished" and
+    /// ignored. The id is free at once: the client knows that no response will come.
     fn cancel(&self, id: &RequestId) {
         if let Some(cancelled) = lock(&self.state).open.remove(id) {
             cancelled.cancel();
         }
     }
 
-    /// Heeds a notification that cancels a request. Others are nobody's fault.
+    /// Applies a notification that cancels a request, and ignores any other.
     pub(crate) fn notified(&self, notification: &Notification<'_>) {
         if notification.method == CancelledNotification::NAME
             && let Ok(params) = notification.parse_params::<CancelledNotificationParams>()
@@ -78,7 +78,8 @@ impl Inflight {
         }
     }
 
-    /// Cancels everything, whatever may still come: the client is gone. Gives what was open.
+    /// Cancels all requests, and those still to come: the client is gone. Returns the ids that
+    /// were open.
     pub(crate) fn cancel_all(&self) -> Vec<RequestId> {
         let mut state = lock(&self.state);
         state.is_over = true;
@@ -89,12 +90,12 @@ impl Inflight {
         open.into_keys().collect()
     }
 
-    /// Whether nothing is open.
+    /// Returns whether no request is open.
     pub(crate) fn is_empty(&self) -> bool {
         lock(&self.state).open.is_empty()
     }
 
-    /// Waits until nothing is open.
+    /// Waits until no request is open.
     pub(crate) async fn empty(&self) {
         loop {
             let closed = self.closed.notified();
@@ -119,7 +120,7 @@ fn check(open: &BTreeMap<RequestId, CancellationToken>, id: &RequestId) -> Resul
     Ok(())
 }
 
-/// One open request.
+/// Guard of one open request.
 #[derive(Debug)]
 pub(crate) struct Open {
     id: RequestId,
@@ -128,21 +129,23 @@ pub(crate) struct Open {
 }
 
 impl Open {
-    /// Whether there shall be no answer.
+    /// Returns whether the request was cancelled and gets no response.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.is_cancelled()
     }
 
-    /// Runs `answer` unless the request is cancelled first: then there is no answer, and nothing goes on.
+    /// Runs `answer` unless the request is cancelled first: then the future is dropped, and there
+    /// is no response.
     pub(crate) async fn unless_cancelled<T>(self, answer: impl Future<Output = T>) -> Option<T> {
         let answer = unless_cancelled(&self.cancelled, answer).await?;
         self.close().then_some(answer)
     }
 
-    /// Gives up its id; false if that was done already, as it was cancelled.
+    /// Releases the id. Returns false if the request was cancelled, which has released it
+    /// already.
     fn close(&self) -> bool {
         let mut state = lock(&self.inflight.state);
-        // One that was cancelled has left already, and another may have its id.
+        // A cancelled request has left the map already, and a new request may have its id.
         let is_open = !self.cancelled.is_cancelled();
         if is_open {
             state.open.remove(&self.id);

@@ -1,4 +1,4 @@
-//! An MCP server over directories of scripts and functions of your own, to embed.
+//! MCP server to embed: tools are the scripts of directories and functions of the program.
 //!
 //! ```no_run
 //! use mcpd_server::{CallContext, Server, transport::stdio};
@@ -25,8 +25,8 @@
 //!
 //! # Policy
 //!
-//! What scripts may do is said in the words of `mcpd-exec`, as prompts and results are in those of `mcpd-protocol`:
-//! a program that needs them depends on the same version of those crates.
+//! Limits and confinement of scripts use the types of `mcpd-exec`; prompts and results use those
+//! of `mcpd-protocol`. A program that needs them depends on the same version of those crates.
 //!
 //! ```no_run
 //! use mcpd_exec::{Config, Executor, Network, Sandbox};
@@ -50,29 +50,35 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # The way of a message
+//! # Path of a message
 //!
 //! ```text
 //! bytes ─► transport ─► Connection ─► wire ─► dispatch ─► handler ─► Catalog ─► Tool ─► run
 //! ```
 //!
-//! A [`Server`] is what is served: it is started once, is cheap to clone, and stops when the last clone
-//! is dropped or [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel;
-//! [`transport`] has two that bring their own: [`transport::stdio`] and [`transport::http`].
-//! A [`Catalog`] is what is served at one moment: never changed, only replaced.
-//! What runs elsewhere comes from a [`source`], for which `serde_json` is needed with its feature `raw_value`.
+//! A request to `/mcp` takes the same path without a `Connection`: [`transport::http`] decides
+//! its wire and dispatches it directly.
 //!
-//! A program without an async runtime has a server on a thread of its own: `transport::http::Background`.
-//! While a server runs, [`Server::reload`] gives it other [`Settings`].
+//! A [`Server`] is started once, is cheap to clone, and stops when the last clone is dropped or
+//! [`Server::shutdown`] is called. A [`Connection`] is one client on an ordered channel.
+//! [`transport`] has two that come with their own channels: [`transport::stdio`] and
+//! [`transport::http`]. A [`Catalog`] is an immutable snapshot of everything served; a change
+//! replaces it as a whole. Tools that run elsewhere come from a [`source`], which needs
+//! `serde_json` with its feature `raw_value`.
 //!
-//! Both wires of MCP are spoken everywhere, decided message by message: revision 2026-07-28, in which
-//! every request stands alone, and the older ones, which begin with `initialize`.
+//! A program without an async runtime runs a server on a separate thread:
+//! `transport::http::Background`. [`Server::reload`] is the hot reload: it gives a running server
+//! new [`Settings`].
 //!
-//! # What goes wrong
+//! Every transport speaks both wires of MCP and decides message by message: revision 2026-07-28,
+//! in which every request stands alone, and the older ones, which begin with `initialize`.
 //!
-//! A script that can't be described or started, confinement that can't be had, a name that two want: the operator reads
-//! of it in events of `tracing`, so a program without a subscriber says nothing. [`Server::catalog`] has what is wrong
-//! with scripts and sources, too.
+//! # Faults
+//!
+//! The server reports faults to the operator as events of `tracing`: a script that cannot be
+//! described or started, confinement that is unavailable, a name claimed twice. A program without
+//! a subscriber therefore prints nothing. [`Server::catalog`] lists the faults of scripts and
+//! sources as well.
 //!
 //! # Features
 //!
@@ -168,8 +174,9 @@ pub use server::{Server, ServerBuilder, Settings};
 pub use tool::Tool;
 pub use trace::TraceContext;
 
-/// How much of an output that is too long for a result can be read as a resource by default, in bytes.
+/// Default size of an output that stays readable as a resource when it is too long for a result,
+/// in bytes.
 pub const DEFAULT_KEEP: u64 = 16 << 20;
 
-/// The largest message that is read by default, in bytes.
+/// Default limit of a message that is read, in bytes.
 pub const DEFAULT_MAX_MESSAGE: usize = 16 << 20;

@@ -1,5 +1,6 @@
-//! Arguments that a client repeats in HTTP headers, so that a gateway can route by them without reading
-//! the body. Both must agree -- 2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
+//! Arguments that a client repeats in HTTP headers (`Mcp-Param-*`), so that a gateway can route
+//! by them without reading the body. Both must agree --
+//! 2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,23 +10,25 @@ use mcpd_scriptspec::{Decimal, ScriptOption, members};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The `Mcp-Param-*` headers of a request: names in lower case, values decoded, or why they can't be.
+/// `Mcp-Param-*` headers of a request: names in lower case; decoded values, or the decoding
+/// error.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ParameterHeaders(pub(crate) BTreeMap<String, Result<String, ErrorObject>>);
 
-/// An argument with its name.
+/// Argument with its name.
 type Member<'a> = (Cow<'a, str>, &'a RawValue);
 
-/// One argument that a tool wants repeated.
+/// Argument that a tool wants repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mirrored {
-    /// The header's name without its prefix, in lower case.
+    /// Name of the header without its prefix, in lower case.
     header: String,
-    /// Where the argument is: property by property from the root.
+    /// Location of the argument: property by property from the root.
     path: Vec<String>,
 }
 
-/// The arguments that `schema` marks with `x-mcp-header`: only where `properties` alone lead.
+/// Collects the arguments that `schema` marks with `x-mcp-header`, reachable through `properties`
+/// alone.
 pub(crate) fn mirrored(schema: &Value) -> Vec<Mirrored> {
     let mut found = Vec::new();
     collect(schema, &mut Vec::new(), &mut found);
@@ -53,7 +56,7 @@ fn collect(schema: &Value, path: &mut Vec<String>, found: &mut Vec<Mirrored>) {
 ///
 /// # Errors
 ///
-/// `-32020`, saying which header is missing, malformed, stray or different.
+/// `-32020`, naming the header that is missing, malformed, stray or different.
 pub(crate) fn check(
     mirrored: &[Mirrored],
     headers: &ParameterHeaders,
@@ -68,7 +71,7 @@ pub(crate) fn check(
             let reason = format!("no header can be compared with the arguments: {fault}");
             return Err(ErrorObject::header_mismatch(reason));
         }
-        // Arguments that are no object fail later, in words for the model.
+        // Arguments that are not an object fail later, with a text for the model.
         Err(_) => Vec::new(),
     };
     mirrored
@@ -77,7 +80,7 @@ pub(crate) fn check(
 }
 
 impl Mirrored {
-    /// The argument of an option, if that names a header.
+    /// Returns the argument of an option that names a header.
     pub(crate) fn of(option: &ScriptOption) -> Option<Self> {
         let header = option.header.as_ref()?.to_ascii_lowercase();
         let path = vec![option.name.clone()];
@@ -104,7 +107,7 @@ impl Mirrored {
     }
 }
 
-/// What is given at `path`, if it is not `null`.
+/// Returns the argument at `path`, unless it is `null`.
 fn value_at<'a>(path: &[String], given: &[Member<'a>]) -> Option<&'a RawValue> {
     let (name, inside) = path.split_first()?;
     let (_, value) = given.iter().find(|(key, _)| key == name)?;
@@ -114,7 +117,8 @@ fn value_at<'a>(path: &[String], given: &[Member<'a>]) -> Option<&'a RawValue> {
     value_at(inside, &members(Some(value)).ok()?)
 }
 
-/// Numbers are compared as numbers: `42.0` is `42`.
+/// Returns whether argument and header have the same value. Numbers are compared as numbers:
+/// `42.0` is `42`.
 fn agree(argument: &RawValue, header: &str) -> bool {
     let json = argument.get();
     if let Some(number) = Decimal::parse(json) {
@@ -162,7 +166,7 @@ mod tests {
         check_pair(&[("region", "eu")], "{}", false);
         check_pair(&[("count", "42.0")], r#"{"count": 42}"#, true);
         check_pair(&[("count", "42")], r#"{"count": 43}"#, false);
-        // The same number in floating point.
+        // Both are the same number in floating point.
         check_pair(
             &[("count", "9007199254740992")],
             r#"{"count": 9007199254740993}"#,
@@ -195,7 +199,7 @@ mod tests {
             false,
         );
         check_pair(&[], r#"{"deep": {"flag": null, "flag": true}}"#, false);
-        // These are refused later, in other words.
+        // These are refused later, with another text.
         check_pair(&[], "[1]", true);
         check_pair(&[("region", "eu")], "[1]", false);
     }

@@ -1,6 +1,7 @@
-//! The messages that wait for one client, or for the reader of one response: bounded in number and in
-//! bytes, whoever writes them. Answers wait for room; what is only told by the way is dropped. Nothing waits for a client
-//! in this process that takes each message as it comes.
+//! Outbox: bounded queue of the messages for one client, or for the reader of one response. The
+//! bound is in messages and in bytes, over all writers. Responses wait for space (backpressure);
+//! notifications are dropped when there is none. A listener in this process takes each message as
+//! it is made, and never makes a sender wait for a client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,14 +11,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::room;
 
-/// How many bytes may wait. A message of more waits alone.
+/// Maximum number of queued bytes. A larger message is queued alone.
 const BYTES: u32 = 256 * 1024;
-/// What the smallest message counts as: it costs more than its bytes.
+/// Minimum cost of a message in bytes, which covers its overhead.
 const LEAST: u32 = 1024;
-/// How many messages may wait, therefore.
+/// Maximum number of queued messages, which follows.
 const MESSAGES: u32 = BYTES / LEAST;
 
-/// The end that messages are put into.
+/// Sending end of the queue.
 #[derive(Debug, Clone)]
 pub(crate) enum Outbox {
     Queue {
@@ -29,7 +30,7 @@ pub(crate) enum Outbox {
 
 type Listen = dyn Fn(&[u8]) + Send + Sync;
 
-/// What takes each message as it comes.
+/// Callback that receives each message as it is made.
 #[derive(Clone)]
 pub(crate) struct Listener(Arc<Listen>);
 
@@ -39,39 +40,39 @@ impl fmt::Debug for Listener {
     }
 }
 
-/// A message was not taken: nobody will fetch it.
+/// The message was not taken: its reader is gone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Closed;
 
 impl Outbox {
-    /// An empty one, and the end that messages come out of. A message takes up room until its reader
-    /// lets go of it.
+    /// Creates an empty outbox, and the receiving end. A message takes up space until its reader
+    /// drops it.
     pub(crate) fn new() -> (Self, mpsc::Receiver<Bytes>) {
         let (queue, messages) = mpsc::channel(MESSAGES as usize);
         let room = Arc::new(Semaphore::new(BYTES as usize));
         (Self::Queue { queue, room }, messages)
     }
 
-    /// One whose messages go to `listener`, each before the next is made.
+    /// Creates an outbox that passes messages to `listener`, each before the next is made.
     pub(crate) fn to(listener: impl Fn(&[u8]) + Send + Sync + 'static) -> Self {
         Self::Listener(Listener(Arc::new(listener)))
     }
 
-    /// One that takes nothing.
+    /// Creates an outbox that is closed.
     #[cfg(feature = "http")]
     pub(crate) fn nowhere() -> Self {
         Self::new().0
     }
 
-    /// Puts a message in as soon as there is room.
+    /// Queues a message as soon as there is space.
     ///
     /// # Errors
     ///
-    /// When nobody will fetch it.
+    /// The reader is gone.
     ///
     /// # Cancel safety
     ///
-    /// Dropped before its end, it has put nothing in.
+    /// Dropped before its end, it has queued nothing.
     pub(crate) async fn send(&self, message: Bytes) -> Result<(), Closed> {
         let (queue, room) = match self {
             Self::Queue { queue, room } => (queue, room),
@@ -89,7 +90,8 @@ impl Outbox {
         put(queue, message, room)
     }
 
-    /// Puts a message in if there is room for it that nothing else waits for, and says whether.
+    /// Queues a message if there is space that no waiting sender is ahead for. Returns whether it
+    /// did.
     pub(crate) fn try_send(&self, message: Bytes) -> bool {
         match self {
             Self::Queue { queue, room } => {
@@ -103,14 +105,15 @@ impl Outbox {
         }
     }
 
-    /// Takes nothing more, and refuses what waits for room: its reader has stalled. A listener can't.
+    /// Closes the queue, and refuses the senders that wait for space: its reader has stalled. A
+    /// listener cannot stall.
     pub(crate) fn close(&self) {
         if let Self::Queue { room, .. } = self {
             room.close();
         }
     }
 
-    /// Whether nobody will fetch another message.
+    /// Returns whether the reader is gone.
     pub(crate) fn is_closed(&self) -> bool {
         match self {
             Self::Queue { queue, room } => queue.is_closed() || room.is_closed(),
@@ -119,7 +122,8 @@ impl Outbox {
     }
 }
 
-/// The queue is as long as there is room for messages, so it is never full.
+/// Queues a message that has its space. The queue is as long as the space allows messages, so it
+/// is never full.
 fn put(
     queue: &mpsc::Sender<Bytes>,
     message: Bytes,
@@ -129,7 +133,7 @@ fn put(
     queue.try_send(message).map_err(|_| Closed)
 }
 
-/// The room that a message takes up.
+/// Space that a message takes up.
 fn size(message: &Bytes) -> u32 {
     u32::try_from(message.len()).map_or(BYTES, |size| size.clamp(LEAST, BYTES))
 }

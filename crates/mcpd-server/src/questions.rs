@@ -1,4 +1,4 @@
-//! Requests of the server to a client of the stateful wire, and the answers that come back. The
+//! Requests of the server to a client of the stateful wire, and the responses to them. The
 //! stateless wire has none: there the questions are part of a result.
 
 use std::collections::BTreeMap;
@@ -15,22 +15,22 @@ use crate::context::notify;
 use crate::outbox::Outbox;
 use crate::sync::lock;
 
-/// How long a person may think.
+/// Time for a person to answer.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// What a client answered: a result, or that it won't.
+/// Response of a client: a result, or the error of a refusal.
 type Answer = Result<Box<RawValue>, ErrorObject>;
 
-/// Why a question has no answer.
+/// Reason why a question has no answer.
 #[derive(Debug)]
 pub(crate) enum Unanswered {
-    /// The client won't, or nobody has answered it in time.
+    /// The client refused, or did not answer in time.
     Declined(ErrorObject),
-    /// It has reached nobody.
+    /// The question never reached the client.
     NotAsked(&'static str),
 }
 
-/// The questions one client has not answered yet.
+/// Questions that one client has not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Questions {
     open: Mutex<Open>,
@@ -40,12 +40,13 @@ pub(crate) struct Questions {
 struct Open {
     asked: i64,
     waiting: BTreeMap<RequestId, oneshot::Sender<Answer>>,
-    /// Nothing may be asked any more: the client has begun anew, and numbers go on elsewhere.
+    /// No more questions are allowed: the client has begun another session, and the ids continue
+    /// there.
     is_over: bool,
 }
 
-/// A question is called off when whoever asked it waits no longer: "the sender SHOULD issue a
-/// cancellation notification for that request" -- 2025-11-25/basic/lifecycle#timeouts
+/// One open question. Dropping it cancels the question: "the sender SHOULD issue a cancellation
+/// notification for that request" -- 2025-11-25/basic/lifecycle#timeouts
 struct Asked<'a> {
     id: RequestId,
     questions: &'a Questions,
@@ -63,7 +64,7 @@ impl Drop for Asked<'_> {
 }
 
 impl Questions {
-    /// Asks the client and waits for its answer.
+    /// Asks the client, and waits for its answer.
     ///
     /// # Errors
     ///
@@ -71,7 +72,7 @@ impl Questions {
     ///
     /// # Cancel safety
     ///
-    /// Dropped, the question is called off; an answer that comes all the same is ignored.
+    /// Dropping the future cancels the question; a late answer is ignored.
     pub(crate) async fn ask(
         &self,
         outbox: &Outbox,
@@ -110,7 +111,8 @@ impl Questions {
         }
     }
 
-    /// Takes the place of those of the session before on the same channel, which nobody will answer: numbers go on.
+    /// Replaces the questions of the previous session on the same channel, which will not be
+    /// answered. The ids continue.
     pub(crate) fn replace(&self, before: &Self) {
         let mut before = lock(&before.open);
         before.is_over = true;
@@ -118,13 +120,13 @@ impl Questions {
         lock(&self.open).asked = before.asked;
     }
 
-    /// Takes a response of the client. One that answers nothing is ignored.
+    /// Accepts a response of the client. A response with an unknown id is ignored.
     pub(crate) fn answered(&self, response: Response<'_>) {
         let waiting = response
             .id
             .and_then(|id| lock(&self.open).waiting.remove(&id));
         if let Some(waiting) = waiting {
-            // Whoever asked may have stopped waiting this very moment.
+            // The task that asked may have stopped waiting at this moment.
             waiting.send(response.outcome.map(RawValue::to_owned)).ok();
         }
     }

@@ -1,5 +1,6 @@
-//! The memory that large messages take, as they come in and as they go out: so much there may be of one client's at once,
-//! and so much of all, however many are waiting.
+//! Memory budget for large messages, incoming and outgoing: a limit per client and one over all,
+//! however many tasks wait. Backpressure: a reader or writer waits for its reservation, with a
+//! timeout.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -11,24 +12,24 @@ use tokio::sync::{AcquireError, OwnedSemaphorePermit, Semaphore};
 use crate::principal::Principal;
 use crate::sync::lock;
 
-/// What is no larger needs no room of its own, in bytes.
+/// Size up to which a message needs no reservation, in bytes.
 pub(crate) const SMALL: usize = 64 * 1024;
-/// How long room is waited for, and how long a client is asked to wait before it tries again.
+/// Longest wait for a reservation, and the delay suggested to a refused client.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
-/// In what room is counted, in bytes.
+/// Unit of the budget, in bytes.
 const UNIT: usize = 1024;
 
-/// Room for the messages of one kind.
+/// Budget for messages of one kind.
 #[derive(Debug)]
 pub(crate) struct Room {
     all: Arc<Semaphore>,
-    /// What one client may take, in units.
+    /// Share of one client, in units.
     share: usize,
-    /// What is left of that, of each client who takes any.
+    /// Remaining share of each client with a reservation.
     shares: Mutex<BTreeMap<Arc<str>, Arc<Semaphore>>>,
 }
 
-/// A part of it, given back when dropped.
+/// Reserved memory, released when dropped.
 #[derive(Debug)]
 pub(crate) struct Taken(
     #[cfg_attr(
@@ -38,15 +39,17 @@ pub(crate) struct Taken(
     [OwnedSemaphorePermit; 2],
 );
 
-/// What a message holds as long as anything of it is there. Nothing if it is small.
+/// Reservation of a message, kept as long as any part of it exists; `None` if the message is
+/// small.
 pub(crate) type Held = Option<Arc<Taken>>;
 
-/// There was no room for as long as anybody waits.
+/// The budget stayed exhausted for the longest wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Crowded;
 
 impl Room {
-    /// For so many messages of so many bytes, and so many of one client.
+    /// Creates a budget for `at_once` messages of `largest` bytes, of which one client may have
+    /// `of_one`.
     pub(crate) fn new(largest: usize, at_once: usize, of_one: usize) -> Self {
         let room = |messages| {
             let units = units(largest).saturating_mul(messages);
@@ -59,11 +62,12 @@ impl Room {
         }
     }
 
-    /// Takes room for a message of so many bytes. One of more than a client may take, takes all of that.
+    /// Reserves memory for a message of `bytes`. A message larger than a client's share takes the
+    /// whole share.
     ///
     /// # Errors
     ///
-    /// There was none for too long.
+    /// The budget stayed exhausted for too long.
     pub(crate) async fn take(
         &self,
         client: &Principal,
@@ -74,6 +78,8 @@ impl Room {
         }
         let permits = u32::try_from(units(bytes).min(self.share)).unwrap_or(u32::MAX);
         let share = self.share_of(client);
+        // The client's own share comes first: a client that has used it up waits for itself, and
+        // holds nothing of the common budget meanwhile.
         let taken = async {
             let ours = share.acquire_many_owned(permits).await?;
             let of_all = Arc::clone(&self.all).acquire_many_owned(permits);
@@ -96,7 +102,7 @@ impl Room {
 }
 
 impl Taken {
-    /// Gives back what is not needed for so many bytes.
+    /// Releases the part that is not needed for `bytes`.
     #[cfg(feature = "http")]
     pub(crate) fn shrink(&mut self, bytes: usize) {
         for permit in &mut self.0 {
@@ -106,7 +112,7 @@ impl Taken {
     }
 }
 
-/// The same message, which holds something as long as anything of it is there.
+/// Returns the message with `held` attached: it is dropped with the last part of the message.
 pub(crate) fn holding(message: Bytes, held: impl Send + 'static) -> Bytes {
     struct Holding<T> {
         message: Bytes,
@@ -125,7 +131,7 @@ pub(crate) fn holding(message: Bytes, held: impl Send + 'static) -> Bytes {
     })
 }
 
-/// A message that was made of others, and holds what they hold. Small ones hold nothing.
+/// Builds a message out of others, and keeps their reservations. Small ones have none.
 pub(crate) fn made_of(parts: impl IntoIterator<Item = Bytes>, message: Vec<u8>) -> Bytes {
     let large: Vec<_> = parts
         .into_iter()

@@ -1,5 +1,5 @@
-//! What a client of the stateful wire has said of itself, and what it wants to hear. The stateless wire
-//! has no such thing: every request there says everything anew.
+//! Session of a client on the stateful wire: its capabilities and the notifications it wants. The
+//! stateless wire has no sessions; there each request carries all of this.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,43 +12,43 @@ use crate::questions::Questions;
 use crate::subscribers::{Filter, Subscribers, Subscription};
 use crate::sync::lock;
 
-/// What a client says in `initialize`.
+/// Content of `initialize`.
 #[derive(Debug)]
 pub(crate) struct Introduction {
-    /// The negotiated revision.
+    /// Negotiated revision.
     pub(crate) version: ProtocolVersion,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) client: Option<Implementation>,
-    /// It was said, and not supposed.
+    /// The client sent it; otherwise it is assumed.
     pub(crate) is_given: bool,
-    /// It was promised in return that the client hears when a list changes.
+    /// The server has promised notifications of changed lists in return.
     pub(crate) hears_of_lists: bool,
 }
 
-/// One `initialize` and what followed.
+/// One `initialize` and the state that follows.
 #[derive(Debug)]
 pub(crate) struct Session {
-    /// The negotiated revision.
+    /// Negotiated revision.
     pub(crate) version: ProtocolVersion,
-    /// What the client offers.
+    /// Capabilities of the client.
     pub(crate) capabilities: Arc<ClientCapabilities>,
-    /// Who the client says it is.
+    /// Name and version that the client claims.
     pub(crate) client: Option<Arc<Implementation>>,
-    /// It began with `initialize`. Otherwise it may be over after one request.
+    /// The session began with `initialize`. Any other session may be over after one request.
     pub(crate) introduced: bool,
-    /// What it is called over HTTP.
+    /// Session id over HTTP.
     #[cfg(feature = "http")]
     pub(crate) id: Option<String>,
-    /// What it has been asked.
+    /// Open questions to the client.
     pub(crate) questions: Questions,
-    /// Events for this client, fetched by whoever can send to it.
+    /// Events for this client, fetched by the task that can send to it.
     pub(crate) subscription: Arc<Subscription>,
     log_level: Mutex<Option<LoggingLevel>>,
     ended: CancellationToken,
 }
 
 impl Introduction {
-    /// A client that said nothing but, perhaps, a revision.
+    /// Describes a client that has sent at most a revision.
     pub(crate) fn none(version: ProtocolVersion) -> Self {
         Self {
             version,
@@ -61,7 +61,7 @@ impl Introduction {
 }
 
 impl Session {
-    /// A session that hears of every list change, if that was promised.
+    /// Creates a session, subscribed to list changes if `introduction` promised them.
     pub(crate) fn new(
         introduction: Introduction,
         owner: &Principal,
@@ -87,17 +87,18 @@ impl Session {
         }
     }
 
-    /// Cancelled when the session is over: ended by its client, replaced, or forgotten.
+    /// Token that is cancelled at the end of the session: closed by its client, replaced or
+    /// expired.
     pub(crate) fn ended(&self) -> CancellationToken {
         self.ended.clone()
     }
 
-    /// Ends the session, and whatever only tells it of changes.
+    /// Ends the session and the tasks that only forward changes to it.
     pub(crate) fn end(&self) {
         self.ended.cancel();
     }
 
-    /// The least level this client wants to see. Nothing is sent until it has asked.
+    /// Lowest level this client wants to see. Nothing is sent before the client sets it.
     pub(crate) fn log_level(&self) -> Option<LoggingLevel> {
         *lock(&self.log_level)
     }

@@ -1,5 +1,6 @@
-//! Who is told of changes: a set of pending events per subscriber, so nothing is lost and nothing
-//! piles up. Knows neither wires nor transports; they turn an [`Event`] into their message.
+//! Subscriptions to changes: a set of pending events per subscriber, so that no event is lost and
+//! repeated ones merge. Knows neither wires nor transports; they turn an [`Event`] into their
+//! message.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,34 +11,34 @@ use tokio::sync::Notify;
 
 use crate::sync::lock;
 
-/// Something a client may want to hear of.
+/// Change that a client may subscribe to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Event {
-    /// The set of tools, or a definition in it, is another.
+    /// The set of tools or a definition in it has changed.
     ToolsChanged,
-    /// The same for prompts.
+    /// The set of prompts or a definition in it has changed.
     PromptsChanged,
-    /// The same for resources and their templates.
+    /// The resources or their templates have changed.
     ResourcesChanged,
-    /// The content behind this URI may be another.
+    /// The content behind this URI may have changed.
     ResourceUpdated(String),
-    /// The task of this id is doing otherwise.
+    /// The task with this id has changed its state.
     TaskChanged(String),
 }
 
-/// Which events a subscriber wants.
+/// Events that a subscriber wants.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Filter {
     pub(crate) tools: bool,
     pub(crate) prompts: bool,
     pub(crate) resources: bool,
-    /// As they are wanted, by the one spelling that all of a URI have in common.
+    /// Subscribed URIs in the client's spelling, by their normalized spelling.
     pub(crate) uris: BTreeMap<String, String>,
     pub(crate) tasks: BTreeSet<String>,
 }
 
 impl Event {
-    /// The same, however its URI is spelt.
+    /// Returns the event with its URI normalized.
     fn in_one_normalize_uri(&self) -> Cow<'_, Self> {
         match self {
             Self::ResourceUpdated(uri) => {
@@ -49,7 +50,7 @@ impl Event {
 }
 
 impl Filter {
-    /// Whether it is about an event, which is in one spelling.
+    /// Returns whether the filter covers an event whose URI is normalized.
     fn wants(&self, event: &Event) -> bool {
         match event {
             Event::ToolsChanged => self.tools,
@@ -61,7 +62,7 @@ impl Filter {
     }
 }
 
-/// Everybody who listens.
+/// All subscribers of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Subscribers {
     members: Mutex<Members>,
@@ -71,11 +72,11 @@ pub(crate) struct Subscribers {
 struct Members {
     next: u64,
     by_number: BTreeMap<u64, Arc<Mailbox>>,
-    /// How many there are of those who have been counted, and how much they want to hear of, in bytes.
+    /// Load of each caller that is counted.
     counted: BTreeMap<Arc<str>, Load>,
 }
 
-/// What listeners take.
+/// Number of listeners, and the size of their subscriptions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Load {
     listeners: usize,
@@ -83,7 +84,7 @@ struct Load {
 }
 
 impl Load {
-    /// That of wanting to hear of this resource.
+    /// Load of a subscription to one resource.
     fn of(uri: &str) -> Self {
         Self {
             listeners: 0,
@@ -92,13 +93,14 @@ impl Load {
     }
 }
 
-/// How many listeners one caller may have, and how many bytes what they want to hear of may come to.
+/// Maximum load of one caller: its listeners, and the bytes of their subscriptions.
 const MOST: Load = Load {
     listeners: 4096,
     bytes: 16 * 1024 * 1024,
 };
 
-/// What one subscriber has not yet fetched. An event that is already pending is not added again.
+/// Events that one subscriber has not yet fetched. An event that is already pending is not added
+/// again.
 #[derive(Debug, Default)]
 struct Mailbox {
     state: Mutex<MailboxState>,
@@ -112,7 +114,7 @@ struct MailboxState {
 }
 
 impl MailboxState {
-    /// The first event that is still wanted.
+    /// Takes the first event that is still wanted.
     fn next(&mut self) -> Option<Event> {
         loop {
             let event = self.pending.pop_first()?;
@@ -124,7 +126,7 @@ impl MailboxState {
 }
 
 impl Members {
-    /// Counts more of what is this caller's; says whether it may have that much.
+    /// Adds load to the caller's, unless that exceeds the maximum. Returns whether it did.
     fn charge(&mut self, caller: &Arc<str>, more: Load) -> bool {
         let load = self.counted.get(caller).copied().unwrap_or_default();
         let load = Load {
@@ -150,14 +152,15 @@ impl Members {
 }
 
 impl Subscribers {
-    /// Registers the listener of a session; from here on no event of its filter is lost to it. What it wants to hear of
-    /// later is counted as this caller's.
+    /// Registers the listener of a session; from here on it misses no event of its filter. Later
+    /// subscriptions to resources count against `caller`.
     pub(crate) fn subscribe(self: &Arc<Self>, caller: &Arc<str>, filter: Filter) -> Subscription {
         let mut members = lock(&self.members);
         self.add(&mut members, caller, filter, Load::default())
     }
 
-    /// The same for a caller that may come any number of times; `None` if it has as many listeners as it may.
+    /// Registers one of any number of listeners of a caller; `None` if the caller has its maximum
+    /// load.
     pub(crate) fn subscribe_for(
         self: &Arc<Self>,
         caller: &Arc<str>,
@@ -194,19 +197,19 @@ impl Subscribers {
         }
     }
 
-    /// Puts `event` into the mailbox of everybody who wants it.
+    /// Adds `event` to the mailbox of every subscriber that wants it.
     pub(crate) fn publish(&self, event: &Event) {
         let key = event.in_one_normalize_uri();
         for mailbox in lock(&self.members).by_number.values() {
             let mut state = lock(&mailbox.state);
             if state.filter.wants(&key) && state.pending.insert(event.clone()) {
-                // Of several streams of one client the last is the one that it reads.
+                // Of several streams of one client, the newest is the one that it reads.
                 mailbox.filled.notify_last();
             }
         }
     }
 
-    /// How many listen now.
+    /// Number of listeners.
     #[cfg(test)]
     fn len(&self) -> usize {
         lock(&self.members).by_number.len()
@@ -220,12 +223,12 @@ pub(crate) struct Subscription {
     mailbox: Arc<Mailbox>,
     subscribers: Arc<Subscribers>,
     caller: Arc<str>,
-    /// What it is counted with.
+    /// Load that it counts with.
     load: Mutex<Load>,
 }
 
 impl Subscription {
-    /// The next event, in the order of [`Event`] where several are pending.
+    /// Waits for the next event; of several pending ones, the first in the order of [`Event`].
     ///
     /// # Cancel safety
     ///
@@ -239,7 +242,7 @@ impl Subscription {
         }
     }
 
-    /// An event in the spelling that its listener wants it in.
+    /// Returns the event with its URI in the listener's spelling.
     pub(crate) fn as_wanted(&self, event: Event) -> Event {
         let Event::ResourceUpdated(uri) = event else {
             return event;
@@ -249,12 +252,12 @@ impl Subscription {
         Event::ResourceUpdated(wanted.unwrap_or(uri))
     }
 
-    /// How many resources it wants to hear of.
+    /// Number of subscribed resources.
     pub(crate) fn resources(&self) -> usize {
         lock(&self.mailbox.state).filter.uris.len()
     }
 
-    /// Wants to hear of this resource as well; says whether its caller may want that much.
+    /// Subscribes to a resource as well. Returns false if that exceeds the caller's maximum load.
     pub(crate) fn want(&self, uri: &str) -> bool {
         let mut members = lock(&self.subscribers.members);
         let uris = &mut lock(&self.mailbox.state).filter.uris;
@@ -270,7 +273,7 @@ impl Subscription {
         true
     }
 
-    /// Wants to hear of this resource no longer.
+    /// Unsubscribes from a resource.
     pub(crate) fn want_no_longer(&self, uri: &str) {
         let mut members = lock(&self.subscribers.members);
         let key = normalize_uri(uri);
@@ -344,7 +347,7 @@ mod tests {
     async fn a_uri_is_told_as_it_is_wanted_however_it_is_spelt() {
         let subscribers = Arc::new(Subscribers::default());
         let listener = subscribers.subscribe(&"ada".into(), Filter::default());
-        // The second is no path as it stands, and an embedding program may have one such.
+        // The second is not a path as it stands, but an embedding program may serve such a URI.
         for (wanted, published) in [("mcpd://%61/b", "mcpd://a/b"), ("mcpd://c?d", "mcpd://c?d")] {
             assert!(listener.want(wanted));
             subscribers.publish(&Event::ResourceUpdated(published.to_owned()));

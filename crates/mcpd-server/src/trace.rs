@@ -1,27 +1,28 @@
-//! W3C trace context: which trace a request is part of, as text on its way through. Whatever is none counts as absent:
-//! nobody's request fails because of it, and no script is handed whatever a client thinks of.
+//! W3C trace context: the trace a request is part of, passed through as text. An invalid value
+//! counts as absent: no request fails because of it, and no script receives arbitrary text from a
+//! client.
 
 use mcpd_protocol::meta::RequestMeta;
 
-/// The characters that everybody must pass on -- W3C Trace Context, 3.3.
+/// Length of `tracestate` that every participant must pass on -- W3C Trace Context, 3.3.
 const STATE: usize = 512;
-/// The same of baggage -- W3C Baggage, 3.3.2.
+/// Length of `baggage` that every participant must pass on -- W3C Baggage, 3.3.2.
 const BAGGAGE: usize = 8192;
 
-/// The trace that a request is part of, if its caller or this server keeps one.
+/// Trace that a request is part of, if its caller or this server keeps one.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TraceContext {
-    /// `traceparent`: the trace, and what is above in it.
+    /// `traceparent`: the trace, and the parent span in it.
     pub parent: Option<String>,
-    /// `tracestate`: what else those say who keep the trace.
+    /// `tracestate`: further data of the tracing systems involved.
     pub state: Option<String>,
-    /// `baggage`: what the caller wants everybody on the way to know.
+    /// `baggage`: data of the caller for every participant.
     pub baggage: Option<String>,
 }
 
 impl TraceContext {
-    /// What of these is valid.
+    /// Keeps the valid ones of these values.
     pub(crate) fn new(
         parent: Option<impl AsRef<str>>,
         state: Option<impl AsRef<str>>,
@@ -37,12 +38,12 @@ impl TraceContext {
         }
     }
 
-    /// What a message says of itself.
+    /// Reads the trace context in the `_meta` of a message.
     pub(crate) fn of_message(meta: &RequestMeta<'_>) -> Self {
         Self::new(meta.traceparent(), meta.tracestate(), meta.baggage())
     }
 
-    /// This, or `other` if only that names a trace.
+    /// Returns this context, or `other` if only that one names a trace.
     pub(crate) fn or(self, other: Self) -> Self {
         match (&self.parent, &other.parent) {
             (None, Some(_)) => other,
@@ -50,7 +51,7 @@ impl TraceContext {
         }
     }
 
-    /// What there is, under the names that it has in `_meta` and in headers.
+    /// Present values, by their names in `_meta` and in headers.
     pub(crate) fn members(&self) -> impl Iterator<Item = (&'static str, &str)> {
         let members = [
             ("traceparent", &self.parent),

@@ -1,5 +1,5 @@
-//! What a request's envelope says about how it wants to be answered. Every message is judged by itself:
-//! what an earlier one said counts only through the session it opened.
+//! Request envelopes: revision, capabilities and options that a request carries in `_meta`. Every
+//! message is judged separately: an earlier one counts only through the session it opened.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,30 +21,30 @@ use crate::room::Held;
 use crate::session::Session;
 use crate::trace::TraceContext;
 
-/// The envelope of a stateless request, complete; its revision may still be one we don't speak.
+/// Complete envelope of a stateless request; its revision may still be unsupported.
 #[derive(Debug)]
 pub(crate) struct StatelessEnvelope<'a> {
-    /// The revision the request says it is in.
+    /// Revision named by the request.
     pub(crate) version: Cow<'a, str>,
     capabilities: Arc<ClientCapabilities>,
     meta: &'a RequestMeta<'a>,
 }
 
-/// What carries the messages of a client.
+/// Transport that carries the messages of a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
-    /// The embedding program.
+    /// Channel of the embedding program.
     Channel,
     Stdio,
     #[cfg(feature = "http")]
     Http,
-    /// The two paths of 2024-11-05.
+    /// Two paths of revision 2024-11-05.
     #[cfg(feature = "http")]
     HttpSse,
 }
 
 impl Transport {
-    /// What records call it.
+    /// Name of the transport in records.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Channel => "channel",
@@ -54,12 +54,12 @@ impl Transport {
         }
     }
 
-    /// Checks that it carries requests of the stateless wire. HTTP+SSE is of 2024-11-05, and requests of 2026-07-28 have
-    /// headers over HTTP that nobody compares there.
+    /// Checks that the transport carries requests of the stateless wire. HTTP+SSE is of
+    /// 2024-11-05: it would not compare the headers that requests of 2026-07-28 have over HTTP.
     ///
     /// # Errors
     ///
-    /// `-32600`, saying where they go instead.
+    /// `-32600`, naming the path to post to instead.
     pub(crate) fn check_stateless(self) -> Result<(), ErrorObject> {
         match self {
             Self::Channel | Self::Stdio => Ok(()),
@@ -73,30 +73,30 @@ impl Transport {
     }
 }
 
-/// What a transport adds to every context it makes.
+/// Properties of a peer that the transport adds to the context of every request.
 #[derive(Debug, Clone)]
 pub(crate) struct Face {
     pub(crate) transport: Transport,
-    /// Who is on the other side.
+    /// Principal of the peer.
     pub(crate) principal: Principal,
-    /// What the message takes.
+    /// Memory reservation of the message.
     pub(crate) held: Held,
-    /// Where the transport learns of the scope that a request lacks.
+    /// Cell that reports the scope a request lacks to the transport.
     pub(crate) needed_scope: NeededScope,
-    /// How lists spell the names of tools.
+    /// Spelling of tool names in lists.
     pub(crate) names: ToolNames,
-    /// Where notifications go.
+    /// Destination of notifications.
     pub(crate) outbox: Outbox,
-    /// The trace that the transport knows of, for messages that name none.
+    /// Trace known to the transport, for messages that name none.
     pub(crate) trace: TraceContext,
-    /// Arguments repeated in headers, where there are any headers.
+    /// Arguments repeated in headers, where the transport has headers.
     pub(crate) parameters: Option<Arc<ParameterHeaders>>,
-    /// Cancelled when the transport wants to end what never ends by itself.
+    /// Cancelled by the transport to end requests that never end by themselves.
     pub(crate) closing: CancellationToken,
 }
 
 impl<'a> StatelessEnvelope<'a> {
-    /// Checks what every stateless request must carry.
+    /// Checks the members that every stateless request must carry.
     ///
     /// # Errors
     ///
@@ -115,11 +115,12 @@ impl<'a> StatelessEnvelope<'a> {
         })
     }
 
-    /// The context the request is answered in.
+    /// Builds the context of the request.
     ///
     /// # Errors
     ///
-    /// `-32022` for a revision that is not spoken this way, `-32602` for a faulty optional member.
+    /// `-32022` for a revision that this wire does not speak, `-32602` for a faulty optional
+    /// member.
     pub(crate) fn context(&self, server: &Server, face: Face) -> Result<Context, ErrorObject> {
         let version = stateless_version(&self.version)?;
         let side = SideStream::new(
@@ -148,8 +149,9 @@ impl<'a> StatelessEnvelope<'a> {
     }
 }
 
-/// "If the server does not support the requested version, it MUST respond with an error"
-/// -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not with `_meta`.
+/// Parses the revision. "If the server does not support the requested version, it MUST respond
+/// with an error" -- 2026-07-28/basic/versioning. The older revisions begin with a handshake, not
+/// with `_meta`.
 fn stateless_version(requested: &str) -> Result<ProtocolVersion, ErrorObject> {
     let is_stateless = |version: &ProtocolVersion| version.wire() == Wire::Stateless;
     let version = requested.parse().ok().filter(is_stateless);
@@ -164,11 +166,11 @@ fn missing(key: &str) -> ErrorObject {
     ErrorObject::invalid_params(format!("`_meta` lacks `{key}`"))
 }
 
-/// The context of a request on the stateful wire.
+/// Builds the context of a request on the stateful wire.
 ///
 /// # Errors
 ///
-/// `-32602` for a progress token that is none.
+/// `-32602` for an invalid progress token.
 pub(crate) fn stateful_context(
     server: &Server,
     meta: &RequestMeta<'_>,
