@@ -67,6 +67,9 @@ struct Framework {
     driver: String,
     #[serde(default = "both_transports")]
     transports: Vec<Transport>,
+    /// Remark on its installation, shown below the table.
+    #[serde(default)]
+    note: Option<String>,
     /// Actions that fail through the framework's doing: why, and what to do instead.
     #[serde(default)]
     known: BTreeMap<String, String>,

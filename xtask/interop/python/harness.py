@@ -7,6 +7,7 @@ without a line is one that the framework has no means for.
 """
 
 import asyncio
+import importlib.metadata
 import inspect
 import json
 import os
@@ -175,7 +176,9 @@ class Actions:
                 return
             await asyncio.sleep(0.05)
         os.kill(number, signal.SIGKILL)
-        raise AssertionError("the script runs on")
+        # Whether the official SDK below the framework can be the cause depends on its line.
+        sdk = importlib.metadata.version("mcp")
+        raise AssertionError(f"the script runs on (Python SDK {sdk})")
 
 
 ACTIONS = [

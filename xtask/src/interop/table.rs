@@ -75,6 +75,9 @@ impl Page {
         }
         table.push('\n');
         for framework in frameworks {
+            if let Some(note) = &framework.note {
+                table += &format!("- {}: {note}\n", framework.name);
+            }
             for (action, why) in &framework.known {
                 let action = action.replace('_', " ");
                 table += &format!("- {}, {action}: {why}\n", framework.name);
