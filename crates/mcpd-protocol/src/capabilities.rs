@@ -1,4 +1,4 @@
-//! What each side declares it can do, and who it says it is. An absent capability may not be used.
+//! Capabilities and identity that each side declares. An absent capability may not be used.
 
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::JsonObject;
 use crate::content::Icon;
 
-/// What the client offers: for the session in `initialize`, for one request in its `_meta`.
+/// Capabilities of the client: for the session in `initialize`, for one request in its `_meta`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ClientCapabilities {
@@ -28,7 +28,8 @@ pub struct ClientCapabilities {
     pub extensions: Option<JsonObject>,
 }
 
-/// Capabilities as clients declare them: an empty array is an empty object wherever one belongs.
+/// Capabilities as real clients declare them: an empty array stands for an empty object wherever
+/// one belongs.
 pub(crate) struct Declared<T>(pub(crate) T);
 
 impl<'de, T: DeserializeOwned> Deserialize<'de> for Declared<T> {
@@ -37,7 +38,7 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Declared<T> {
         mend_empty_array(&mut declared);
         for (name, capability) in declared.as_object_mut().into_iter().flatten() {
             mend_empty_array(capability);
-            // What is in the others is not ours to know.
+            // The shape of other capabilities' members is unknown here.
             if ["elicitation", "sampling"].contains(&name.as_str()) {
                 let members = capability.as_object_mut().into_iter().flatten();
                 members.for_each(|(_, member)| mend_empty_array(member));
@@ -53,7 +54,7 @@ fn mend_empty_array(value: &mut Value) {
     }
 }
 
-/// The modes of elicitation a client can show. With neither named, `form` is meant.
+/// Elicitation modes that the client supports. With neither named, `form` is meant.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ElicitationCapability {
@@ -65,19 +66,19 @@ pub struct ElicitationCapability {
     pub url: Option<JsonObject>,
 }
 
-/// How a client can sample from its model.
+/// Sampling features that the client supports.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SamplingCapability {
-    /// Knows `includeContext`.
+    /// Supports `includeContext`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
-    /// Knows `tools` and `toolChoice`.
+    /// Supports `tools` and `toolChoice`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
 }
 
-/// What a client tells about its roots.
+/// Details of the client's roots.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -87,7 +88,7 @@ pub struct RootsCapability {
     pub list_changed: Option<bool>,
 }
 
-/// What the server offers.
+/// Capabilities of the server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServerCapabilities {
@@ -114,7 +115,7 @@ pub struct ServerCapabilities {
     pub extensions: Option<JsonObject>,
 }
 
-/// A list of tools or prompts.
+/// Details of a list of tools or prompts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -124,7 +125,7 @@ pub struct ListCapability {
     pub list_changed: Option<bool>,
 }
 
-/// A list of resources.
+/// Details of the list of resources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -137,31 +138,31 @@ pub struct ResourcesCapability {
     pub list_changed: Option<bool>,
 }
 
-/// Name and version of a program. For display and logs: behaviour must never depend on it.
+/// Name and version of a program. For display and logs; behaviour must never depend on it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Implementation {
-    /// Name for programs.
+    /// Programmatic name.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// Version, in whatever form the program uses.
     pub version: String,
-    /// What it is; since 2025-11-25.
+    /// Description; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Where to read about it; since 2025-11-25.
+    /// Web page; since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub website_url: Option<String>,
-    /// Since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
 }
 
 impl ClientCapabilities {
-    /// Those of a client that knows an extension and no more.
+    /// Capabilities of a client that supports one extension and nothing else.
     #[must_use]
     pub fn of_extension(id: &str) -> Self {
         Self {
@@ -170,7 +171,8 @@ impl ClientCapabilities {
         }
     }
 
-    /// Names of what is declared, such as `roots`, `elicitation.url` and `extensions.io.modelcontextprotocol/tasks`.
+    /// Names of the declared capabilities, such as `roots`, `elicitation.url` and
+    /// `extensions.io.modelcontextprotocol/tasks`.
     #[must_use]
     pub fn names(&self) -> Vec<String> {
         let members = serde_json::to_value(self).unwrap_or_default();
@@ -186,13 +188,13 @@ impl ClientCapabilities {
         names
     }
 
-    /// Whether everything in `required` is declared here.
+    /// Returns whether every capability in `required` is declared here.
     #[must_use]
     pub fn covers(&self, required: &Self) -> bool {
         fn members(capabilities: &ClientCapabilities) -> Value {
             let mut capabilities = capabilities.clone();
-            // "an empty capabilities object is equivalent to declaring support for `form` mode only"
-            // -- 2026-07-28/client/elicitation#capabilities
+            // "an empty capabilities object is equivalent to declaring support for `form` mode
+            // only" -- 2026-07-28/client/elicitation#capabilities
             if let Some(elicitation) = &mut capabilities.elicitation
                 && elicitation.url.is_none()
             {
@@ -213,15 +215,15 @@ fn includes(declared: &Value, required: &Value) -> bool {
                     .is_some_and(|declared| includes(declared, value))
             })
         }
-        // What is no object declares nothing.
+        // A value that is not an object declares nothing.
         (_, Value::Object(_)) => false,
-        // Settings are for the extension to compare; that one is there is enough here.
+        // Settings are for the extension to compare; presence is enough here.
         _ => true,
     }
 }
 
 impl Implementation {
-    /// A program without anything but its name and version.
+    /// Makes an implementation with only a name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
         Self {
             name: name.into(),

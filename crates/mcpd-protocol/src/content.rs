@@ -1,4 +1,4 @@
-//! Content blocks: what tools and prompts are made of, and what a resource holds.
+//! Content blocks of tool results and prompts, and the contents of resources.
 
 use std::borrow::Cow;
 
@@ -23,9 +23,9 @@ pub enum ContentBlock {
     Image(ImageContent),
     /// Sound; since 2025-03-26.
     Audio(AudioContent),
-    /// A resource to read by its URI; since 2025-06-18.
+    /// Link to a resource by its URI; since 2025-06-18.
     ResourceLink(Resource),
-    /// A resource, contents and all.
+    /// Resource with its contents.
     Resource(EmbeddedResource),
 }
 
@@ -38,7 +38,7 @@ pub struct TextContent {
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -50,12 +50,12 @@ pub struct TextContent {
 pub struct ImageContent {
     /// The bytes in Base64.
     pub data: String,
-    /// Such as `image/png`.
+    /// MIME type, such as `image/png`.
     pub mime_type: String,
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -67,12 +67,12 @@ pub struct ImageContent {
 pub struct AudioContent {
     /// The bytes in Base64.
     pub data: String,
-    /// Such as `audio/wav`.
+    /// MIME type, such as `audio/wav`.
     pub mime_type: String,
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -81,35 +81,35 @@ pub struct AudioContent {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EmbeddedResource {
-    /// What it holds.
+    /// Contents of the resource.
     pub resource: ResourceContents,
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// What a resource holds: the schema's `TextResourceContents` and `BlobResourceContents`.
+/// Contents of a resource: the schema's `TextResourceContents` and `BlobResourceContents`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", try_from = "AnyResourceContents")]
 #[non_exhaustive]
 pub struct ResourceContents {
-    /// Where it was read.
+    /// URI it was read from.
     pub uri: String,
-    /// Such as `application/json`.
+    /// MIME type, such as `application/json`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// The `text` or the `blob`.
     #[serde(flatten)]
     pub body: ResourceBody,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// The two forms resource contents have.
+/// The two forms of resource contents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -123,7 +123,7 @@ pub enum ResourceBody {
     Blob(String),
 }
 
-/// Reads either form, and can say what is wrong when it is neither or both.
+/// Reads either form, and reports the fault when it is neither or both.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct AnyResourceContents {
@@ -153,48 +153,48 @@ impl TryFrom<AnyResourceContents> for ResourceContents {
     }
 }
 
-/// Hints on who content is for.
+/// Hints on the audience and importance of content.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Annotations {
-    /// Whom it is for; empty means everybody.
+    /// Intended readers; empty means all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audience: Vec<Role>,
-    /// From 0, least important, to 1, required.
+    /// Importance from 0, least, to 1, required.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "json::optional_number",
         default
     )]
     pub priority: Option<f64>,
-    /// ISO 8601; since 2025-06-18.
+    /// Time of the last change in ISO 8601; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
 }
 
-/// Who speaks, or who is spoken to.
+/// Speaker or recipient of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "a conversation has these two")]
 pub enum Role {
-    /// The person.
+    /// The user.
     User,
     /// The model.
     Assistant,
 }
 
-/// A picture that stands for a thing; since 2025-11-25.
+/// Picture that represents a thing; since 2025-11-25.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Icon {
     /// An `https:` or `data:` URI.
     pub src: String,
-    /// Overrides the type the source declares.
+    /// MIME type, which overrides the type the source declares.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Such as `48x48`, or `any`.
+    /// Sizes such as `48x48`, or `any`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sizes: Vec<String>,
     /// `light` or `dark`: the background it is drawn for.
@@ -203,7 +203,7 @@ pub struct Icon {
 }
 
 impl ContentBlock {
-    /// Plain text.
+    /// Makes a block of plain text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextContent {
             text: text.into(),
@@ -212,7 +212,7 @@ impl ContentBlock {
         })
     }
 
-    /// A picture from Base64.
+    /// Makes a picture from Base64.
     pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         let (data, mime_type) = (data.into(), mime_type.into());
         Self::Image(ImageContent {
@@ -223,7 +223,7 @@ impl ContentBlock {
         })
     }
 
-    /// Sound from Base64.
+    /// Makes a sound from Base64.
     pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Self {
         let (data, mime_type) = (data.into(), mime_type.into());
         Self::Audio(AudioContent {
@@ -234,7 +234,7 @@ impl ContentBlock {
         })
     }
 
-    /// A resource, contents and all.
+    /// Makes a block from a resource with its contents.
     #[must_use]
     pub fn resource(resource: ResourceContents) -> Self {
         Self::Resource(EmbeddedResource {
@@ -246,7 +246,7 @@ impl ContentBlock {
 }
 
 impl ResourceContents {
-    /// Contents of unknown type.
+    /// Makes contents of unknown type.
     pub fn new(uri: impl Into<String>, body: ResourceBody) -> Self {
         Self {
             uri: uri.into(),
@@ -256,7 +256,7 @@ impl ResourceContents {
         }
     }
 
-    /// The same contents with a type.
+    /// Sets the MIME type.
     #[must_use]
     pub fn with_mime_type(mut self, mime_type: impl Into<String>) -> Self {
         self.mime_type = Some(mime_type.into());
@@ -265,7 +265,7 @@ impl ResourceContents {
 }
 
 impl Icon {
-    /// An icon of any size and theme.
+    /// Makes an icon of any size and theme.
     pub fn new(src: impl Into<String>) -> Self {
         Self {
             src: src.into(),

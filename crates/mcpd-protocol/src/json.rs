@@ -1,4 +1,5 @@
-//! Small readers for raw JSON text that serde's derive has no attribute for. Nothing here is public.
+//! Small readers for raw JSON text that serde's derive has no attribute for. Nothing here is
+//! public.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -20,7 +21,8 @@ where
     T::deserialize(deserializer).map(Some)
 }
 
-/// What an object says, and nothing where [nothing](is_nothing) is in its place; derived readers would take any array.
+/// Object read as `T`. A value that [stands for nothing](is_nothing) gives the default; derived
+/// readers would accept any array.
 pub(crate) struct Object<T>(pub(crate) T);
 
 impl<'de, T: Deserialize<'de> + Default> Deserialize<'de> for Object<T> {
@@ -54,7 +56,7 @@ impl<'de, T: Deserialize<'de> + Default> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Writes whole numbers without a fraction: `50`, as anybody would, and not `50.0`.
+/// Writes whole numbers without a fraction: `50`, as people write it, and not `50.0`.
 pub(crate) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
     const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: up to here every whole `f64` is an integer
     if number.fract() == 0.0 && number.abs() <= EXACT {
@@ -64,7 +66,7 @@ pub(crate) fn number<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok
     }
 }
 
-/// [`number`] for a member that may be absent.
+/// Writes a [`number`] that may be absent.
 pub(crate) fn optional_number<S: Serializer>(
     number: &Option<f64>,
     serializer: S,
@@ -78,7 +80,8 @@ pub(crate) fn optional_number<S: Serializer>(
     number.map(Number).serialize(serializer)
 }
 
-/// The string a raw value spells, borrowed unless it holds an escape. `None` for any other kind of value.
+/// Returns the string that a raw value spells, borrowed unless it holds an escape. `None` for any
+/// other kind of value.
 pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     let quoted = raw.get().strip_prefix('"')?.strip_suffix('"')?;
     if quoted.contains('\\') {
@@ -88,13 +91,14 @@ pub(crate) fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// Whether a raw value is an object. Raw values carry no surrounding whitespace.
+/// Returns whether a raw value is an object. Raw values carry no surrounding whitespace.
 pub(crate) fn is_object(raw: &RawValue) -> bool {
     raw.get().starts_with('{')
 }
 
-/// Returns whether a raw value stands for nothing: `null`, or the empty array that PHP's encoder writes for an empty
-/// object, as it can't tell the two apart. Where an object is expected neither can mean anything else.
+/// Returns whether a raw value stands for nothing: `null`, or the empty array that PHP's encoder
+/// writes for an empty object, as it can't tell the two apart. Where an object is expected neither
+/// can mean anything else.
 pub(crate) fn is_nothing(raw: &RawValue) -> bool {
     raw.get() == "null" || is_empty_array(raw)
 }
@@ -118,7 +122,7 @@ where
         .transpose()
 }
 
-/// What kind of JSON value this is, for messages.
+/// Returns the kind of a JSON value, for messages.
 pub(crate) fn kind(raw: &RawValue) -> &'static str {
     match raw.get().as_bytes().first() {
         Some(b'{') => "an object",
@@ -131,13 +135,13 @@ pub(crate) fn kind(raw: &RawValue) -> &'static str {
     }
 }
 
-/// The error for parameters that can't be read.
+/// Returns the error for parameters that can't be read.
 pub(crate) fn invalid_params(error: &serde_json::Error) -> ErrorObject {
     ErrorObject::invalid_params(format!("invalid params: {}", fault(error)))
 }
 
-/// What is wrong, without the position: that would be one in a part of the message the sender cannot
-/// see as such.
+/// Returns the message of an error without the position, which refers to a part of the message
+/// that the sender can't see by itself.
 pub(crate) fn fault(error: &serde_json::Error) -> String {
     let mut fault = error.to_string();
     let position = format!(" at line {} column {}", error.line(), error.column());

@@ -1,4 +1,5 @@
-//! The JSON-RPC 2.0 envelope: what a message is, how it is read and written. It knows no MCP method.
+//! The JSON-RPC 2.0 envelope: definition, decoding and encoding of messages. It knows no MCP
+//! method.
 //!
 //! Reading borrows from the input and leaves `params` and `result` as raw text, because only the
 //! method decides what they mean. Writing gives one line of compact JSON.

@@ -16,16 +16,20 @@
 //! };
 //! assert_eq!(
 //!     String::from_utf8(answer)?,
-//!     r#"{"jsonrpc":"2.0","id":"a","result":{"content":[{"type":"text","text":"greet!"}],"isError":false}}"#,
+//!     concat!(
+//!         r#"{"jsonrpc":"2.0","id":"a","result":"#,
+//!         r#"{"content":[{"type":"text","text":"greet!"}],"isError":false}}"#,
+//!     ),
 //! );
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A request of the stateless wire says so itself, and is answered with another stamp:
+//! A request of the stateless wire identifies itself as such, and its answer needs another stamp:
 //!
 //! ```
 //! use mcpd_protocol::jsonrpc::Message;
-//! use mcpd_protocol::{CacheHint, DiscoverResult, Implementation, Params, ProtocolVersion, ServerCapabilities, Stamp};
+//! use mcpd_protocol::{CacheHint, DiscoverResult, Implementation, Params};
+//! use mcpd_protocol::{ProtocolVersion, ServerCapabilities, Stamp};
 //!
 //! let line = br#"{"jsonrpc":"2.0","id":1,"method":"server/discover","params":
 //!     {"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
@@ -34,23 +38,26 @@
 //! assert!(params.meta.is_stateless());
 //! assert_eq!(params.meta.protocol_version()?.as_deref(), Some("2026-07-28"));
 //!
-//! let stamp = Stamp::Stateless { server_info: Implementation::new("me", "1.0").into(), cache: CacheHint::NONE };
+//! let server_info = Implementation::new("me", "1.0").into();
+//! let stamp = Stamp::Stateless { server_info, cache: CacheHint::NONE };
 //! let result = DiscoverResult::new(ProtocolVersion::ALL, ServerCapabilities::default());
 //! let answer = String::from_utf8(stamp.respond(&request.id, result)?)?;
 //! assert!(answer.contains(r#""resultType":"complete""#), "{answer}");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A client has the same types from the other side:
+//! A client uses the same types from the other side:
 //!
 //! ```
 //! use mcpd_protocol::jsonrpc::{self, Message};
 //! use mcpd_protocol::{ListToolsRequest, ListToolsResult, Method as _, PaginatedRequestParams};
 //!
-//! let line = jsonrpc::request(&1.into(), ListToolsRequest::NAME, &PaginatedRequestParams::default())?;
+//! let first_page = PaginatedRequestParams::default();
+//! let line = jsonrpc::request(&1.into(), ListToolsRequest::NAME, &first_page)?;
 //! assert_eq!(line, br#"{"jsonrpc":"2.0","id":1,"method":"tools/list","params":{}}"#);
 //!
-//! let line = br#"{"jsonrpc":"2.0","id":1,"result":{"tools":[{"name":"greet","inputSchema":{"type":"object"}}]}}"#;
+//! let line = br#"{"jsonrpc":"2.0","id":1,
+//!     "result":{"tools":[{"name":"greet","inputSchema":{"type":"object"}}]}}"#;
 //! let Message::Response(response) = Message::decode(line)? else { panic!("has a result") };
 //! let result: ListToolsResult = serde_json::from_str(response.outcome?.get())?;
 //! assert_eq!(result.tools[0].name, "greet");
@@ -59,37 +66,38 @@
 //!
 //! # Layers
 //!
-//! | layer | what it knows |
+//! | layer | content |
 //! |---|---|
 //! | [`jsonrpc`] | the envelope: ids, requests, notifications, responses, error objects |
-//! | [`ProtocolVersion`], [`Wire`] | which revisions there are and what each can say |
-//! | [`meta`], [`Params`] | `_meta`: its reserved keys, and reading a request's before its method is known |
-//! | [`ContentBlock`], [`ClientCapabilities`] … | the values methods share, under the schema's own names |
+//! | [`ProtocolVersion`], [`Wire`] | the revisions and their features |
+//! | [`meta`], [`Params`] | `_meta`: reserved keys, and reading before the method is known |
+//! | [`ContentBlock`], [`ClientCapabilities`] … | shared values, named as in the schema |
 //! | [`Method`], [`NotificationMethod`] | each method: its name, its parameters, its result |
-//! | [`Stamp`] | what a result must carry on one wire and must not on the other |
+//! | [`Stamp`] | members that results carry on one wire and must not carry on the other |
 //!
 //! # Revisions
 //!
 //! | revision | wire |
 //! |---|---|
-//! | 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 | [stateful](Wire::Stateful): begins with `initialize` |
+//! | 2024-11-05 … 2025-11-25 | [stateful](Wire::Stateful): begins with `initialize` |
 //! | 2026-07-28 | [stateless](Wire::Stateless): every request stands alone |
 //!
-//! One set of types serves all of them. What a revision does not have is a field left `None`;
-//! [`ProtocolVersion`] says what that is. Of tasks
-//! only the extension of the stateless wire is modelled, not the experiment of 2025-11-25.
+//! One set of types serves all revisions: 2024-11-05, 2025-03-26, 2025-06-18, 2025-11-25 and
+//! 2026-07-28. A field that a revision does not have stays `None`; [`ProtocolVersion`] says which
+//! these are. Of tasks only the extension of the stateless wire is modelled, not the experiment of
+//! 2025-11-25.
 //!
-//! # What this crate refuses to know
+//! # Out of scope
 //!
-//! - Transports, sessions and time: it has bytes on one side and values on the other.
-//! - What a schema, an argument, a question to the user or an answer means: they are raw JSON and
-//!   leave byte for byte as they came, but for line breaks, which become spaces.
-//! - Which method belongs to which wire, and in which order faults are reported: a server's business.
+//! - Transports, sessions and time: the crate has bytes on one side and values on the other.
+//! - The meaning of schemas, arguments, questions to the user and answers: they are raw JSON and
+//!   leave the crate byte for byte, except that line breaks become spaces.
+//! - The wire of a method, and the order in which faults are reported: the server decides.
 //!
 //! # Stability
 //!
-//! Structures grow with the protocol: build them with `new` or `default` and set their public fields.
-//! There are no features. The minimum supported Rust version is 1.95.
+//! Structures grow with the protocol: build them with `new` or `default` and set their public
+//! fields. There are no features. The minimum supported Rust version is 1.95.
 
 #![forbid(unsafe_code)]
 

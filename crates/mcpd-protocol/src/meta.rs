@@ -1,5 +1,5 @@
-//! `_meta`: what travels beside the payload. Reserved keys are constants here; every other key
-//! belongs to whoever put it there.
+//! `_meta`: data beside the payload of a message. Reserved keys are constants here; every other
+//! key belongs to the party that set it.
 
 mod request;
 
@@ -16,34 +16,34 @@ use crate::JsonObject;
 use crate::capabilities::Implementation;
 use crate::jsonrpc::RequestId;
 
-/// In a request: the revision it is written in.
+/// In a request: its revision.
 pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-/// In a request: what the client offers for this request.
+/// In a request: the client's capabilities for this request.
 pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
-/// In a request: who the client is.
+/// In a request: the identity of the client.
 pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
-/// In a request: the lowest level of log message wanted while it runs.
+/// In a request: the lowest level of log messages to send while it runs.
 pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-/// In everything a `subscriptions/listen` stream carries: the id of that request.
+/// In every message of a `subscriptions/listen` stream: the id of that request.
 pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
-/// In a result: who the server is.
+/// In a result: the identity of the server.
 pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-/// In a request: the token its progress notifications shall carry.
+/// In a request: the token for its progress notifications.
 pub const PROGRESS_TOKEN: &str = "progressToken";
 
-/// An ordered JSON object of `_meta` members.
+/// Ordered JSON object of `_meta` members.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Meta(JsonObject);
 
 impl Meta {
-    /// No members.
+    /// Makes an object without members.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The members with [`SUBSCRIPTION_ID`] set, its JSON type kept.
+    /// Sets [`SUBSCRIPTION_ID`], keeping the JSON type of the id.
     #[must_use]
     pub fn with_subscription_id(mut self, id: &RequestId) -> Self {
         let id = match id {
@@ -75,12 +75,13 @@ impl From<JsonObject> for Meta {
     }
 }
 
-/// The `_meta` of a result. Left out on the wire when empty.
+/// `_meta` of a result. Absent on the wire when empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(expecting = "an object")]
 #[non_exhaustive]
 pub struct ResultMeta {
-    /// Who answered. Set by [`Stamp`](crate::Stamp), and shared by all results of a server.
+    /// Identity of the server. Set by [`Stamp`](crate::Stamp), and shared by all results of a
+    /// server.
     #[serde(
         rename = "io.modelcontextprotocol/serverInfo",
         skip_serializing_if = "Option::is_none"
@@ -92,7 +93,7 @@ pub struct ResultMeta {
 }
 
 impl ResultMeta {
-    /// Whether there is nothing to write.
+    /// Returns whether there is nothing to write.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.server_info.is_none() && self.other.is_empty()
@@ -108,7 +109,7 @@ impl From<Meta> for ResultMeta {
     }
 }
 
-/// Opaque; ties progress notifications to the request that asked for them. A string or an integer.
+/// Opaque token that ties progress notifications to their request. A string or an integer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ProgressToken(RequestId);

@@ -1,5 +1,5 @@
-//! The methods of both wires: a name, its parameters and its result, one file per category of the
-//! official schema. What a method does is the server's business.
+//! Methods of both wires: a name, its parameters and its result, one file per category of the
+//! official schema. Their behaviour is the server's business.
 
 mod cancelled;
 mod completion;
@@ -68,7 +68,7 @@ use serde_json::value::RawValue;
 use crate::meta::{Meta, ResultMeta};
 use crate::stamp::{ResultObject, ResultType, stamped};
 
-/// A request a client sends, as a type: `<ListToolsRequest as Method>::Result`.
+/// Request of a client, as a type: `<ListToolsRequest as Method>::Result`.
 pub trait Method {
     /// The `method` member.
     const NAME: &'static str;
@@ -78,7 +78,7 @@ pub trait Method {
     type Result: ResultObject + DeserializeOwned;
 }
 
-/// A notification either side sends, as a type.
+/// Notification of either side, as a type.
 pub trait NotificationMethod {
     /// The `method` member.
     const NAME: &'static str;
@@ -86,20 +86,21 @@ pub trait NotificationMethod {
     type Params: Serialize + DeserializeOwned;
 }
 
-/// Parameters that are nothing but `_meta`.
+/// Parameters that consist of `_meta` alone.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RequestParams {
-    /// Read it with [`RequestMeta`](crate::meta::RequestMeta).
+    /// Request metadata; read it with [`RequestMeta`](crate::meta::RequestMeta).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// Parameters of a notification that says all by its name.
+/// Parameters of a notification that has no content but its name.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NotificationParams {
-    /// [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID) when it belongs to a subscription.
+    /// Metadata; with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID) when it belongs to a
+    /// subscription.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -110,15 +111,15 @@ impl From<Meta> for NotificationParams {
     }
 }
 
-/// A result that says no more than that it is one: exactly `{}` on the stateful wire.
+/// Result without content: exactly `{}` on the stateful wire.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct EmptyResult {
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -129,7 +130,7 @@ pub struct EmptyResult {
 
 stamped!(EmptyResult);
 
-/// Names a request and what it takes and gives. The type itself is never built.
+/// Declares a request type with its method, parameters and result. The type itself is never built.
 macro_rules! request {
     ($(#[$doc:meta])* $name:ident, $method:literal, $params:ty => $result:ty) => {
         $(#[$doc])*
@@ -146,7 +147,7 @@ macro_rules! request {
 }
 pub(crate) use request;
 
-/// Names a notification and what it carries.
+/// Declares a notification type with its method and parameters.
 macro_rules! notification {
     ($(#[$doc:meta])* $name:ident, $method:literal, $params:ty) => {
         $(#[$doc])*

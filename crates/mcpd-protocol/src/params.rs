@@ -1,5 +1,5 @@
-//! The `params` of a request, gone through once: `_meta` is read at once, for it says how everything else is meant, and
-//! every other member stays as it came until the method is known.
+//! `params` of a request, parsed in one pass: `_meta` is read at once, because it determines the
+//! meaning of the rest; every other member stays raw until the method is known.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,16 +16,16 @@ use crate::meta::{self, RequestMeta};
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Params<'a> {
-    /// What travels beside the payload.
+    /// Request metadata.
     pub meta: RequestMeta<'a>,
     members: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
 impl<'a> Params<'a> {
-    /// Reads `params`. Absent is the same as empty.
+    /// Reads `params`. Absent means empty.
     ///
     /// # Errors
-    /// `-32602` when `_meta` is not an object, or repeats itself or a reserved member.
+    /// `-32602` if `_meta` is not an object, or repeats itself or a reserved member.
     pub fn read(params: Option<&'a RawValue>) -> Result<Self, ErrorObject> {
         let Some(params) = params else {
             return Ok(Self::default());
@@ -34,18 +34,19 @@ impl<'a> Params<'a> {
             .map_err(|error| meta::fault(params).unwrap_or_else(|| json::invalid_params(&error)))
     }
 
-    /// The parameters of a known method, without their `_meta`.
+    /// Reads the parameters of a known method, without their `_meta`.
     ///
     /// # Errors
-    /// `-32602` saying which member is missing or of the wrong type.
+    /// `-32602` naming the member that is missing or of the wrong type.
     pub fn parse<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
         self.parse_without(&[])
     }
 
-    /// The same as if the members `unknown` were not there, whatever they are: those that a revision knows nothing of.
+    /// Reads the parameters without the members `unknown`, which the revision of the request does
+    /// not define.
     ///
     /// # Errors
-    /// As [`parse`](Self::parse).
+    /// Fails like [`parse`](Self::parse).
     pub fn parse_without<P: Deserialize<'a>>(&self, unknown: &[&str]) -> Result<P, ErrorObject> {
         let members = self.members.iter().map(|(name, value)| (&**name, *value));
         let members = members.filter(|(name, _)| !unknown.contains(name));
@@ -86,7 +87,7 @@ impl<'de> Visitor<'de> for ParamsVisitor {
     }
 }
 
-/// The name of a member, borrowed unless it holds an escape.
+/// Name of a member, borrowed unless it holds an escape.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 

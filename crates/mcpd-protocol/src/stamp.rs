@@ -1,6 +1,6 @@
-//! What every result of the stateless wire carries and no stateful result may: `resultType`, cache
-//! hints, and who answered. A handler fills in none of it, and no typed result becomes a response
-//! except through a [`Stamp`].
+//! Stamp of the stateless wire: `resultType`, cache hints and server identity, which every result
+//! there carries and no stateful result may. A handler sets none of it, and no typed result
+//! becomes a response except through a [`Stamp`].
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,95 +12,96 @@ use crate::jsonrpc::{self, RequestId};
 use crate::meta::ResultMeta;
 use crate::version::Wire;
 
-/// How the results of one wire are marked.
+/// Marking of the results of one wire.
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "one for each wire")]
 pub enum Stamp {
-    /// Results carry what their handler put in, and nothing of the stateless wire.
+    /// Results carry only what their handler set, and nothing of the stateless wire.
     Stateful,
-    /// Results say what they are, who answered, and how long a list may be kept.
+    /// Results carry their kind, the server's identity and a cache lifetime.
     Stateless {
-        /// Goes into `_meta` of every result.
+        /// Identity for the `_meta` of every result.
         server_info: Arc<Implementation>,
-        /// For cacheable results whose handler gave no hint of its own.
+        /// Default for cacheable results whose handler gave no hint of its own.
         cache: CacheHint,
     },
 }
 
-/// How long, and by whom, a result may be kept.
+/// Lifetime and audience of a cached result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CacheHint {
-    /// Milliseconds; 0 means not at all.
+    /// Lifetime in milliseconds; 0 means not cacheable.
     pub ttl_ms: u64,
-    /// Who may be served from the cache.
+    /// Clients that may be served from the cache.
     pub scope: CacheScope,
 }
 
-/// Who may be served a cached result.
+/// Clients that may be served a cached result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "the schema closes this set")]
 pub enum CacheScope {
-    /// Everybody, also when the request was authenticated.
+    /// All clients, also when the request was authenticated.
     Public,
-    /// Only who asked.
+    /// Only the client that made the request.
     Private,
 }
 
-/// What kind of result this is. Extensions add values of their own.
+/// Kind of result. Extensions add values of their own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ResultType(Cow<'static, str>);
 
 impl ResultType {
-    /// The request is done.
+    /// The request is complete.
     pub const COMPLETE: Self = Self(Cow::Borrowed("complete"));
     /// The client is asked for input, and tries again with it.
     pub const INPUT_REQUIRED: Self = Self(Cow::Borrowed("input_required"));
 
-    /// The request goes on as a task. For clients that declared [`TASKS_EXTENSION`](crate::TASKS_EXTENSION).
+    /// The request continues as a task. For clients that declared
+    /// [`TASKS_EXTENSION`](crate::TASKS_EXTENSION).
     pub const TASK: Self = Self::extension("task");
 
-    /// A value an extension defines. Only for clients that declared the extension.
+    /// Makes a value of an extension. Only for clients that declared the extension.
     #[must_use]
     pub const fn extension(name: &'static str) -> Self {
         Self(Cow::Borrowed(name))
     }
 
-    /// The value on the wire.
+    /// Returns the value on the wire.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-/// A result that can be stamped. Every [`Method::Result`](crate::Method::Result) is one, and only
+/// Result that can be stamped. Every [`Method::Result`](crate::Method::Result) is one, and only
 /// these can be sent.
 pub trait ResultObject: Serialize {
-    /// Sets what the wire wants and takes away what it forbids. A second time changes nothing.
+    /// Sets the members that the wire requires and removes those that it forbids. Idempotent.
     fn stamp(&mut self, stamp: &Stamp);
 }
 
 impl CacheHint {
-    /// Not to be kept: always right.
+    /// Forbids caching; always right.
     pub const NONE: Self = Self {
         ttl_ms: 0,
         scope: CacheScope::Private,
     };
 
-    /// A hint of `ttl_ms` milliseconds.
+    /// Makes a hint of `ttl_ms` milliseconds.
     #[must_use]
     pub const fn new(ttl_ms: u64, scope: CacheScope) -> Self {
         Self { ttl_ms, scope }
     }
 }
 
-/// Bytes that most results have room in: they need not be moved while they grow.
+/// Initial capacity in bytes: most results fit without reallocation.
 const USUAL: usize = 512;
 
 impl Stamp {
-    /// The wire this stamp is for.
+    /// Returns the wire of this stamp.
     #[must_use]
     pub const fn wire(&self) -> Wire {
         match self {
@@ -109,10 +110,10 @@ impl Stamp {
         }
     }
 
-    /// The response to a request, stamped and encoded.
+    /// Stamps and encodes the response to a request.
     ///
     /// # Errors
-    /// When the result has no JSON form: not with the results of this crate.
+    /// Fails if the result has no JSON form, which no result of this crate does.
     pub fn respond(
         &self,
         id: &RequestId,
@@ -122,10 +123,10 @@ impl Stamp {
         jsonrpc::response(id, &result)
     }
 
-    /// The result alone, stamped and encoded, for many responses by [`jsonrpc::response_raw`].
+    /// Stamps and encodes the result alone, for many responses by [`jsonrpc::response_raw`].
     ///
     /// # Errors
-    /// As [`respond`](Self::respond).
+    /// Fails like [`respond`](Self::respond).
     pub fn encode(&self, mut result: impl ResultObject) -> serde_json::Result<Vec<u8>> {
         result.stamp(self);
         let mut json = Vec::with_capacity(USUAL);
@@ -134,7 +135,7 @@ impl Stamp {
         Ok(json)
     }
 
-    /// The members every result has.
+    /// Sets the members that every result has.
     pub(crate) fn mark(&self, result_type: &mut Option<ResultType>, meta: &mut ResultMeta) {
         match self {
             Self::Stateful => {
@@ -148,7 +149,7 @@ impl Stamp {
         }
     }
 
-    /// The members cacheable results have besides.
+    /// Sets the further members of cacheable results.
     pub(crate) fn hint(&self, ttl_ms: &mut Option<u64>, scope: &mut Option<CacheScope>) {
         match self {
             Self::Stateful => (*ttl_ms, *scope) = (None, None),

@@ -1,12 +1,12 @@
-//! The dated revisions of MCP, which of the two wires each is spoken on, and what each can say.
-//! Nothing else compares revisions: ask one of the questions here.
+//! Dated revisions of MCP: the wire of each, and the features it has. Other code never compares
+//! revisions; it asks the predicates here.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A revision of the Model Context Protocol, ordered by date.
+/// Revision of the Model Context Protocol, ordered by date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum ProtocolVersion {
@@ -27,7 +27,7 @@ pub enum ProtocolVersion {
     V2026_07_28,
 }
 
-/// The two ways MCP is spoken. Which one a message belongs to is decided message by message.
+/// The two wires of MCP. The wire is decided message by message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(
     clippy::exhaustive_enums,
@@ -56,7 +56,7 @@ impl ProtocolVersion {
     /// The newest revision that starts with `initialize`.
     pub const LATEST_STATEFUL: Self = Self::V2025_11_25;
 
-    /// The date, as on the wire.
+    /// Returns the date, as on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -68,7 +68,7 @@ impl ProtocolVersion {
         }
     }
 
-    /// How this revision is spoken.
+    /// Returns the wire of this revision.
     #[must_use]
     pub const fn wire(self) -> Wire {
         match self {
@@ -79,11 +79,11 @@ impl ProtocolVersion {
         }
     }
 
-    /// The answer to `initialize`.
+    /// Returns the revision for the answer to `initialize`.
     ///
-    /// "If the server supports the requested protocol version, it MUST respond with the same version.
-    /// Otherwise, the server MUST respond with another protocol version it supports"
-    /// -- 2025-11-25/basic/lifecycle#version-negotiation. A revision without a handshake is not one
+    /// "If the server supports the requested protocol version, it MUST respond with the same
+    /// version. Otherwise, the server MUST respond with another protocol version it supports" --
+    /// 2025-11-25/basic/lifecycle#version-negotiation. A revision without a handshake is not one
     /// of those.
     #[must_use]
     pub fn negotiate(requested: &str) -> Self {
@@ -94,92 +94,95 @@ impl ProtocolVersion {
             .unwrap_or(Self::LATEST_STATEFUL)
     }
 
-    /// Whether a client may send a JSON array of messages. The first revision says nothing of it and is
-    /// JSON-RPC 2.0, which has them.
+    /// Returns whether a client may send a JSON array of messages. The first revision does not
+    /// mention batches, but is JSON-RPC 2.0, which has them.
     #[must_use]
     pub fn has_batches(self) -> bool {
         self <= Self::V2025_03_26
     }
 
-    /// Whether a tool may carry `annotations`.
+    /// Returns whether a tool may carry `annotations`.
     #[must_use]
     pub fn has_tool_annotations(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether content may be `audio`.
+    /// Returns whether content may be `audio`.
     #[must_use]
     pub fn has_audio(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether progress may carry a `message`.
+    /// Returns whether progress may carry a `message`.
     #[must_use]
     pub fn has_progress_message(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether `completions` is a server capability; the method itself is older.
+    /// Returns whether `completions` is a server capability; the method itself is older.
     #[must_use]
     pub fn has_completions_capability(self) -> bool {
         self >= Self::V2025_03_26
     }
 
-    /// Whether content may be a `resource_link`.
+    /// Returns whether content may be a `resource_link`.
     #[must_use]
     pub fn has_resource_links(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether `structuredContent` and `outputSchema` exist.
+    /// Returns whether `structuredContent` and `outputSchema` exist.
     #[must_use]
     pub fn has_structured_content(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether `structuredContent`, where it exists, must be an object and `outputSchema` describe one.
+    /// Returns whether `structuredContent`, if the revision has it, must be an object, and
+    /// `outputSchema` describe one.
     #[must_use]
     pub fn structured_content_is_object_only(self) -> bool {
         self <= Self::V2025_11_25
     }
 
-    /// Whether `title` and `_meta` exist on tools, resources and prompts.
+    /// Returns whether `title` and `_meta` exist on tools, resources and prompts.
     #[must_use]
     pub fn has_titles(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether content may carry `_meta`, and its annotations `lastModified`.
+    /// Returns whether content may carry `_meta`, and its annotations `lastModified`.
     #[must_use]
     pub fn has_content_meta(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether the server may ask for input by `elicitation`.
+    /// Returns whether the server may ask for input by `elicitation`.
     #[must_use]
     pub fn has_elicitation(self) -> bool {
         self >= Self::V2025_06_18
     }
 
-    /// Whether elicitation knows the mode `url`.
+    /// Returns whether elicitation has the mode `url`.
     #[must_use]
     pub fn has_url_elicitation(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a request to a model may have tools, and one with context of servers needs a capability of its own.
+    /// Returns whether a sampling request may have tools, and needs a capability of its own for
+    /// the context of servers.
     #[must_use]
     pub fn has_sampling_tools(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether a form may let several be chosen, give choices titles as JSON Schema does, and texts and numbers a default.
+    /// Returns whether a form may have multiple choices, titles of choices as in JSON Schema, and
+    /// defaults for texts and numbers.
     #[must_use]
     pub fn has_rich_forms(self) -> bool {
         self >= Self::V2025_11_25
     }
 
-    /// Whether `icons` exist, and `description` and `websiteUrl` of an implementation.
+    /// Returns whether `icons` exist, and `description` and `websiteUrl` of an implementation.
     #[must_use]
     pub fn has_icons(self) -> bool {
         self >= Self::V2025_11_25
@@ -203,7 +206,7 @@ impl FromStr for ProtocolVersion {
     }
 }
 
-/// The text names no revision this crate knows.
+/// Error for a text that names no revision this crate knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a known MCP revision")]
 pub struct UnknownVersion(());

@@ -1,11 +1,11 @@
-//! What is and what is not a JSON-RPC message: for each text either the message it is, or the error
-//! its sender gets, with the id whenever that was readable.
+//! Classification of JSON texts: for each text either the message it is, or the error its sender
+//! gets, with the id whenever that was readable.
 
 use std::fmt::Write as _;
 
 use mcpd_protocol::jsonrpc::{DecodeError, Frame, Message, error_response};
 
-/// Two lines per text: the text, then what became of it.
+/// Returns two lines per text: the text, then the outcome.
 #[track_caller]
 fn check(texts: &[&str]) -> String {
     let mut report = String::new();
@@ -16,7 +16,7 @@ fn check(texts: &[&str]) -> String {
     report
 }
 
-/// The text with what cannot be seen escaped.
+/// Escapes the invisible characters of a text.
 fn visible(text: &str) -> String {
     if text.is_empty() {
         return "<nothing>".to_owned();

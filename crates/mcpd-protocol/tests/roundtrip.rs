@@ -1,4 +1,4 @@
-//! Whatever is encoded decodes to the same, for arbitrary ids, methods and values.
+//! Round trips: an encoded message decodes to itself, for arbitrary ids, methods and values.
 
 use std::sync::Arc;
 
@@ -142,7 +142,7 @@ fn stamped(stamp: &Stamp, result: impl ResultObject) -> Value {
     serde_json::from_slice(&encoded).expect("JSON")
 }
 
-/// Sends `result` over the stateless wire, then what was read there over the stateful one.
+/// Sends `result` over the stateless wire, then sends the received result over the stateful one.
 #[track_caller]
 fn check<R: ResultObject + DeserializeOwned>(result: R, expected: &Value) {
     let original = json!(result);

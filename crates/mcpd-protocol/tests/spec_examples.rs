@@ -1,8 +1,8 @@
 //! Examples of every modelled type of the official schema, read and written again without loss.
 //!
-//! Our own examples are in `spec_examples/`, one file per type: a JSON object of cases by name. When
-//! `MCP_SCHEMA_EXAMPLES` names a directory of official ones, laid out as `<Type>/<case>.json`, those
-//! are run as well.
+//! The crate's own examples are in `spec_examples/`, one file per type: a JSON object of cases by
+//! name. When `MCP_SCHEMA_EXAMPLES` names a directory of official ones, laid out as
+//! `<Type>/<case>.json`, those are run as well.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,13 +18,13 @@ use serde_json::Value;
 /// Reads a JSON text as one type and writes it again.
 type Roundtrip = fn(&str) -> Result<Value, String>;
 
-/// A value by itself.
+/// Round trip of a value by itself.
 fn value<T: Serialize + DeserializeOwned>(text: &str) -> Result<Value, String> {
     let value: T = serde_json::from_str(text).map_err(|e| e.to_string())?;
     serde_json::to_value(value).map_err(|e| e.to_string())
 }
 
-/// A whole request, its parameters read as those of `M`.
+/// Round trip of a whole request with the parameters of `M`.
 fn request<M: Method>(text: &str) -> Result<Value, String> {
     match Message::decode(text.as_bytes()) {
         Ok(Message::Request(request)) if request.method == M::NAME => {
@@ -35,7 +35,7 @@ fn request<M: Method>(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A whole notification, its parameters read as those of `N`.
+/// Round trip of a whole notification with the parameters of `N`.
 fn notification<N: NotificationMethod>(text: &str) -> Result<Value, String> {
     match Message::decode(text.as_bytes()) {
         Ok(Message::Notification(notification)) if notification.method == N::NAME => {
@@ -46,7 +46,7 @@ fn notification<N: NotificationMethod>(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A whole response, its result read as that of `M`.
+/// Round trip of a whole response with the result of `M`.
 fn response<M: Method>(text: &str) -> Result<Value, String> {
     match Message::decode(text.as_bytes()) {
         Ok(Message::Response(response)) => {
@@ -62,7 +62,7 @@ fn response<M: Method>(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A whole error response.
+/// Round trip of a whole error response.
 fn error(text: &str) -> Result<Value, String> {
     match Message::decode(text.as_bytes()) {
         Ok(Message::Response(response)) => {
@@ -79,7 +79,7 @@ fn written(encoded: serde_json::Result<Vec<u8>>) -> Result<Value, String> {
         .map_err(|e| e.to_string())
 }
 
-/// The types we model, by their names in the schema.
+/// Modelled types, by their names in the schema.
 const MODELLED: &[(&str, Roundtrip)] = &[
     ("AudioContent", value::<p::ContentBlock>),
     ("BlobResourceContents", value::<p::ResourceContents>),
@@ -247,7 +247,7 @@ const PASSED_THROUGH: &[&str] = &[
     "UntitledSingleSelectEnumSchema",
 ];
 
-/// The fault of one example, if it has any.
+/// Returns the fault of one example, if it has any.
 fn fault(roundtrip: Roundtrip, text: &str) -> Option<String> {
     let expected: Value = serde_json::from_str(text).expect("examples are JSON");
     match roundtrip(text) {

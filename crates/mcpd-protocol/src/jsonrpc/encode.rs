@@ -1,5 +1,5 @@
-//! Messages to bytes. Each function gives one line of JSON without its terminator, so that the same
-//! bytes fit a pipe, an HTTP body and an event stream.
+//! Encoding of messages to bytes. Each function gives one line of JSON without its terminator, so
+//! that the same bytes fit a pipe, an HTTP body and an event stream.
 
 use memchr::memmem;
 use serde::Serialize;
@@ -9,7 +9,8 @@ use super::id::RequestId;
 
 const START: &[u8] = br#"{"jsonrpc":"2.0""#;
 
-/// A response that succeeded. Outside the crate this is [`Stamp::respond`](crate::Stamp::respond).
+/// Encodes a response that succeeded. The public function is
+/// [`Stamp::respond`](crate::Stamp::respond).
 pub(crate) fn response(id: &RequestId, result: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = start(256);
     member(&mut out, "id", id)?;
@@ -19,7 +20,8 @@ pub(crate) fn response(id: &RequestId, result: &impl Serialize) -> serde_json::R
     Ok(finish(out))
 }
 
-/// A response that succeeded, from a result encoded before, which must be one JSON object.
+/// Encodes a response that succeeded from an already encoded result, which must be one JSON
+/// object.
 #[must_use]
 pub fn response_raw(id: &RequestId, result: &[u8]) -> Vec<u8> {
     let mut out = start(64 + result.len());
@@ -29,8 +31,9 @@ pub fn response_raw(id: &RequestId, result: &[u8]) -> Vec<u8> {
     finish(out)
 }
 
-/// What goes before and after a result encoded before, which must be one JSON object, to make a response of it without
-/// copying it. Unlike [`response_raw`] that keeps line breaks, see [`one_line`].
+/// Returns the bytes before and after an already encoded result, which must be one JSON object,
+/// that make a response of it without copying it. Unlike [`response_raw`] this keeps line breaks,
+/// see [`one_line`].
 #[must_use]
 pub fn response_around(id: &RequestId) -> (Vec<u8>, &'static [u8]) {
     let mut before = start(64);
@@ -39,7 +42,7 @@ pub fn response_around(id: &RequestId) -> (Vec<u8>, &'static [u8]) {
     (before, b"}")
 }
 
-/// A response that failed. Without an id when the request's own could not be read.
+/// Encodes a response that failed. It has no id when the request's own could not be read.
 #[must_use]
 pub fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     let mut out = start(256);
@@ -52,11 +55,11 @@ pub fn error_response(id: Option<&RequestId>, error: &ErrorObject) -> Vec<u8> {
     finish(out)
 }
 
-/// A notification.
+/// Encodes a notification.
 ///
 /// # Errors
-/// When `params` has no JSON form, such as a map with keys that are not strings. No type of this
-/// crate is like that.
+/// Fails if `params` has no JSON form, such as a map with keys that are not strings. No type of
+/// this crate is like that.
 pub fn notification(method: &str, params: &impl Serialize) -> serde_json::Result<Vec<u8>> {
     let mut out = start(256);
     member(&mut out, "method", method)?;
@@ -64,10 +67,10 @@ pub fn notification(method: &str, params: &impl Serialize) -> serde_json::Result
     Ok(finish(out))
 }
 
-/// A request.
+/// Encodes a request.
 ///
 /// # Errors
-/// When `params` has no JSON form, as for [`notification`].
+/// Fails if `params` has no JSON form, as for [`notification`].
 pub fn request(
     id: &RequestId,
     method: &str,
@@ -101,7 +104,7 @@ fn member(
     serde_json::to_writer(out, value)
 }
 
-/// [`member`] for ids and error objects.
+/// Writes a [`member`] that always has a JSON form: an id or an error object.
 fn plain_member(out: &mut Vec<u8>, key: &str, value: &impl Serialize) {
     member(out, key, value).expect("strings, integers and raw JSON always encode into memory");
 }
@@ -113,8 +116,9 @@ fn finish(mut out: Vec<u8>) -> Vec<u8> {
     out
 }
 
-/// Replaces U+0000 in the strings of valid JSON by U+FFFD, which is as long. Model APIs and databases
-/// refuse a conversation with that character for good, so none leaves in a result or an error.
+/// Replaces U+0000 in the strings of valid JSON by U+FFFD, whose escape is as long. Model APIs and
+/// databases permanently refuse a conversation with that character, so no result and no error
+/// contains it.
 pub fn replace_nul(json: &mut [u8]) {
     const NUL: &[u8] = br"\u0000";
     let mut from = 0;
@@ -130,11 +134,11 @@ pub fn replace_nul(json: &mut [u8]) {
     }
 }
 
-/// Puts JSON on one line. It may have been written over several; in JSON text a line break stands only between tokens,
-/// where a space does as well.
+/// Puts JSON on one line. In JSON text a line break stands only between tokens, where a space does
+/// as well.
 pub fn one_line(json: &mut [u8]) {
     for byte in json {
-        // Written unconditionally, the loop is vectorised, and several times faster.
+        // The unconditional store lets the loop be vectorised, which is several times faster.
         *byte = if matches!(*byte, b'\n' | b'\r') {
             b' '
         } else {

@@ -1,5 +1,5 @@
-//! Error objects and the codes MCP may send. What went wrong inside a server never belongs in one:
-//! an error object is read by the other side.
+//! Error objects and the codes MCP may send. Internal causes never belong in an error object: the
+//! other side reads it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,49 +13,49 @@ use crate::capabilities::ClientCapabilities;
 use crate::json::present;
 use crate::version::{ProtocolVersion, Wire};
 
-/// An error code. `-32768..=-32000` is reserved; an application's own codes lie outside.
+/// Error code. `-32768..=-32000` is reserved; an application's own codes lie outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ErrorCode(i64);
 
 impl ErrorCode {
-    /// The input is not JSON.
+    /// Input that is not JSON.
     pub const PARSE_ERROR: Self = Self(-32700);
-    /// JSON, but not a JSON-RPC message.
+    /// JSON that is not a JSON-RPC message.
     pub const INVALID_REQUEST: Self = Self(-32600);
-    /// Unknown, removed, or part of a capability that was not declared.
+    /// Method that is unknown, removed, or part of a capability that was not declared.
     pub const METHOD_NOT_FOUND: Self = Self(-32601);
-    /// The parameters do not fit the method.
+    /// Parameters that do not fit the method.
     pub const INVALID_PARAMS: Self = Self(-32602);
-    /// The server failed, not the caller.
+    /// Failure of the server, not of the caller.
     pub const INTERNAL_ERROR: Self = Self(-32603);
-    /// No such resource, on the stateful wire only.
+    /// Unknown resource, on the stateful wire only.
     pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
-    /// An HTTP header and the body disagree -- 2026-07-28/basic/index#error-codes.
+    /// HTTP header that disagrees with the body -- 2026-07-28/basic/index#error-codes.
     pub const HEADER_MISMATCH: Self = Self(-32020);
-    /// The request needs a capability it did not declare -- 2026-07-28/basic/index#error-codes.
+    /// Request that needs a capability it did not declare -- 2026-07-28/basic/index#error-codes.
     pub const MISSING_REQUIRED_CLIENT_CAPABILITY: Self = Self(-32021);
-    /// The request names a revision this server does not speak -- 2026-07-28/basic/index#error-codes.
+    /// Request in a revision this server does not speak -- 2026-07-28/basic/index#error-codes.
     pub const UNSUPPORTED_PROTOCOL_VERSION: Self = Self(-32022);
 
-    /// Codes that JSON-RPC and MCP keep to themselves.
+    /// Range reserved by JSON-RPC and MCP.
     pub const RESERVED: RangeInclusive<i64> = -32768..=-32000;
 
-    /// A code that has no name here.
+    /// Makes a code that has no name here.
     #[must_use]
     pub const fn new(code: i64) -> Self {
         Self(code)
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     #[must_use]
     pub const fn get(self) -> i64 {
         self.0
     }
 
-    /// Whether programs may give errors of their own this code: those of faulty parameters and of their own failure, and
-    /// what is "allocated outside the JSON-RPC reserved range (`-32768` to `-32000`)"
-    /// -- 2026-07-28/basic/index#error-codes
+    /// Returns whether programs may use this code for errors of their own: the codes of invalid
+    /// parameters and of an internal error, and codes "allocated outside the JSON-RPC reserved
+    /// range (`-32768` to `-32000`)" -- 2026-07-28/basic/index#error-codes
     #[must_use]
     pub fn is_free(self) -> bool {
         [Self::INVALID_PARAMS, Self::INTERNAL_ERROR].contains(&self)
@@ -74,9 +74,9 @@ impl fmt::Display for ErrorCode {
 #[serde(expecting = "an object with `code` and `message`")]
 #[non_exhaustive]
 pub struct ErrorObject {
-    /// What kind of error.
+    /// Kind of error.
     pub code: ErrorCode,
-    /// One sentence for whoever reads the other side's log.
+    /// One sentence for the reader of the other side's log.
     pub message: Cow<'static, str>,
     /// Details whose shape the code defines. `Some` also for an explicit `null`.
     #[serde(
@@ -88,7 +88,7 @@ pub struct ErrorObject {
 }
 
 impl ErrorObject {
-    /// An error without data.
+    /// Makes an error without data.
     pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -97,7 +97,7 @@ impl ErrorObject {
         }
     }
 
-    /// The same error with details.
+    /// Sets the details.
     #[must_use]
     pub fn with_data(mut self, data: &Value) -> Self {
         // A `Value` has string keys only, so this is always `Some`.
@@ -105,17 +105,17 @@ impl ErrorObject {
         self
     }
 
-    /// The input is not JSON.
+    /// Makes the error for input that is not JSON.
     pub fn parse_error(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::PARSE_ERROR, message)
     }
 
-    /// JSON, but not a message this peer may send.
+    /// Makes the error for JSON that is not a message this peer may send.
     pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_REQUEST, message)
     }
 
-    /// No such method here.
+    /// Makes the error for an unknown method.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         Self::new(
@@ -124,17 +124,18 @@ impl ErrorObject {
         )
     }
 
-    /// The parameters do not fit the method.
+    /// Makes the error for parameters that do not fit the method.
     pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INVALID_PARAMS, message)
     }
 
-    /// The server failed. The message is for the caller; keep the cause for the operator.
+    /// Makes the error for a failure of the server. The message is for the caller; keep the cause
+    /// for the operator.
     pub fn internal_error(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::INTERNAL_ERROR, message)
     }
 
-    /// No resource at this URI: the code is the only one of its kind that depends on the wire.
+    /// Makes the error for an unknown resource. Its code is the only one that depends on the wire.
     #[must_use]
     pub fn resource_not_found(uri: &str, wire: Wire) -> Self {
         let code = match wire {
@@ -144,12 +145,13 @@ impl ErrorObject {
         Self::new(code, "resource not found").with_data(&json!({ "uri": uri }))
     }
 
-    /// A mirrored HTTP header is missing, malformed or different from the body.
+    /// Makes the error for a mirrored HTTP header that is missing, malformed or different from the
+    /// body.
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::HEADER_MISMATCH, message)
     }
 
-    /// The request must declare these capabilities to be served.
+    /// Makes the error for a request that must declare these capabilities to be served.
     #[must_use]
     pub fn missing_required_client_capability(required: &ClientCapabilities) -> Self {
         let names: Vec<_> = required.names();
@@ -162,7 +164,7 @@ impl ErrorObject {
         .with_data(&json!({ "requiredCapabilities": required }))
     }
 
-    /// The request named a revision outside `supported`.
+    /// Makes the error for a request in a revision outside `supported`.
     #[must_use]
     pub fn unsupported_protocol_version(requested: &str, supported: &[ProtocolVersion]) -> Self {
         Self::new(

@@ -1,4 +1,5 @@
-//! Request ids: a string or an integer, echoed as they came. `1` and `"1"` are different ids; `1.0` is the number `1`.
+//! Request ids: a string or an integer, echoed unchanged. `1` and `"1"` are different ids; `1.0`
+//! is the number `1`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,7 +7,7 @@ use std::sync::Arc;
 use serde::de::{self, Deserialize, Deserializer, Visitor};
 use serde::{Serialize, Serializer};
 
-/// The id that ties a response to its request. Cloning allocates nothing.
+/// Id that ties a response to its request. Cloning allocates nothing.
 ///
 /// "Unlike base JSON-RPC, the ID MUST NOT be `null`." -- 2026-07-28/basic/index#requests
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,9 +16,9 @@ use serde::{Serialize, Serializer};
     reason = "JSON-RPC and MCP allow these two and no other"
 )]
 pub enum RequestId {
-    /// A whole JSON number, within 64 bits.
+    /// Whole JSON number, within 64 bits.
     Integer(i64),
-    /// A JSON string, also one that spells a number.
+    /// JSON string, also one that spells a number.
     String(Arc<str>),
 }
 
@@ -33,7 +34,7 @@ impl From<&str> for RequestId {
     }
 }
 
-/// A string in quotes, so that `1` and `"1"` can be told apart in a log line.
+/// Writes a string in quotes, so that a log line distinguishes `1` from `"1"`.
 impl fmt::Display for RequestId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,7 +84,7 @@ impl Visitor<'_> for IdVisitor {
             .map_err(|_| E::invalid_value(de::Unexpected::Unsigned(id), &self))
     }
 
-    /// Programs whose numbers are all floating-point write `1.0`.
+    /// Accepts `1.0`, which programs write whose numbers are all floating-point.
     fn visit_f64<E: de::Error>(self, id: f64) -> Result<RequestId, E> {
         const EXACT: f64 = 9_007_199_254_740_992.0; // 2^53: beyond it several integers share one `f64`
         if id.fract() == 0.0 && id.abs() <= EXACT {

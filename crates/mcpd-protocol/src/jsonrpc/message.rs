@@ -1,5 +1,5 @@
-//! Bytes to messages. A message that is refused keeps its id whenever that was readable, so that the
-//! sender learns which of its requests was wrong.
+//! Decoding of bytes to messages. A refused message keeps its id whenever that was readable, so
+//! that the sender learns which of its requests was wrong.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,33 +15,33 @@ use crate::json;
 #[derive(Clone, Debug)]
 #[expect(clippy::exhaustive_enums, reason = "JSON-RPC 2.0 has these three")]
 pub enum Message<'a> {
-    /// Wants exactly one response.
+    /// Requires exactly one response.
     Request(Request<'a>),
-    /// Wants none.
+    /// Requires none.
     Notification(Notification<'a>),
-    /// Answers a request of ours.
+    /// Answers a request of this side.
     Response(Response<'a>),
 }
 
-/// A call that wants an answer.
+/// Call that requires an answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Request<'a> {
-    /// Echoed in the response.
+    /// Id, echoed in the response.
     pub id: RequestId,
-    /// What to do.
+    /// Name of the method.
     pub method: Cow<'a, str>,
-    /// Always an object when present.
+    /// Parameters; always an object when present.
     pub params: Option<&'a RawValue>,
 }
 
-/// A call that wants no answer.
+/// Call that requires no answer.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Notification<'a> {
-    /// What happened.
+    /// Name of the event.
     pub method: Cow<'a, str>,
-    /// Always an object when present.
+    /// Parameters; always an object when present.
     pub params: Option<&'a RawValue>,
 }
 
@@ -49,34 +49,36 @@ pub struct Notification<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Response<'a> {
-    /// `None` when the peer could not read the id of the request it refuses.
+    /// Id of the request; `None` when the peer could not read it.
     pub id: Option<RequestId>,
-    /// The `result` as it came, or the `error`.
+    /// The raw `result`, or the `error`.
     pub outcome: Result<&'a RawValue, ErrorObject>,
 }
 
-/// What one line or body holds: a message, or a 2025-03-26 batch of them.
+/// Content of one line or body: a message, or a 2025-03-26 batch of them.
 #[derive(Clone, Debug)]
 #[expect(
     clippy::exhaustive_enums,
     reason = "a JSON text holds one message or several"
 )]
 pub enum Frame<'a> {
-    /// The only form of every other revision.
+    /// One message, the only form in every other revision.
     Single(Message<'a>),
-    /// At least one element. Each is decoded by itself, so that one bad element fails alone.
+    /// Batch of at least one element. Each is decoded by itself, so that one bad element fails
+    /// alone.
     Batch(Vec<&'a RawValue>),
 }
 
-/// Why bytes are not a message, in the form the sender is answered.
+/// Reason why bytes are not a message, in the form that is sent back.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct DecodeError {
-    /// The id of the refused request, when it was readable.
+    /// Id of the refused request, when it was readable.
     pub id: Option<RequestId>,
-    /// `-32700` when it is not JSON, `-32600` when it is not a message.
+    /// `-32700` for input that is not JSON, `-32600` for JSON that is not a message.
     pub error: ErrorObject,
-    /// It was meant to be a notification: "The receiver MUST NOT send a response" -- 2026-07-28/basic#notifications
+    /// The message was meant as a notification: "The receiver MUST NOT send a response" --
+    /// 2026-07-28/basic#notifications
     pub is_notification: bool,
 }
 
@@ -84,8 +86,9 @@ impl<'a> Message<'a> {
     /// Reads one message.
     ///
     /// # Errors
-    /// When the bytes are not JSON, or not a JSON-RPC 2.0 message whose `params` are an object; those that are `null` or
-    /// an empty array count as left out. Members that JSON-RPC does not define are ignored; those it does must not repeat.
+    /// Fails if the bytes are not JSON, or not a JSON-RPC 2.0 message whose `params` are an
+    /// object; `null` and an empty array count as absent. Members that JSON-RPC does not define
+    /// are ignored; those it defines must not repeat.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         Self::decode_unmarked(without_byte_order_mark(bytes))
     }
@@ -106,10 +109,10 @@ impl<'a> Message<'a> {
 }
 
 impl<'a> Frame<'a> {
-    /// Reads one message or one batch, whichever the first byte announces.
+    /// Reads one message or one batch, depending on the first byte.
     ///
     /// # Errors
-    /// As [`Message::decode`]; and for an empty batch, which is no message at all.
+    /// Fails like [`Message::decode`], and for an empty batch, which is no message at all.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let bytes = without_byte_order_mark(bytes);
         if first_byte(bytes) != Some(b'[') {
@@ -125,7 +128,7 @@ impl<'a> Frame<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// A request from its parts. `params` must be an object.
+    /// Makes a request from its parts. `params` must be an object.
     pub fn new(
         id: RequestId,
         method: impl Into<Cow<'a, str>>,
@@ -138,21 +141,21 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// The parameters of a known method; absent ones count as `{}`.
+    /// Reads the parameters of a known method; absent ones count as `{}`.
     ///
     /// # Errors
-    /// `-32602` saying which member is missing or of the wrong type.
+    /// `-32602` naming the member that is missing or of the wrong type.
     pub fn parse_params<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
         parse_params(self.params)
     }
 }
 
 impl<'a> Notification<'a> {
-    /// The parameters of a known notification; absent ones count as `{}`.
+    /// Reads the parameters of a known notification; absent ones count as `{}`.
     ///
     /// # Errors
-    /// `-32602` saying which member is missing or of the wrong type. It is for the log:
-    /// a notification is never answered.
+    /// `-32602` naming the member that is missing or of the wrong type. It is for the log: a
+    /// notification is never answered.
     pub fn parse_params<P: Deserialize<'a>>(&self) -> Result<P, ErrorObject> {
         parse_params(self.params)
     }
@@ -163,8 +166,8 @@ fn parse_params<'a, P: Deserialize<'a>>(params: Option<&'a RawValue>) -> Result<
         .map_err(|error| json::invalid_params(&error))
 }
 
-/// The members JSON-RPC defines, each as it came: nothing is judged before all of them, the id above
-/// all, have been seen.
+/// Raw members that JSON-RPC defines. Nothing is judged before all of them, the id above all, have
+/// been read.
 #[derive(Default)]
 struct Envelope<'a> {
     jsonrpc: Option<&'a RawValue>,
@@ -173,7 +176,7 @@ struct Envelope<'a> {
     params: Option<&'a RawValue>,
     result: Option<&'a RawValue>,
     error: Option<&'a RawValue>,
-    /// Two readers of a repeated member may each see a different one, so it is refused.
+    /// Name of a repeated member: two readers may each see a different one, so it is refused.
     repeated: Option<&'static str>,
 }
 
@@ -185,7 +188,8 @@ impl<'a> Envelope<'a> {
             Some(raw) => Some(read_id(raw)?),
             None => None,
         };
-        // The id of an answer belongs to a request of ours: echoed, it would seem to answer one of theirs.
+        // The id of an answer belongs to a request of this side: echoed, it would seem to answer
+        // one of the peer's.
         let is_answer = self.method.is_none() && (self.result.is_some() || self.error.is_some());
         let echoed = id.clone().filter(|_| !is_answer);
         let is_notification = self.is_notification();
@@ -195,7 +199,7 @@ impl<'a> Envelope<'a> {
         })
     }
 
-    /// Whether it is one but for its parameters.
+    /// Returns whether the message is a notification, apart from its parameters.
     fn is_notification(&self) -> bool {
         let is_call = self.method.and_then(json::string).is_some();
         let others = [self.id, self.result, self.error];
@@ -218,7 +222,7 @@ impl<'a> Envelope<'a> {
             Some(_) => return Err("`jsonrpc` must be the string \"2.0\"".into()),
             None => return Err("`jsonrpc` is missing; it must be \"2.0\"".into()),
         }
-        // Some senders give both of them.
+        // Some senders write both a `result` and `"error": null`.
         let is_null = |error: &&RawValue| error.get() == "null";
         let error = self
             .error
@@ -234,7 +238,7 @@ impl<'a> Envelope<'a> {
                 let error = serde_json::from_str(error.get()).or_else(|e| {
                     let fault = format!("invalid `error`: {}", json::fault(&e));
                     match id {
-                        // It is an answer all the same, and somebody waits for it.
+                        // The caller of this request waits, so a malformed error still ends it.
                         Some(_) => Ok(ErrorObject::invalid_request(fault)),
                         None => Err(fault),
                     }
@@ -298,7 +302,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
                     continue;
                 }
             };
-            // A repeated id is remembered above all: it must not be echoed.
+            // A repeated id takes precedence over other repetitions: it must not be echoed.
             if slot.replace(map.next_value()?).is_some() && envelope.repeated != Some("id") {
                 envelope.repeated = Some(name);
             }
@@ -307,7 +311,7 @@ impl<'de> Visitor<'de> for EnvelopeVisitor {
     }
 }
 
-/// A member's name after its escapes are resolved: `"m\u0065thod"` is `method`.
+/// Name of a member with its escapes resolved: `"m\u0065thod"` is `method`.
 #[derive(serde::Deserialize)]
 #[serde(field_identifier, rename_all = "lowercase")]
 enum Member {
@@ -321,8 +325,9 @@ enum Member {
     Other,
 }
 
-/// The bytes behind the mark that some editors and shells put before the first of them. "implementations that parse JSON
-/// texts MAY ignore the presence of a byte order mark rather than treating it as an error" -- RFC 8259, 8.1
+/// Returns the bytes without the byte order mark that some editors and shells write first.
+/// "implementations that parse JSON texts MAY ignore the presence of a byte order mark rather than
+/// treating it as an error" -- RFC 8259, 8.1
 fn without_byte_order_mark(bytes: &[u8]) -> &[u8] {
     bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes)
 }
@@ -335,7 +340,7 @@ fn utf8(bytes: &[u8]) -> Result<&str, DecodeError> {
     })
 }
 
-/// The first byte that is not JSON whitespace.
+/// Returns the first byte that is not JSON whitespace.
 fn first_byte(bytes: &[u8]) -> Option<u8> {
     bytes
         .iter()

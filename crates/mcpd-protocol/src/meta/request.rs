@@ -1,5 +1,5 @@
-//! The `_meta` of a request, read before its method is known. Values are judged one by one and only
-//! when asked for, so that each fault has an exact error and nothing unknown is ever built.
+//! `_meta` of a request, read before its method is known. Each value is judged alone and only on
+//! access, so that each fault has an exact error and unknown members are never built.
 
 use std::borrow::Cow;
 
@@ -14,14 +14,14 @@ use crate::json;
 use crate::jsonrpc::ErrorObject;
 use crate::method::LoggingLevel;
 
-/// What a log level must be, in the words of an error.
+/// Log levels, in the words of an error.
 const LEVELS: &str =
     "`debug`, `info`, `notice`, `warning`, `error`, `critical`, `alert` or `emergency`";
 
-/// The reserved members of a request's `_meta`, borrowed from its `params`.
+/// Reserved members of a request's `_meta`, borrowed from its `params`.
 ///
-/// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type. One that may be absent may be
-/// `null` as well; what a stateless request must have may not.
+/// A method gives `Ok(None)` for an absent member and `-32602` for one of the wrong type. An
+/// optional member may also be `null`; a member that a stateless request requires may not.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub struct RequestMeta<'a> {
     #[serde(
@@ -53,7 +53,8 @@ pub struct RequestMeta<'a> {
 }
 
 impl<'a> RequestMeta<'a> {
-    /// Whether the request is written for the stateless wire: it says something that only requests there do, rightly or not.
+    /// Returns whether the request is written for the stateless wire: it has a member that only
+    /// requests there have, valid or not.
     #[must_use]
     pub fn is_stateless(&self) -> bool {
         let said = [
@@ -65,10 +66,10 @@ impl<'a> RequestMeta<'a> {
         said.iter().any(Option::is_some)
     }
 
-    /// The revision the request is written in, known to this crate or not.
+    /// Returns the revision of the request, known to this crate or not.
     ///
     /// # Errors
-    /// `-32602` when it is not a string.
+    /// `-32602` if it is not a string.
     pub fn protocol_version(&self) -> Result<Option<Cow<'a, str>>, ErrorObject> {
         self.protocol_version
             .map(|raw| {
@@ -77,15 +78,15 @@ impl<'a> RequestMeta<'a> {
             .transpose()
     }
 
-    /// What the client offers for this request.
+    /// Returns the client's capabilities for this request.
     ///
     /// # Errors
-    /// `-32602` when it is not an object of capabilities.
+    /// `-32602` if it is not an object of capabilities.
     pub fn client_capabilities(&self) -> Result<Option<ClientCapabilities>, ErrorObject> {
         let Some(raw) = self.client_capabilities else {
             return Ok(None);
         };
-        // The strict reader is the faster one, and right for most.
+        // The strict reader is the faster one, and accepts most requests.
         match serde_json::from_str(raw.get()) {
             Ok(declared) if json::is_object(raw) => Ok(Some(declared)),
             _ => read_object(CLIENT_CAPABILITIES, Some(raw))
@@ -93,26 +94,26 @@ impl<'a> RequestMeta<'a> {
         }
     }
 
-    /// Who the client says it is.
+    /// Returns the identity that the client claims.
     ///
     /// # Errors
-    /// `-32602` when it is not an `Implementation`.
+    /// `-32602` if it is not an `Implementation`.
     pub fn client_info(&self) -> Result<Option<Implementation>, ErrorObject> {
         read_object(CLIENT_INFO, self.client_info)
     }
 
-    /// The lowest level of log message the client wants; none at all without it.
+    /// Returns the lowest level of log messages that the client wants; without one it wants none.
     ///
     /// # Errors
-    /// `-32602` when it is not one of the eight levels.
+    /// `-32602` if it is not one of the eight levels.
     pub fn log_level(&self) -> Result<Option<LoggingLevel>, ErrorObject> {
         read(LOG_LEVEL, LEVELS, self.log_level)
     }
 
-    /// What progress notifications shall carry; none are wanted without it.
+    /// Returns the token for progress notifications; without one the client wants none.
     ///
     /// # Errors
-    /// `-32602` when it is neither a string nor an integer.
+    /// `-32602` if it is neither a string nor an integer.
     pub fn progress_token(&self) -> Result<Option<ProgressToken>, ErrorObject> {
         read(
             PROGRESS_TOKEN,
@@ -121,32 +122,34 @@ impl<'a> RequestMeta<'a> {
         )
     }
 
-    /// Whether there is something to tell its sender besides the answer, if it is right about what it names.
+    /// Returns whether the sender asked for notifications before the answer, provided that its
+    /// parameters are valid.
     #[must_use]
     pub fn wants_notifications(&self) -> bool {
         self.log_level.is_some() || self.progress_token.is_some()
     }
 
-    /// W3C trace context. A bad one is no reason to refuse a request, so it counts as absent.
+    /// Returns the W3C trace context. An invalid one is no reason to refuse a request, so it
+    /// counts as absent.
     #[must_use]
     pub fn traceparent(&self) -> Option<Cow<'a, str>> {
         self.traceparent.and_then(json::string)
     }
 
-    /// W3C trace state, as [`traceparent`](Self::traceparent).
+    /// Returns the W3C trace state, on the terms of [`traceparent`](Self::traceparent).
     #[must_use]
     pub fn tracestate(&self) -> Option<Cow<'a, str>> {
         self.tracestate.and_then(json::string)
     }
 
-    /// W3C baggage, as [`traceparent`](Self::traceparent).
+    /// Returns the W3C baggage, on the terms of [`traceparent`](Self::traceparent).
     #[must_use]
     pub fn baggage(&self) -> Option<Cow<'a, str>> {
         self.baggage.and_then(json::string)
     }
 }
 
-/// What is wrong with the `_meta` of `params` as a whole, or with its place there.
+/// Returns the fault of the `_meta` member of `params` as a whole, or of its position there.
 pub(crate) fn fault(params: &RawValue) -> Option<ErrorObject> {
     #[derive(Deserialize)]
     struct Params<'a> {
@@ -183,7 +186,8 @@ fn read_object<T: DeserializeOwned>(
         .map_err(|e| ErrorObject::invalid_params(format!("`{key}`: {}", json::fault(&e))))
 }
 
-/// Says what kind of value came, unless that is right and only the text is wrong.
+/// Returns the error for a value of the wrong kind. It names the kind, except for a string with a
+/// wrong text.
 fn wrong_type(key: &str, expected: &str, raw: &RawValue) -> ErrorObject {
     ErrorObject::invalid_params(match json::kind(raw) {
         "a string" => format!("`{key}` must be {expected}"),

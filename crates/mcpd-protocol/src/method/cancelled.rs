@@ -1,4 +1,4 @@
-//! Calling a request off.
+//! Cancellation of a request.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,27 @@ use crate::jsonrpc::RequestId;
 use crate::meta::Meta;
 
 notification! {
-    /// `notifications/cancelled`. Over HTTP a stateless client hangs up instead.
+    /// `notifications/cancelled`. Over HTTP a stateless client closes the stream instead.
     CancelledNotification, "notifications/cancelled", CancelledNotificationParams
 }
 
-/// Which request, and why.
+/// Request to cancel, and the reason.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CancelledNotificationParams {
-    /// May be unknown or answered already: then there is nothing to do.
+    /// Id of the request. It may be unknown or answered already: then there is nothing to do.
     pub request_id: RequestId,
-    /// For people.
+    /// Reason, for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl CancelledNotificationParams {
-    /// Calls off a request without a reason.
+    /// Cancels a request without a reason.
     #[must_use]
     pub const fn new(request_id: RequestId) -> Self {
         Self {

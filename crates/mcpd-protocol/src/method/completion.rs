@@ -14,24 +14,25 @@ request! {
     CompleteRequest, "completion/complete", CompleteRequestParams => CompleteResult
 }
 
-/// What is typed, and where.
+/// Argument to complete, and its place.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompleteRequestParams {
-    /// Whose argument.
+    /// Prompt or template of the argument.
     #[serde(rename = "ref")]
     pub reference: CompletionReference,
-    /// The argument and what it is so far.
+    /// Argument and its current text.
     pub argument: CompletionArgument,
-    /// The other arguments; since 2025-06-18.
+    /// Other arguments; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<CompletionContext>,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// The schema's `PromptReference` and `ResourceTemplateReference`.
+/// Reference to the owner of an argument: the schema's `PromptReference` and
+/// `ResourceTemplateReference`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type")]
 #[non_exhaustive]
@@ -39,31 +40,31 @@ pub enum CompletionReference {
     /// A prompt.
     #[serde(rename = "ref/prompt")]
     Prompt {
-        /// Its name.
+        /// Name of the prompt.
         name: String,
-        /// Its name for people; since 2025-06-18.
+        /// Display name; since 2025-06-18.
         #[serde(skip_serializing_if = "Option::is_none")]
         title: Option<String>,
     },
     /// A resource template.
     #[serde(rename = "ref/resource")]
     Resource {
-        /// The template, or a URI made from it.
+        /// Template, or a URI made from it.
         uri: String,
     },
 }
 
-/// An argument while it is typed.
+/// Argument while it is typed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionArgument {
-    /// Its name.
+    /// Name of the argument.
     pub name: String,
-    /// What it is so far.
+    /// Current text.
     pub value: String,
 }
 
-/// What is known of the other arguments.
+/// Known values of the other arguments.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CompletionContext {
@@ -77,12 +78,12 @@ pub struct CompletionContext {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Completion {
-    /// Best first, at most 100.
+    /// Values, best first, at most 100.
     pub values: Vec<String>,
-    /// How many there are, sent or not.
+    /// Total number of values, sent or not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<u64>,
-    /// Whether there are more than were sent.
+    /// There are more values than were sent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub has_more: Option<bool>,
 }
@@ -94,10 +95,10 @@ pub struct Completion {
 pub struct CompleteResult {
     /// The suggestions.
     pub completion: Completion,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -109,7 +110,7 @@ pub struct CompleteResult {
 stamped!(CompleteResult);
 
 impl CompleteRequestParams {
-    /// A question without context.
+    /// Makes a request without context.
     pub fn new(
         reference: CompletionReference,
         name: impl Into<String>,
@@ -129,7 +130,7 @@ impl CompleteRequestParams {
 }
 
 impl CompleteResult {
-    /// The first 100 of these, which the schema allows, and how many there are.
+    /// Keeps the first 100 values, which is the schema's limit, and records the total.
     #[must_use]
     pub fn new(mut values: Vec<String>) -> Self {
         let count = values.len();

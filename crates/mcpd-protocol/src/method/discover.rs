@@ -1,4 +1,4 @@
-//! What a server of the stateless wire says of itself.
+//! Self-description of a server on the stateless wire.
 
 use std::borrow::Cow;
 
@@ -15,28 +15,28 @@ request! {
     DiscoverRequest, "server/discover", RequestParams => DiscoverResult
 }
 
-/// The server's revisions and capabilities.
+/// Revisions and capabilities of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DiscoverResult {
-    /// The revisions it speaks, on either wire.
+    /// Revisions that the server speaks, on either wire.
     pub supported_versions: Vec<Cow<'static, str>>,
-    /// What it offers.
+    /// Capabilities of the server.
     pub capabilities: ServerCapabilities,
-    /// How to use the server, for the model.
+    /// Usage instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only.
+    /// Clients that may share a cached result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -48,7 +48,7 @@ pub struct DiscoverResult {
 stamped!(cacheable DiscoverResult);
 
 impl DiscoverResult {
-    /// An answer without instructions.
+    /// Makes an answer without instructions.
     pub fn new(
         versions: impl IntoIterator<Item = ProtocolVersion>,
         capabilities: ServerCapabilities,

@@ -25,27 +25,28 @@ notification! {
     InitializedNotification, "notifications/initialized", NotificationParams
 }
 
-/// What the client proposes.
+/// Proposal of the client.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeRequestParams {
-    /// The newest revision the client speaks, known to this crate or not. A client that says none speaks the oldest.
+    /// Newest revision the client speaks, known to this crate or not. Without one, the client is
+    /// taken to speak the oldest.
     #[serde(default = "oldest_version", deserialize_with = "version")]
     pub protocol_version: String,
-    /// For the whole session, without members that older revisions leave open and that are not what newer ones say. A
-    /// client that declares none has none.
+    /// Capabilities for the whole session. Members that older revisions leave open are dropped if
+    /// newer revisions give them another shape. Absent means none.
     #[serde(default, deserialize_with = "declared")]
     pub capabilities: ClientCapabilities,
-    /// Who the client is, likewise. One that does not say is `unknown`.
+    /// Identity of the client, read with the same leniency. Absent means `unknown`.
     #[serde(default = "unknown_client", deserialize_with = "introduced")]
     pub client_info: Implementation,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// Stands for what a client does not say of itself.
+/// Placeholder for an identity the client does not give.
 const UNKNOWN: &str = "unknown";
 
 fn oldest_version() -> String {
@@ -61,8 +62,9 @@ fn version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Erro
     Ok(version.unwrap_or_else(oldest_version))
 }
 
-/// "this is not a closed set: any client can define its own, additional capabilities", and those that have come since
-/// may be another's by the same name -- 2024-11-05/schema.ts
+/// Reads capabilities of any revision: "this is not a closed set: any client can define its own,
+/// additional capabilities", so a member that became standard later may mean something else here
+/// -- 2024-11-05/schema.ts
 fn declared<'de, D: Deserializer<'de>>(deserializer: D) -> Result<ClientCapabilities, D::Error> {
     let declared = Option::<Declared<JsonObject>>::deserialize(deserializer)?;
     let mut declared = declared
@@ -100,24 +102,24 @@ fn read<T: DeserializeOwned, E: Error>(object: JsonObject) -> Result<T, E> {
     T::deserialize(Value::Object(object)).map_err(E::custom)
 }
 
-/// What the session will be.
+/// Terms of the session.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct InitializeResult {
-    /// See [`ProtocolVersion::negotiate`].
+    /// Revision of the session, see [`ProtocolVersion::negotiate`].
     pub protocol_version: Cow<'static, str>,
-    /// For the whole session.
+    /// Capabilities for the whole session.
     pub capabilities: ServerCapabilities,
-    /// Who the server is.
+    /// Identity of the server.
     pub server_info: Implementation,
-    /// How to use the server, for the model.
+    /// Usage instructions for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// Always absent: this method has no stateless wire.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -129,7 +131,7 @@ pub struct InitializeResult {
 stamped!(InitializeResult);
 
 impl InitializeRequestParams {
-    /// A proposal.
+    /// Makes a proposal.
     #[must_use]
     pub fn new(
         version: ProtocolVersion,
@@ -146,7 +148,7 @@ impl InitializeRequestParams {
 }
 
 impl InitializeResult {
-    /// An answer without instructions.
+    /// Makes an answer without instructions.
     #[must_use]
     pub fn new(
         version: ProtocolVersion,

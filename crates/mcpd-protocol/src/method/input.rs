@@ -18,7 +18,7 @@ use crate::json;
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultObject, ResultType, Stamp, stamped};
 
-/// Questions by the name their asker gave them.
+/// Questions by the name that the script gave them.
 pub type InputRequests = BTreeMap<String, InputRequest>;
 
 /// Answers by the name of the question.
@@ -28,29 +28,29 @@ pub type InputResponses = BTreeMap<String, Box<RawValue>>;
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct InputRequest {
-    /// What kind.
+    /// Kind of question.
     pub method: InputMethod,
-    /// Its parameters; `roots/list` may go without.
+    /// Parameters; optional for `roots/list`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub params: Option<Box<RawValue>>,
 }
 
-/// The questions a client can be asked. On the stateful wire each is a request of its own.
+/// Kinds of question. On the stateful wire each is a request of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum InputMethod {
-    /// Ask the person.
+    /// Asks the user.
     #[serde(rename = "elicitation/create")]
     ElicitationCreate,
-    /// Ask the model.
+    /// Asks the model.
     #[serde(rename = "sampling/createMessage")]
     SamplingCreateMessage,
-    /// Ask which directories the client works in.
+    /// Asks which directories the client works in.
     #[serde(rename = "roots/list")]
     RootsList,
 }
 
-/// A result that asks. At least one of the two fields is set.
+/// Result that asks for input. At least one of the first two fields is set.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -58,13 +58,13 @@ pub struct InputRequiredResult {
     /// The questions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// Comes back unread with the answers, perhaps changed: sign it.
+    /// Opaque state that the client returns with the answers, perhaps altered: sign it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Always [`ResultType::INPUT_REQUIRED`] on the stateless wire, the only one it is sent on.
+    /// Always [`ResultType::INPUT_REQUIRED`] on the stateless wire, the only one that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -75,16 +75,16 @@ pub struct InputRequiredResult {
 
 stamped!(InputRequiredResult);
 
-/// What a method may answer that is allowed to ask: `R`, or questions first, or `R` later.
+/// Result of a method that may ask for input: `R`, or questions first, or `R` later.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Interactive<R> {
-    /// The result proper.
+    /// The actual result.
     Complete(R),
-    /// The client is asked, and tries again.
+    /// The client answers questions and tries again.
     InputRequired(InputRequiredResult),
-    /// The request goes on as a task. Only calls of tools do.
+    /// The request continues as a task. Only tool calls do.
     Task(CreateTaskResult),
 }
 
@@ -101,7 +101,7 @@ impl InputMethod {
 }
 
 impl InputRequest {
-    /// A question with parameters.
+    /// Makes a question with parameters.
     #[must_use]
     pub const fn new(method: InputMethod, params: Box<RawValue>) -> Self {
         Self {
@@ -110,11 +110,11 @@ impl InputRequest {
         }
     }
 
-    /// Checks that every client can understand the question: what its method demands is there and of
-    /// the right type.
+    /// Checks that every client can understand the question: the members that its method requires
+    /// are present and of the right type.
     ///
     /// # Errors
-    /// What is wrong with the parameters, as a fragment.
+    /// The fault of the parameters, as a fragment.
     pub fn check(&self) -> Result<(), String> {
         let Some(params) = self.params.as_deref() else {
             return match self.method {
@@ -139,7 +139,8 @@ impl InputRequest {
         .map_err(|error| json::fault(&error))
     }
 
-    /// The question as 2025-11-25 has it, where a page has an id of its own; any other is left as it is.
+    /// Converts the question to 2025-11-25, where a URL elicitation has an id of its own; leaves
+    /// any other unchanged.
     #[must_use]
     pub fn with_elicitation_id(mut self, id: impl Into<String>) -> Self {
         if self.is_by_url()
@@ -154,9 +155,10 @@ impl InputRequest {
         self
     }
 
-    /// The question as 2025-06-18 has it, where the titles of choices stand beside them, and only yes and no have a default;
-    /// what is no form is left as it is. `None` if several may be chosen, for which there are no words
-    /// -- 2025-06-18/client/elicitation#supported-schema-types
+    /// Converts the question to 2025-06-18, where the titles of choices stand beside them and only
+    /// booleans have a default; leaves anything but a form unchanged. `None` for a multiple
+    /// choice, which that revision can't express --
+    /// 2025-06-18/client/elicitation#supported-schema-types
     #[must_use]
     pub fn with_plain_form(mut self) -> Option<Self> {
         if self.method == InputMethod::ElicitationCreate
@@ -174,7 +176,7 @@ impl InputRequest {
         Some(self)
     }
 
-    /// Whether a person is sent to a page.
+    /// Returns whether the question sends the user to a web page.
     fn is_by_url(&self) -> bool {
         self.method == InputMethod::ElicitationCreate
             && self
@@ -188,10 +190,10 @@ impl InputRequest {
         serde_json::from_str(params).unwrap_or_default()
     }
 
-    /// What a client must have declared to be asked this.
+    /// Returns the capabilities that a client must have declared to be asked this.
     ///
-    /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in its
-    /// capabilities." -- 2026-07-28/basic/patterns/mrtr
+    /// "Servers MUST NOT send an `inputRequests` that the client has not declared support for in
+    /// its capabilities." -- 2026-07-28/basic/patterns/mrtr
     #[must_use]
     pub fn required_capabilities(&self) -> ClientCapabilities {
         let mut required = ClientCapabilities::default();
@@ -199,7 +201,7 @@ impl InputRequest {
         required
     }
 
-    /// Adds what a client must have declared to be asked this.
+    /// Adds the capabilities that a client must have declared to be asked this.
     pub fn require(&self, required: &mut ClientCapabilities) {
         match self.method {
             InputMethod::ElicitationCreate => {
@@ -214,8 +216,9 @@ impl InputRequest {
             InputMethod::SamplingCreateMessage => {
                 let sampling = required.sampling.get_or_insert_default();
                 let demands = self.demands();
-                // "The client MUST return an error if this field is provided but `ClientCapabilities.sampling.tools` is
-                // not declared", both of `tools` and of `toolChoice` -- 2026-07-28/schema#createmessagerequestparams
+                // "The client MUST return an error if this field is provided but
+                // `ClientCapabilities.sampling.tools` is not declared", both of `tools` and of
+                // `toolChoice` -- 2026-07-28/schema#createmessagerequestparams
                 if demands.tools.or(demands.tool_choice).is_some() {
                     sampling.tools.get_or_insert_default();
                 }
@@ -230,7 +233,7 @@ impl InputRequest {
     }
 }
 
-/// The parameters of a question that need more than the plain capability.
+/// Parameters of a question that need more than the plain capability.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Demands<'a> {
@@ -244,7 +247,7 @@ struct Demands<'a> {
     include_context: Option<&'a RawValue>,
 }
 
-/// What a form must have.
+/// Required members of a form.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -280,7 +283,7 @@ enum FormType {
     Object,
 }
 
-/// An `array` is a choice of several.
+/// Field of a form. An `array` is a multiple choice.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 enum Field {
@@ -294,7 +297,7 @@ enum Field {
     },
 }
 
-/// What may be chosen, without titles and with.
+/// Choices, without and with titles.
 #[derive(Deserialize)]
 #[serde(
     untagged,
@@ -326,7 +329,7 @@ struct Choice {
     title: String,
 }
 
-/// What a page to go to must have.
+/// Required members of a URL elicitation.
 #[derive(Deserialize)]
 #[expect(
     dead_code,
@@ -337,8 +340,8 @@ struct Page {
     url: Uri,
 }
 
-/// A URI that says by itself where it leads -- RFC 3986, 4.3. What each scheme wants besides is for the client to know,
-/// except that the web has hosts.
+/// Absolute URI -- RFC 3986, 4.3. Requirements of a scheme are for the client to check, except
+/// that `http` and `https` have a host.
 #[derive(Deserialize)]
 #[serde(try_from = "Cow<'_, str>")]
 struct Uri;
@@ -369,7 +372,7 @@ impl TryFrom<Cow<'_, str>> for Uri {
     }
 }
 
-/// What a request to a model must have.
+/// Required members of a request to a model.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[expect(
@@ -418,7 +421,7 @@ fn make_plain(field: &mut JsonObject) -> Option<()> {
 }
 
 impl InputRequiredResult {
-    /// Questions without state.
+    /// Makes a result with questions and without state.
     #[must_use]
     pub fn new(input_requests: InputRequests) -> Self {
         Self {

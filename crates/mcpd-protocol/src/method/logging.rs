@@ -1,4 +1,4 @@
-//! Log messages for the client. Deprecated in 2026-07-28, where each request says whether it wants any.
+//! Log messages for the client. Deprecated in 2026-07-28, where each request sets its own level.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,53 +22,53 @@ notification! {
 #[serde(rename_all = "lowercase")]
 #[expect(clippy::exhaustive_enums, reason = "RFC 5424 has these eight")]
 pub enum LoggingLevel {
-    /// For debugging.
+    /// Debugging detail.
     Debug,
-    /// What happens.
+    /// Normal operation.
     Info,
-    /// What is worth a look.
+    /// Normal but significant event.
     Notice,
-    /// What may become an error.
+    /// Condition that may become an error.
     Warning,
-    /// What failed.
+    /// Failure of an operation.
     Error,
-    /// What broke.
+    /// Failure of a component.
     Critical,
-    /// What someone must do now.
+    /// Condition that requires action now.
     Alert,
-    /// Nothing works.
+    /// Unusable system.
     Emergency,
 }
 
-/// A level for the session.
+/// Log level for the session.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SetLevelRequestParams {
-    /// The least severe level to send.
+    /// Least severe level to send.
     pub level: LoggingLevel,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// A log message.
+/// Log message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LoggingMessageNotificationParams {
-    /// How severe.
+    /// Severity.
     pub level: LoggingLevel,
-    /// Who logs.
+    /// Name of the logger.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub logger: Option<String>,
-    /// The message: a string or any other value.
+    /// Message: a string or any other value.
     pub data: Value,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SetLevelRequestParams {
-    /// This level and all more severe ones.
+    /// Requests this level and all more severe ones.
     #[must_use]
     pub const fn new(level: LoggingLevel) -> Self {
         Self { level, meta: None }
@@ -76,7 +76,7 @@ impl SetLevelRequestParams {
 }
 
 impl LoggingMessageNotificationParams {
-    /// A message of an unnamed logger.
+    /// Makes a message of an unnamed logger.
     pub fn new(level: LoggingLevel, data: impl Into<Value>) -> Self {
         Self {
             level,

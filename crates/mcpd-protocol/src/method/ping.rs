@@ -1,4 +1,4 @@
-//! Is the other side alive; stateful wire only.
+//! Liveness check; stateful wire only.
 
 use super::{EmptyResult, RequestParams, request};
 

@@ -11,33 +11,33 @@ notification! {
     ProgressNotification, "notifications/progress", ProgressNotificationParams
 }
 
-/// How far a request is.
+/// Progress of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ProgressNotificationParams {
-    /// From the request.
+    /// Token from the request.
     pub progress_token: ProgressToken,
-    /// More than last time, in whatever unit.
+    /// Amount done, in any unit; increases with every notification.
     #[serde(serialize_with = "json::number")]
     pub progress: f64,
-    /// In the same unit, when known.
+    /// Total in the same unit, when known.
     #[serde(
         skip_serializing_if = "Option::is_none",
         serialize_with = "json::optional_number",
         default
     )]
     pub total: Option<f64>,
-    /// For people; since 2025-03-26.
+    /// Message for people; since 2025-03-26.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl ProgressNotificationParams {
-    /// Progress towards an unknown total.
+    /// Reports progress towards an unknown total.
     #[must_use]
     pub const fn new(progress_token: ProgressToken, progress: f64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! Prompts: messages a person picks to start from.
+//! Prompts: templates of messages that a user picks to start from.
 
 use std::collections::BTreeMap;
 
@@ -28,39 +28,39 @@ notification! {
     PromptListChangedNotification, "notifications/prompts/list_changed", NotificationParams
 }
 
-/// One prompt.
+/// Prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Prompt {
-    /// What a request names.
+    /// Identifier in requests.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// What it takes.
+    /// Arguments it takes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<PromptArgument>,
-    /// Since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// One argument of a prompt; its values are strings.
+/// Argument of a prompt; its values are strings.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptArgument {
-    /// What a request names.
+    /// Identifier in requests.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is for.
+    /// Purpose.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Absent means `false`.
@@ -68,26 +68,26 @@ pub struct PromptArgument {
     pub required: Option<bool>,
 }
 
-/// A page of prompts.
+/// Page of prompts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListPromptsResult {
-    /// In an order that does not change from call to call.
+    /// Entries in an order that is stable across calls.
     pub prompts: Vec<Prompt>,
-    /// Absent on the last page.
+    /// Cursor of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only; the same on every page.
+    /// Clients that may share a cached result; stateless wire only, and equal on every page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -96,12 +96,12 @@ pub struct ListPromptsResult {
     pub meta: ResultMeta,
 }
 
-/// A prompt with its arguments.
+/// Prompt to get, with its arguments.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptRequestParams {
-    /// The prompt.
+    /// Name of the prompt.
     pub name: String,
     /// Values by name of the argument.
     #[serde(
@@ -117,28 +117,28 @@ pub struct GetPromptRequestParams {
         deserialize_with = "present"
     )]
     pub input_responses: Option<InputResponses>,
-    /// The state that came with the questions. Whoever sends it may have changed it.
+    /// State that came with the questions. The client may have altered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// The messages of a prompt.
+/// Messages of a prompt.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct GetPromptResult {
-    /// What it is for.
+    /// Purpose of the prompt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// In order.
+    /// Messages in order.
     pub messages: Vec<PromptMessage>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -147,13 +147,13 @@ pub struct GetPromptResult {
     pub meta: ResultMeta,
 }
 
-/// One message.
+/// Message of a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptMessage {
-    /// Who says it.
+    /// Speaker.
     pub role: Role,
-    /// What is said: one block.
+    /// Content, a single block.
     pub content: ContentBlock,
 }
 
@@ -161,7 +161,7 @@ stamped!(GetPromptResult);
 stamped!(cacheable ListPromptsResult);
 
 impl Prompt {
-    /// A prompt without arguments.
+    /// Makes a prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -175,7 +175,7 @@ impl Prompt {
 }
 
 impl PromptArgument {
-    /// An argument that may be left out.
+    /// Makes an optional argument.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -187,7 +187,7 @@ impl PromptArgument {
 }
 
 impl ListPromptsResult {
-    /// All prompts on one page.
+    /// Puts all prompts on one page.
     #[must_use]
     pub fn new(prompts: Vec<Prompt>) -> Self {
         Self {
@@ -198,7 +198,7 @@ impl ListPromptsResult {
 }
 
 impl GetPromptRequestParams {
-    /// A prompt without arguments.
+    /// Makes a request without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -211,7 +211,7 @@ impl GetPromptRequestParams {
 }
 
 impl GetPromptResult {
-    /// These messages.
+    /// Makes a result with these messages.
     #[must_use]
     pub fn new(messages: Vec<PromptMessage>) -> Self {
         Self {
@@ -222,7 +222,7 @@ impl GetPromptResult {
 }
 
 impl PromptMessage {
-    /// One message.
+    /// Makes a message.
     #[must_use]
     pub const fn new(role: Role, content: ContentBlock) -> Self {
         Self { role, content }

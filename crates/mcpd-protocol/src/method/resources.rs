@@ -1,4 +1,4 @@
-//! Resources: what there is to read, reading it, and on the stateful wire being told of changes.
+//! Resources: listing, reading, and on the stateful wire subscriptions to changes.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -49,87 +49,87 @@ notification! {
     ResourceUpdatedNotificationParams
 }
 
-/// One resource; also a link to one, in a content block.
+/// Resource; also a link to one, in a content block.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Resource {
-    /// What a read names.
+    /// URI by which it is read.
     pub uri: String,
-    /// Name for programs.
+    /// Programmatic name.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it is, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// Such as `text/plain`.
+    /// MIME type, such as `text/plain`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
-    /// Bytes, before any Base64.
+    /// Size in bytes, before any Base64.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A family of resources.
+/// Family of resources.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ResourceTemplate {
-    /// RFC 6570.
+    /// Template as in RFC 6570.
     pub uri_template: String,
-    /// Name for programs.
+    /// Programmatic name.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What they are, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
-    /// When all of them have the same.
+    /// MIME type, if all resources of the family share it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime_type: Option<String>,
     /// Hints for the client.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Annotations>,
-    /// Since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// A page of resources.
+/// Page of resources.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourcesResult {
-    /// In an order that does not change from call to call.
+    /// Entries in an order that is stable across calls.
     pub resources: Vec<Resource>,
-    /// Absent on the last page.
+    /// Cursor of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only; the same on every page.
+    /// Clients that may share a cached result; stateless wire only, and equal on every page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -138,26 +138,26 @@ pub struct ListResourcesResult {
     pub meta: ResultMeta,
 }
 
-/// A page of templates.
+/// Page of templates.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListResourceTemplatesResult {
-    /// In an order that does not change from call to call.
+    /// Entries in an order that is stable across calls.
     pub resource_templates: Vec<ResourceTemplate>,
-    /// Absent on the last page.
+    /// Cursor of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only; the same on every page.
+    /// Clients that may share a cached result; stateless wire only, and equal on every page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -166,23 +166,23 @@ pub struct ListResourceTemplatesResult {
     pub meta: ResultMeta,
 }
 
-/// A resource to be told of, or no longer.
+/// Resource to subscribe to or unsubscribe from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceRequestParams {
-    /// The resource.
+    /// URI of the resource.
     pub uri: String,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// A resource to read.
+/// Resource to read.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceRequestParams {
-    /// The resource, listed or not.
+    /// URI of the resource, listed or not.
     pub uri: String,
     /// Answers to an [`InputRequiredResult`](super::input::InputRequiredResult).
     #[serde(
@@ -191,31 +191,31 @@ pub struct ReadResourceRequestParams {
         deserialize_with = "present"
     )]
     pub input_responses: Option<InputResponses>,
-    /// The state that came with the questions. Whoever sends it may have changed it.
+    /// State that came with the questions. The client may have altered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// What was read: at least one piece. A resource that does not exist is an error, not an empty list.
+/// Contents that were read: at least one piece. A missing resource is an error, not an empty list.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ReadResourceResult {
-    /// Several when the URI names a collection.
+    /// Contents; several when the URI names a collection.
     pub contents: Vec<ResourceContents>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only.
+    /// Clients that may share a cached result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -224,13 +224,14 @@ pub struct ReadResourceResult {
     pub meta: ResultMeta,
 }
 
-/// A resource changed.
+/// Change of a resource.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ResourceUpdatedNotificationParams {
-    /// The resource, or one it is part of.
+    /// URI of the resource, or of one it is part of.
     pub uri: String,
-    /// [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID) when it belongs to a subscription.
+    /// Metadata; with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID) when it belongs to a
+    /// subscription.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
@@ -238,7 +239,7 @@ pub struct ResourceUpdatedNotificationParams {
 stamped!(cacheable ListResourcesResult, ListResourceTemplatesResult, ReadResourceResult);
 
 impl Resource {
-    /// A resource with nothing but what it must have.
+    /// Makes a resource with the required members only.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -255,7 +256,7 @@ impl Resource {
 }
 
 impl ResourceTemplate {
-    /// A template with nothing but what it must have.
+    /// Makes a template with the required members only.
     pub fn new(uri_template: impl Into<String>, name: impl Into<String>) -> Self {
         Self {
             uri_template: uri_template.into(),
@@ -271,7 +272,7 @@ impl ResourceTemplate {
 }
 
 impl ListResourcesResult {
-    /// All resources on one page.
+    /// Puts all resources on one page.
     #[must_use]
     pub fn new(resources: Vec<Resource>) -> Self {
         Self {
@@ -282,7 +283,7 @@ impl ListResourcesResult {
 }
 
 impl ListResourceTemplatesResult {
-    /// All templates on one page.
+    /// Puts all templates on one page.
     #[must_use]
     pub fn new(resource_templates: Vec<ResourceTemplate>) -> Self {
         Self {
@@ -293,7 +294,7 @@ impl ListResourceTemplatesResult {
 }
 
 impl ResourceRequestParams {
-    /// This resource.
+    /// Names this resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -303,7 +304,7 @@ impl ResourceRequestParams {
 }
 
 impl ReadResourceRequestParams {
-    /// A first read.
+    /// Makes a first request to read this resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),
@@ -315,7 +316,7 @@ impl ReadResourceRequestParams {
 }
 
 impl ReadResourceResult {
-    /// What was read.
+    /// Makes a result with these contents.
     #[must_use]
     pub fn new(contents: Vec<ResourceContents>) -> Self {
         Self {
@@ -326,7 +327,7 @@ impl ReadResourceResult {
 }
 
 impl ResourceUpdatedNotificationParams {
-    /// This resource changed.
+    /// Reports a change of this resource.
     pub fn new(uri: impl Into<String>) -> Self {
         Self {
             uri: uri.into(),

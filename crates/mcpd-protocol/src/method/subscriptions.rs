@@ -1,4 +1,4 @@
-//! Being told of changes on the stateless wire: one request that stays open.
+//! Subscriptions to changes on the stateless wire: one request that stays open.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -7,7 +7,7 @@ use super::{EmptyResult, notification, request};
 use crate::meta::Meta;
 
 request! {
-    /// `subscriptions/listen`. Its result ends the subscription and, like everything before it,
+    /// `subscriptions/listen`. Its result ends the subscription and, like every message before it,
     /// carries [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID).
     SubscriptionsListenRequest, "subscriptions/listen",
     SubscriptionsListenRequestParams => EmptyResult
@@ -19,52 +19,52 @@ notification! {
     SubscriptionsAcknowledgedNotificationParams
 }
 
-/// What to be told of. Nothing else may be sent.
+/// Subjects of a subscription. Nothing else may be sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct SubscriptionFilter {
-    /// The list of tools.
+    /// Changes of the list of tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_list_changed: Option<bool>,
-    /// The list of prompts.
+    /// Changes of the list of prompts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts_list_changed: Option<bool>,
-    /// The list of resources.
+    /// Changes of the list of resources.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resources_list_changed: Option<bool>,
-    /// These resources, by URI.
+    /// Changes of these resources, by URI.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
-    /// These tasks, by id. An extension.
+    /// Changes of these tasks, by id. An extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task_ids: Option<Vec<String>>,
 }
 
-/// A subscription.
+/// Subscription request.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscriptionsListenRequestParams {
-    /// What to be told of.
+    /// Subjects of the subscription.
     pub notifications: SubscriptionFilter,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// What of a subscription will be honoured.
+/// Accepted part of a subscription.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubscriptionsAcknowledgedNotificationParams {
-    /// No more than was asked for.
+    /// Accepted subjects, no more than requested.
     pub notifications: SubscriptionFilter,
-    /// Always with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID).
+    /// Metadata, always with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
 impl SubscriptionsListenRequestParams {
-    /// A subscription to these.
+    /// Makes a subscription to these subjects.
     #[must_use]
     pub const fn new(notifications: SubscriptionFilter) -> Self {
         Self {
@@ -75,7 +75,7 @@ impl SubscriptionsListenRequestParams {
 }
 
 impl SubscriptionsAcknowledgedNotificationParams {
-    /// The acknowledgement of the subscription `meta` names.
+    /// Makes the acknowledgement of the subscription that `meta` names.
     #[must_use]
     pub const fn new(notifications: SubscriptionFilter, meta: Meta) -> Self {
         Self {

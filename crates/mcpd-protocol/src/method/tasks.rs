@@ -1,4 +1,4 @@
-//! Tasks: calls that go on after their request is answered. An extension of the stateless wire,
+//! Tasks: calls that continue after their request is answered. An extension of the stateless wire,
 //! SEP-2663; the experimental tasks of 2025-11-25 were something else.
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::jsonrpc::ErrorObject;
 use crate::meta::ResultMeta;
 use crate::stamp::{ResultType, stamped};
 
-/// The id of the extension, which both sides declare.
+/// Id of the extension, which both sides declare.
 pub const TASKS_EXTENSION: &str = "io.modelcontextprotocol/tasks";
 
 request! {
@@ -24,75 +24,75 @@ request! {
 }
 
 request! {
-    /// `tasks/cancel`. Its result says that the wish was heard, not that it is fulfilled.
+    /// `tasks/cancel`. Its result acknowledges the request; the task may still complete.
     CancelTaskRequest, "tasks/cancel", TaskRequestParams => EmptyResult
 }
 
 notification! {
-    /// `notifications/tasks`, on a subscription alone.
+    /// `notifications/tasks`, on a subscription only.
     TaskStatusNotification, "notifications/tasks", DetailedTask
 }
 
-/// How a task is doing.
+/// Status of a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::exhaustive_enums, reason = "the schema closes this set")]
 pub enum TaskStatus {
-    /// It runs.
+    /// Running.
     Working,
-    /// It waits for answers.
+    /// Waiting for answers.
     InputRequired,
-    /// There is a result, which may tell of a failure of the tool.
+    /// Ended with a result, which may report a failure of the tool.
     Completed,
-    /// There is an error in place of a result.
+    /// Ended with an error in place of a result.
     Failed,
-    /// It was ended at the wish of its client.
+    /// Ended at the request of its client.
     Cancelled,
 }
 
 impl TaskStatus {
-    /// Whether nothing changes any more.
+    /// Returns whether the status is final.
     #[must_use]
     pub const fn is_terminal(self) -> bool {
         matches!(self, Self::Completed | Self::Failed | Self::Cancelled)
     }
 }
 
-/// What is said of a task wherever there is talk of it.
+/// Common members of every description of a task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Task {
-    /// What requests name it by.
+    /// Id by which requests name it.
     pub task_id: String,
-    /// How it is doing.
+    /// Status.
     pub status: TaskStatus,
-    /// The same for people.
+    /// Status in words for people.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status_message: Option<String>,
-    /// When it was made, as ISO 8601 has it.
+    /// Time of creation in ISO 8601.
     pub created_at: String,
-    /// When its status last changed, likewise.
+    /// Time of the last change of status in ISO 8601.
     pub last_updated_at: String,
-    /// How long it can be asked for, in milliseconds since it was made. `None` has no end.
+    /// Retention in milliseconds since creation. `None` means unlimited.
     pub ttl_ms: Option<u64>,
-    /// How long to wait between two questions after it, in milliseconds.
+    /// Suggested pause between two polls, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub poll_interval_ms: Option<u64>,
 }
 
-/// The result that promises another: the call has become a task.
+/// Result that stands for a later one: the call has become a task.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CreateTaskResult {
-    /// Which one.
+    /// The task.
     #[serde(flatten)]
     pub task: Task,
-    /// Always [`ResultType::TASK`] on the stateless wire, the only one it is sent on.
+    /// Always [`ResultType::TASK`] on the stateless wire, the only one that has it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -101,27 +101,27 @@ pub struct CreateTaskResult {
     pub meta: ResultMeta,
 }
 
-/// A task and what it has come to: the result of `tasks/get`, and what `notifications/tasks` carries.
+/// Task with its outcome: the result of `tasks/get`, and the content of `notifications/tasks`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct DetailedTask {
-    /// Which one, and how it is doing.
+    /// The task and its status.
     #[serde(flatten)]
     pub task: Task,
-    /// The questions that are open, while it waits for answers.
+    /// Open questions, while it waits for answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub input_requests: Option<InputRequests>,
-    /// What the request would have been answered with, once it is completed.
+    /// Result that the request would have had, once completed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Box<RawValue>>,
-    /// The same, if it has failed.
+    /// Error that the request would have had, if failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorObject>,
-    /// In a result only.
+    /// Kind of result; absent in a notification.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload; in a notification with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID).
+    /// Metadata; in a notification with [`SUBSCRIPTION_ID`](crate::meta::SUBSCRIPTION_ID).
     #[serde(
         rename = "_meta",
         default,
@@ -132,14 +132,14 @@ pub struct DetailedTask {
 
 stamped!(CreateTaskResult, DetailedTask);
 
-/// The parameters of a request that names a task and no more.
+/// Parameters of a request that only names a task.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct TaskRequestParams {
-    /// Which one.
+    /// Id of the task.
     pub task_id: String,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
@@ -149,17 +149,17 @@ pub struct TaskRequestParams {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct UpdateTaskRequestParams {
-    /// Which one.
+    /// Id of the task.
     pub task_id: String,
-    /// By the name of the question.
+    /// Answers by the name of the question.
     pub input_responses: InputResponses,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
 impl Task {
-    /// A task without anything said for people.
+    /// Makes a task without a status message.
     pub fn new(
         task_id: impl Into<String>,
         status: TaskStatus,

@@ -1,4 +1,4 @@
-//! Tools: what there is to call, and calling it.
+//! Tools: listing and calling them.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -27,17 +27,17 @@ notification! {
     ToolListChangedNotification, "notifications/tools/list_changed", NotificationParams
 }
 
-/// One tool.
+/// Tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct Tool {
-    /// What a call names.
+    /// Identifier in calls.
     pub name: String,
-    /// Name for people; since 2025-06-18.
+    /// Display name; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, for the model.
+    /// Description for the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// JSON Schema of the arguments, whose root is `"type": "object"`; sent byte for byte.
@@ -45,59 +45,59 @@ pub struct Tool {
     /// JSON Schema of `structuredContent`, sent byte for byte; since 2025-06-18.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Box<RawValue>>,
-    /// Since 2025-03-26.
+    /// Hints on its effects; since 2025-03-26.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
-    /// Since 2025-11-25.
+    /// Icons; since 2025-11-25.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub icons: Vec<Icon>,
-    /// Since 2025-06-18.
+    /// Metadata; since 2025-06-18.
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Meta>,
 }
 
-/// What a tool claims about its effects: hints, which a client must not trust blindly.
+/// Effects that a tool claims: hints, which a client must not trust blindly.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ToolAnnotations {
-    /// Name for people; [`Tool::title`] goes first.
+    /// Display name; [`Tool::title`] takes precedence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// Changes nothing. Absent means `false`.
+    /// The tool changes nothing. Absent means `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
-    /// May destroy, not only add. Absent means `true`.
+    /// The tool may destroy, not only add. Absent means `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
-    /// A second equal call changes nothing more. Absent means `false`.
+    /// Repeating an equal call changes nothing more. Absent means `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
-    /// Reaches beyond this machine. Absent means `true`.
+    /// The tool reaches beyond this machine. Absent means `true`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
 }
 
-/// A page of tools.
+/// Page of tools.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct ListToolsResult {
-    /// In an order that does not change from call to call.
+    /// Entries in an order that is stable across calls.
     pub tools: Vec<Tool>,
-    /// Absent on the last page.
+    /// Cursor of the next page; absent on the last.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Milliseconds; stateless wire only.
+    /// Cache lifetime in milliseconds; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
-    /// Stateless wire only; the same on every page.
+    /// Clients that may share a cached result; stateless wire only, and equal on every page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cache_scope: Option<CacheScope>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -106,14 +106,14 @@ pub struct ListToolsResult {
     pub meta: ResultMeta,
 }
 
-/// A call.
+/// Call of a tool.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolRequestParams {
-    /// The tool.
+    /// Name of the tool.
     pub name: String,
-    /// As they came, until the tool's schema says what they are. Absent means `{}`.
+    /// Raw arguments, which the tool's schema interprets later. Absent means `{}`.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -127,15 +127,16 @@ pub struct CallToolRequestParams {
         deserialize_with = "present"
     )]
     pub input_responses: Option<InputResponses>,
-    /// The state that came with the questions. Whoever sends it may have changed it.
+    /// State that came with the questions. The client may have altered it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_state: Option<String>,
-    /// Read it with [`Params`](crate::Params).
+    /// Request metadata; read it with [`Params`](crate::Params).
     #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Box<RawValue>>,
 }
 
-/// "Requests that fail to satisfy CallToolRequest schema" are errors -- 2026-07-28/server/tools#error-handling
+/// Reads the arguments, which must be an object: "Requests that fail to satisfy CallToolRequest
+/// schema" are errors -- 2026-07-28/server/tools#error-handling
 fn arguments<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Box<RawValue>>, D::Error> {
@@ -150,28 +151,29 @@ fn arguments<'de, D: Deserializer<'de>>(
     }
 }
 
-/// What a call gave. A tool that failed gives a result too; only a call that never reached a tool is
-/// a JSON-RPC error.
+/// Result of a call. A tool that failed gives a result too; only a call that never reached a tool
+/// is a JSON-RPC error.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct CallToolResult {
-    /// For the model; may be empty.
+    /// Content for the model; may be empty.
     pub content: Vec<ContentBlock>,
-    /// For programs. `Some` also for an explicit `null`. An object up to 2025-11-25, then any value.
+    /// Content for programs. `Some` also for an explicit `null`. An object up to 2025-11-25, then
+    /// any value.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         deserialize_with = "present"
     )]
     pub structured_content: Option<Box<RawValue>>,
-    /// Whether the tool failed. Absent means `false`.
+    /// The tool failed. Absent means `false`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// Stateless wire only.
+    /// Kind of result; stateless wire only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result_type: Option<ResultType>,
-    /// Beside the payload.
+    /// Metadata.
     #[serde(
         rename = "_meta",
         default,
@@ -184,7 +186,7 @@ stamped!(CallToolResult);
 stamped!(cacheable ListToolsResult);
 
 impl Tool {
-    /// A tool with nothing but what it must have.
+    /// Makes a tool with the required members only.
     pub fn new(name: impl Into<String>, input_schema: Box<RawValue>) -> Self {
         Self {
             name: name.into(),
@@ -200,7 +202,7 @@ impl Tool {
 }
 
 impl ListToolsResult {
-    /// All tools on one page.
+    /// Puts all tools on one page.
     #[must_use]
     pub fn new(tools: Vec<Tool>) -> Self {
         Self {
@@ -211,7 +213,7 @@ impl ListToolsResult {
 }
 
 impl CallToolRequestParams {
-    /// A call without arguments.
+    /// Makes a call without arguments.
     pub fn new(name: impl Into<String>) -> Self {
         Self {
             name: name.into(),
@@ -222,7 +224,7 @@ impl CallToolRequestParams {
         }
     }
 
-    /// The same call with arguments, which must be an object.
+    /// Sets the arguments, which must be an object.
     #[must_use]
     pub fn with_arguments(mut self, arguments: Box<RawValue>) -> Self {
         self.arguments = Some(arguments);
@@ -231,7 +233,7 @@ impl CallToolRequestParams {
 }
 
 impl CallToolResult {
-    /// A success with this content.
+    /// Makes a success with this content.
     #[must_use]
     pub fn new(content: Vec<ContentBlock>) -> Self {
         Self {
@@ -241,7 +243,7 @@ impl CallToolResult {
         }
     }
 
-    /// A failure with this content.
+    /// Makes a failure with this content.
     #[must_use]
     pub fn failed(content: Vec<ContentBlock>) -> Self {
         Self {
@@ -251,12 +253,12 @@ impl CallToolResult {
         }
     }
 
-    /// A success that is one text.
+    /// Makes a success that is one text.
     pub fn text(text: impl Into<String>) -> Self {
         Self::new(vec![ContentBlock::text(text)])
     }
 
-    /// A failure explained by one text.
+    /// Makes a failure explained by one text.
     pub fn error(text: impl Into<String>) -> Self {
         Self::failed(vec![ContentBlock::text(text)])
     }
