@@ -1,4 +1,5 @@
-//! A server that runs elsewhere, and is spoken to over Streamable HTTP: where, and what it is shown, as plain data.
+//! Address of a server that runs elsewhere and speaks Streamable HTTP, with the headers it needs,
+//! as plain data.
 
 use std::fmt;
 
@@ -6,15 +7,15 @@ use mcpd_server::source::Secrets;
 use reqwest::Url;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
-/// Why an [`Address`] can't be used.
+/// Reason why an [`Address`] can't be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AddressError {
-    /// Not a URL, or none of `http` or `https`.
+    /// Not a URL, or not one of `http` or `https`.
     Url(String),
-    /// Not the name of a header.
+    /// Invalid name of a header.
     HeaderName(String),
-    /// A value that no header can have; it may be a secret, so only its header is told.
+    /// Invalid value of a header; the value may be a secret, so the error names only the header.
     HeaderValue(String),
 }
 
@@ -32,7 +33,7 @@ impl fmt::Display for AddressError {
 
 impl std::error::Error for AddressError {}
 
-/// Where an MCP server is reached over Streamable HTTP, and what each request carries.
+/// Address of an MCP server over Streamable HTTP, with the headers of every request.
 #[derive(Clone)]
 #[must_use]
 pub struct Address {
@@ -42,11 +43,11 @@ pub struct Address {
 }
 
 impl Address {
-    /// A server that wants no credentials.
+    /// Makes the address of a server that needs no credentials.
     ///
     /// # Errors
     ///
-    /// When `url` is none of `http` or `https`.
+    /// Fails if `url` is not one of `http` or `https`.
     pub fn new(url: &str) -> Result<Self, AddressError> {
         let parsed = Url::parse(url).ok();
         let parsed = parsed.filter(|url| matches!(url.scheme(), "http" | "https"));
@@ -61,7 +62,7 @@ impl Address {
     ///
     /// # Errors
     ///
-    /// When there can be no such header.
+    /// Fails if the name or the value is invalid.
     pub fn header(mut self, name: &str, value: &str) -> Result<Self, AddressError> {
         let wrong = |_| AddressError::HeaderName(name.to_owned());
         let header: HeaderName = name.parse().map_err(wrong)?;
@@ -81,7 +82,7 @@ impl Address {
     pub(crate) fn secrets(&self) -> Secrets {
         let headers = self.headers.iter().flat_map(|(name, value)| {
             let (name, value) = (name.as_str(), value.to_str().unwrap_or_default());
-            // In `Basic QWxhZGRpbg==`, what follows the scheme is one of its own.
+            // In `Basic QWxhZGRpbg==`, the part after the scheme is a secret of its own.
             let credentials = value.split_once(' ').filter(|_| is_credentials(name));
             let credentials = credentials.map(|(_, credentials)| (name, credentials));
             [Some((name, value)), credentials].into_iter().flatten()
@@ -91,12 +92,12 @@ impl Address {
     }
 }
 
-/// Whether a header says who asks, by a scheme and credentials.
+/// Returns whether a header carries credentials, as a scheme and a secret.
 fn is_credentials(name: &str) -> bool {
     matches!(name, "authorization" | "proxy-authorization")
 }
 
-/// Shows no value and no query: they may be secrets, and a `Debug` ends up in logs.
+/// Shows no value and no query: they may be secrets, and `Debug` output ends up in logs.
 impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Address")

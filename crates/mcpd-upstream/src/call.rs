@@ -1,4 +1,5 @@
-//! The three requests that are passed on, and their results in the words of this server.
+//! The three requests that are passed on, and the conversion of their results to this server's
+//! types.
 
 use std::fmt::Display;
 
@@ -17,14 +18,15 @@ use serde_json::value::RawValue;
 
 use crate::link::{Failure, Link, TOO_MANY_REQUESTS};
 
-/// Characters of a number that a message repeats.
+/// Maximum length of a number in a message, in characters.
 pub(crate) const MAX_EXCERPT: usize = 40;
 
-/// Calls a tool. What goes wrong is a result: the model that made the call reads those.
+/// Calls a tool. A failure becomes an error result, which the model that made the call reads.
 ///
 /// # Errors
 ///
-/// The server has too much to do: whoever called can wait and try again, and no model needs to know.
+/// Fails if the server is overloaded: the caller can wait and try again, and no model needs to
+/// know.
 pub(crate) async fn tool(
     link: &Link,
     name: String,
@@ -48,7 +50,7 @@ async fn try_tool(
     context: &mut CallContext,
 ) -> Result<CallToolResult, Failure> {
     let invalid = |why: &dyn Display| Failure::Unanswered(format!("Invalid arguments: {why}"));
-    // Better no call than one about another number.
+    // A call with a rounded number would be about something else, so it is refused.
     if let Some(integer) = too_long_integer(arguments.get()) {
         let integer = excerpt(integer, MAX_EXCERPT);
         let why = format!("the integer `{integer}` has more than 64 bits, and would be rounded");
@@ -67,8 +69,8 @@ async fn try_tool(
     Ok(result)
 }
 
-/// Leaves out a structured result that is `null`, which says nothing of a tool whose results have
-/// no structure.
+/// Removes a structured result that is `null`, which has no meaning for a tool without an output
+/// schema.
 pub(crate) fn leave_out_null(link: &Link, result: &mut CallToolResult) {
     let is_null = |structured: &mut Box<RawValue>| structured.get() == "null";
     if result.structured_content.take_if(is_null).is_some() {
@@ -77,7 +79,8 @@ pub(crate) fn leave_out_null(link: &Link, result: &mut CallToolResult) {
     }
 }
 
-/// The first integer in a JSON text that neither an `i64` nor a `u64` can hold: it would go on as the nearest double.
+/// Returns the first integer in a JSON text that fits neither an `i64` nor a `u64`: it would be
+/// passed on as the nearest double.
 pub(crate) fn too_long_integer(json: &str) -> Option<&str> {
     let mut rest = json;
     while let Some(start) = rest.find(|char: char| matches!(char, '"' | '-' | '0'..='9')) {
@@ -108,7 +111,7 @@ pub(crate) fn too_long_integer(json: &str) -> Option<&str> {
 ///
 /// # Errors
 ///
-/// That of the server, or why there is no answer of its.
+/// Returns the error of the server, or the reason why it gave no answer.
 pub(crate) async fn resource(
     link: &Link,
     uri: String,
@@ -131,7 +134,7 @@ pub(crate) async fn resource(
 ///
 /// # Errors
 ///
-/// That of the server, or why there is no answer of its.
+/// Returns the error of the server, or the reason why it gave no answer.
 pub(crate) async fn prompt(
     link: &Link,
     name: String,
@@ -149,8 +152,8 @@ pub(crate) async fn prompt(
     Ok(result)
 }
 
-/// The only parameter of a read is the URI, so if that is wrong there is no such resource. Which code says so to a caller
-/// is decided where the caller is known.
+/// Converts the failure of a read. The URI is its only parameter, so invalid parameters mean an
+/// unknown resource. The code for the caller depends on the caller's wire and is chosen elsewhere.
 fn not_read(failure: Failure) -> ErrorObject {
     let mut error = ErrorObject::from(failure);
     if error.code == ErrorCode::INVALID_PARAMS {
@@ -170,7 +173,7 @@ fn no_result(link: &Link, answer: &ServerResult) -> Failure {
     }
 }
 
-/// What is served here is answered for here.
+/// Removes the identity of the upstream server: this server answers in its own name.
 fn unsigned(meta: &mut ResultMeta) {
     meta.server_info = None;
 }

@@ -1,4 +1,4 @@
-//! From how a server is reached to a connection with it, opened in whatever revision both know.
+//! Connecting to a server, in any revision that both sides speak.
 
 use std::io;
 use std::sync::Arc;
@@ -23,33 +23,34 @@ mod stdio;
 
 pub(crate) use last_words::LastWords;
 
-/// How long a server may take to start and to introduce itself. Some are installed when they are started.
+/// Time limit for a server to start and answer the greeting. Some servers are installed when they
+/// are started.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What servers are greeted in that expect a handshake.
+/// Revision proposed to servers that expect a handshake.
 pub(crate) const HANDSHAKE: ProtocolVersion = ProtocolVersion::V_2025_11_25;
-/// The largest message a server may send, in bytes, as for clients.
+/// Maximum size of a message from a server in bytes, equal to the limit for clients.
 const MAX_MESSAGE: usize = mcpd_server::DEFAULT_MAX_MESSAGE;
 
-/// How many answers may be on their way to a server that has asked something.
+/// Maximum number of answers that are being sent to a server that makes requests itself.
 const MOST_ANSWERS: usize = 64;
 
-/// An open connection. Dropping it closes it.
+/// Open connection. Dropping it closes it.
 pub(crate) type Connection = RunningService<RoleClient, Listener>;
 
-/// First message to a server: what earlier connections have shown that it takes.
+/// First message to a server, chosen from the outcome of earlier connections.
 ///
 /// ```text
-/// Discover ── it ends, or answers neither that nor the handshake after it ─► Initialize, at once
+/// Discover ── the server ends, or answers neither it nor the handshake ─► Initialize, at once
 /// Discover ── it answers only the handshake after it ─► Initialize, at the next connection
-/// Discover ── a program says nothing at all ─► Initialize, at the next connection
-/// Initialize ── it does not take that either ─► Discover, at the next connection
+/// Discover ── a program answers nothing at all ─► Initialize, at the next connection
+/// Initialize ── it does not accept that either ─► Discover, at the next connection
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Greeting {
-    /// `server/discover`, and a handshake if the server answers that it knows no such method.
+    /// `server/discover`, then a handshake if the server does not know that method.
     #[default]
     Discover,
-    /// The handshake of older revisions.
+    /// Handshake of older revisions.
     Initialize,
 }
 
@@ -65,13 +66,12 @@ impl Greeting {
     }
 }
 
-/// Connects: in the newest revision with a server that knows it, and with any other as that
-/// expects. What it says on stderr is noted in `last_words`, and how it wants to be greeted in
-/// `greeting`.
+/// Connects in the newest revision if the server speaks it, otherwise as the server expects.
+/// Records the server's stderr in `last_words` and the greeting it accepts in `greeting`.
 ///
 /// # Errors
 ///
-/// Why that failed, in words that fit after the name of the server.
+/// Returns the reason, as a fragment that follows the name of the server.
 ///
 /// # Cancel safety
 ///
@@ -109,7 +109,7 @@ pub(crate) async fn connect(
         Ok(Err(Fault::Older)) => Err("speaks no revision that is known here".to_owned()),
         Ok(Err(Fault::Ungreeted(fault) | Fault::Unreachable(fault))) => Err(fault),
         Err(_) => {
-            // A program that is at a loss after its first message says nothing more.
+            // A program confused by the first message may never answer another.
             *greeting = match first {
                 Greeting::Discover if upstream.is_program() => Greeting::Initialize,
                 _ => Greeting::Discover,
@@ -119,15 +119,15 @@ pub(crate) async fn connect(
     }
 }
 
-/// Why there is no connection.
+/// Reason why there is no connection.
 #[derive(Debug)]
 enum Fault {
-    /// The server speaks other revisions than were asked for.
+    /// The server speaks only revisions older than those offered.
     Older,
-    /// It was reached, and then ended or could make nothing of the greeting; in words that fit
-    /// after its name.
+    /// The server was reached, and then ended or rejected the greeting. A fragment that follows
+    /// its name.
     Ungreeted(String),
-    /// In words that fit after the name of the server.
+    /// The server was not reached. A fragment that follows its name.
     Unreachable(String),
 }
 
@@ -198,13 +198,16 @@ impl From<ClientInitializeError> for Fault {
     }
 }
 
-/// A transport that lets the listener hear everything first: in the order it came, so that no progress is told after the
-/// result, and without a task for each message of a server that has much to say. One that asks and asks, and reads no
-/// answer, is heard no more until it does.
+/// Transport that passes every message to the listener first. This keeps the order of arrival, so
+/// that no progress is reported after the result, and needs no task per message of a talkative
+/// server.
+///
+/// Backpressure: while [`MOST_ANSWERS`] answers to the server's own requests are unsent, no
+/// further message is read from it.
 struct Tapped<T> {
     transport: T,
     listener: Listener,
-    /// How many answers more may be on their way.
+    /// Permits for further answers to the server.
     room: Arc<Semaphore>,
 }
 
@@ -234,7 +237,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Tapped<T> {
             if let Some(error) = self.listener.pending.attribute_error() {
                 return Some(error);
             }
-            // It is never closed.
+            // The semaphore is never closed.
             drop(self.room.acquire().await);
             let Some(message) = self.transport.receive().await else {
                 self.listener.closed.cancel();

@@ -1,7 +1,7 @@
-//! Lists of a server, all pages of them, as far as it declares to have such lists. Bounded: no
-//! server makes it endless. Entries are kept as they come: one that makes no sense takes no other
-//! with it, and no list that fails another list. What has come of a list whose end is never told is
-//! served.
+//! Inventory of a server: its lists, all pages, as far as it declares to have them. Bounded
+//! against endless lists. Entries are kept raw, so that an invalid one does not affect others, and
+//! a list that fails does not affect other lists. A list that never ends is served up to the
+//! limit.
 
 use std::time::Duration;
 
@@ -13,43 +13,45 @@ use serde_json::{Value, json};
 use crate::remarks::Remarks;
 use crate::words;
 
-/// How long listing everything may take.
+/// Time limit for fetching all lists.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How many entries of one list are fetched: one more than is ever served, so that it is told.
+/// Maximum number of entries fetched of one list: one more than is ever served, so that the excess
+/// is reported.
 const MAX_ENTRIES: usize = mcpd_server::source::MAX_ENTRIES + 1;
-/// Characters of a cursor that a fault repeats.
+/// Maximum length of a cursor in a fault, in characters.
 const MAX_CURSOR: usize = 40;
-/// How many pages of one list are fetched.
+/// Maximum number of pages fetched of one list.
 const MAX_PAGES: usize = 100;
 
-/// Everything that a server lists.
+/// Lists of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Inventory {
     pub(crate) tools: Vec<Value>,
     pub(crate) prompts: Vec<Value>,
     pub(crate) resources: Vec<Value>,
     pub(crate) templates: Vec<Value>,
-    /// Which lists are as they were before, and why, in words that fit after the name of the server.
+    /// Reasons for lists that could not be renewed, as fragments that follow the name of the
+    /// server.
     pub(crate) faults: Vec<String>,
-    /// Oddities of lists that are served all the same, likewise. Another try would change
-    /// nothing.
+    /// Oddities of lists that are served all the same, likewise. Another try would not help.
     pub(crate) oddities: Vec<String>,
 }
 
-/// Why there is no list.
+/// Reason why there is no list.
 enum Fault {
-    /// The server has none at the moment.
+    /// The server has no such list at the moment.
     List(String),
-    /// It can't be asked.
+    /// The connection failed.
     Connection(String),
 }
 
 impl Inventory {
-    /// Asks for it anew. A list that fails stays as it was.
+    /// Fetches all lists again. A list that fails stays as it was.
     ///
     /// # Errors
     ///
-    /// Why the connection is of no use any more, in words that fit after the name of the server.
+    /// Returns the reason why the connection is unusable, as a fragment that follows the name of
+    /// the server.
     pub(crate) async fn refresh(
         &mut self,
         peer: &Peer<RoleClient>,
@@ -110,17 +112,16 @@ impl Inventory {
     }
 }
 
-/// A list as far as it was fetched.
+/// List as far as it was fetched.
 #[derive(Default)]
 struct List {
     entries: Vec<Value>,
-    /// Oddity of the list, in words that fit after "lists its tools".
+    /// Oddity of the list, as a fragment that follows "lists its tools".
     oddity: Option<String>,
 }
 
 impl List {
-    /// Leaves out entries that stand there before: a server that looks at no cursor gives the first
-    /// page again.
+    /// Removes repeated entries: a server that ignores cursors returns the first page again.
     fn remove_repeated(&mut self) {
         let mut entries = Vec::with_capacity(self.entries.len());
         for entry in self.entries.drain(..) {
@@ -143,11 +144,11 @@ async fn fetch_list(
     let mut cursors: Vec<Value> = Vec::new();
     while cursors.len() < MAX_PAGES {
         let params = cursors.last().map(|cursor| json!({ "cursor": cursor }));
-        // As rmcp knows it, a page with an entry that makes no sense would be none.
+        // Requested as raw JSON: rmcp would reject the whole page for one invalid entry.
         let request = ClientRequest::CustomRequest(CustomRequest::new(method, params));
         let page = match peer.send_request(request).await {
             Ok(page) => page,
-            // Some have resources, and never heard of templates.
+            // Some servers have resources but not the method for templates.
             Err(ServiceError::McpError(error)) if error.code == ErrorCode::METHOD_NOT_FOUND => {
                 return Ok(list);
             }
@@ -181,7 +182,8 @@ async fn fetch_list(
     Ok(list)
 }
 
-/// The entries of a page, in the forms that arrays take in languages that have none.
+/// Returns the entries of a page, also in the form of an object, which stands for an array in
+/// languages without arrays.
 fn read_entries(
     entries: Option<Value>,
     member: &str,
@@ -199,7 +201,7 @@ fn read_entries(
     Ok(entries)
 }
 
-/// Returns whether a cursor says that there is no further page. An empty one does, too.
+/// Returns whether a cursor means that there is no further page. An empty one does, too.
 fn is_end(cursor: &Value) -> bool {
     match cursor {
         Value::String(cursor) => cursor.is_empty(),

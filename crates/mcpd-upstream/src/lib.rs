@@ -1,4 +1,4 @@
-//! MCP servers behind an mcpd server: what they offer is served as its own, under a prefix.
+//! MCP servers behind an mcpd server: their tools, resources and prompts are served as its own, under a prefix.
 //!
 //! ```no_run
 //! use mcpd_server::Server;
@@ -15,15 +15,16 @@
 //! # Ok(()) }
 //! ```
 //!
-//! An [`Upstream`] is a [`Source`](mcpd_server::source::Source): it connects, lists what there is, follows its changes,
-//! and connects again when the connection is lost. A call goes the way
+//! An [`Upstream`] is a [`Source`](mcpd_server::source::Source): it connects, fetches the server's
+//! lists, follows their changes, and reconnects with backoff when the connection is lost. The path
+//! of a call:
 //!
 //! ```text
 //! Tool ─► Link ─► rmcp's client ─► stdin of a program, or HTTP
 //! ```
 //!
-//! It knows nothing of its callers but what they ask for: no token, name or capability of theirs is ever sent on.
-//! Servers are offered nothing but requests; one that asks back (sampling, elicitation, roots) is refused.
+//! It knows nothing of its callers but their requests: no token, name or capability of a caller is
+//! forwarded. Requests of the server itself (sampling, elicitation, roots) are refused.
 //!
 //! # Stability
 //!

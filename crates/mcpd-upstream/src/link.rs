@@ -1,5 +1,5 @@
-//! What tools, resources and prompts of a server hold on to: the connection there is at the moment, and the way of one
-//! request over it.
+//! Link to a server, which its tools, resources and prompts hold: the current connection, and the
+//! path of one request over it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,19 +21,20 @@ use crate::remarks::Remarks;
 use crate::upstream::Upstream;
 use crate::words;
 
-/// How many requests are made of a server at a time; others wait for their turn.
+/// Maximum number of concurrent requests to a server; further ones are queued.
 pub(crate) const MOST_AT_A_TIME: usize = 64;
-/// The code of what is too much now, as mcpd has it, too: the error says when to try again, and callers can do so.
+/// Error code for an overloaded server, equal to mcpd's own: the error says when to try again, and
+/// callers can do so.
 pub(crate) const TOO_MANY_REQUESTS: i32 = 429;
-/// The code that stands here for an answer that can't be read: one that no server would choose.
+/// Internal error code for an unreadable answer, which no server would choose.
 pub(crate) const UNREADABLE: ErrorCode = ErrorCode(i32::MIN);
-/// How long a request waits for a connection.
+/// Time limit for a request to wait for a connection.
 const FOR_CONNECTION: Duration = Duration::from_secs(5);
 
-/// The way to one server, whether or not there is one at the moment.
+/// Link to one server, connected or not.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// What people know the server as.
+    /// Display name of the server.
     name: String,
     secrets: Secrets,
     remarks: Remarks,
@@ -42,27 +43,27 @@ pub(crate) struct Link {
     open: watch::Sender<Option<Open>>,
 }
 
-/// An open connection.
+/// Open connection.
 #[derive(Debug, Clone)]
 pub(crate) struct Open {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) listener: Listener,
 }
 
-/// What is known of a request that has been sent.
+/// Request that has been sent.
 #[derive(Debug)]
 struct Sent {
     listener: Listener,
-    /// How many messages had come before.
+    /// Number of messages received before it.
     heard: u64,
 }
 
-/// Why there is no result.
+/// Reason why there is no result.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// The server says so.
+    /// The server returned an error.
     Refused(ErrorData),
-    /// The server says nothing, or nothing that makes sense. Told to callers.
+    /// The server gave no answer, or an invalid one. The text is for the caller.
     Unanswered(String),
 }
 
@@ -78,17 +79,17 @@ impl Link {
         }
     }
 
-    /// Oddities of the server, over all connections.
+    /// Returns the log of the server's oddities, which outlasts connections.
     pub(crate) fn remarks(&self) -> &Remarks {
         &self.remarks
     }
 
-    /// Uses this connection from now on, or none.
+    /// Sets or clears the current connection.
     pub(crate) fn set(&self, open: Option<Open>) {
         self.open.send_replace(open);
     }
 
-    /// Makes a request, and tells its caller what the server says meanwhile.
+    /// Makes a request, and relays the server's notifications to the caller meanwhile.
     ///
     /// # Errors
     ///
@@ -134,7 +135,7 @@ impl Link {
         let mut pending = Pending(Some(handle));
         let answer = loop {
             tokio::select! {
-                // What was said before the answer is told before it.
+                // Notifications that arrived before the answer are relayed before it.
                 biased;
                 word = words.next() => tell(context, word),
                 answer = pending.answer() => break answer,
@@ -145,7 +146,7 @@ impl Link {
         answer.map_err(|error| self.failure(error, &open))
     }
 
-    /// The connection, as soon as there is one.
+    /// Waits for a connection.
     async fn open(&self) -> Result<Open, Failure> {
         let mut open = self.open.subscribe();
         let opened = tokio::time::timeout(FOR_CONNECTION, open.wait_for(Option::is_some)).await;
@@ -155,7 +156,8 @@ impl Link {
             .ok_or_else(|| self.unanswered("is not connected"))
     }
 
-    /// The operator learns what happened; the caller only that something did.
+    /// Converts an error. The operator's log has the details; the caller only learns the kind of
+    /// failure.
     fn failure(&self, error: ServiceError, open: &Open) -> Failure {
         let told = match &error {
             ServiceError::McpError(error) if error.code == UNREADABLE => "gave no valid answer",
@@ -176,7 +178,8 @@ impl Link {
         self.unanswered(told)
     }
 
-    /// The operator learns of it once, until the server says something again.
+    /// Reports a timeout. The operator's log has one warning until the server sends another
+    /// message.
     fn overdue(&self, sent: Option<Sent>) -> Failure {
         let what = format!("has not answered within {:?}", self.timeout);
         if sent.is_some_and(|sent| sent.listener.waits_in_vain(sent.heard)) {
@@ -185,7 +188,7 @@ impl Link {
         self.unanswered(&what)
     }
 
-    /// The failure that the server tells of itself.
+    /// Returns the failure that the server itself reports.
     fn refused(&self, error: &ErrorData) -> Failure {
         let message = self.secrets.redact(error.message.to_string());
         let data = error.data.as_ref();
@@ -193,11 +196,11 @@ impl Link {
         Failure::Refused(ErrorData::new(error.code, message, data))
     }
 
-    /// What the server says in other words, and without secrets.
+    /// Converts a value to another crate's type, with secrets redacted.
     ///
     /// # Errors
     ///
-    /// What in it there are no such words for.
+    /// Returns the fault of the part that has no counterpart.
     pub(crate) fn redacted<T: DeserializeOwned>(&self, said: &impl Serialize) -> Result<T, String> {
         words::redacted(&self.secrets, said)
     }
@@ -206,20 +209,20 @@ impl Link {
         Failure::Unanswered(format!("The upstream server `{}` {what}.", self.name))
     }
 
-    /// The failure of a server that answers with something else than what was asked for.
+    /// Returns the failure of a server whose answer does not fit the request.
     pub(crate) fn confused(&self, answer: impl fmt::Display) -> Failure {
         let answer = self.secrets.redact(answer.to_string());
         tracing::warn!(upstream = self.name, "an answer makes no sense: {answer}");
         self.unanswered("gave no valid answer")
     }
 
-    /// The failure of a server that would go on only if it were told more.
+    /// Returns the failure of a server that requires input to continue.
     pub(crate) fn asks_back(&self) -> Failure {
         self.unanswered("asks for something before it answers, which can't be passed on")
     }
 }
 
-/// What a request is about, by its name there.
+/// Returns the upstream name of the tool, resource or prompt of a request.
 fn name(request: &ClientRequest) -> Option<&str> {
     match request {
         ClientRequest::CallToolRequest(request) => Some(&request.params.name),
@@ -228,7 +231,7 @@ fn name(request: &ClientRequest) -> Option<&str> {
     }
 }
 
-/// The kind of failure, under the names that spans have for it.
+/// Returns the kind of failure, as spans name it.
 fn error_type(answered: &Result<ServerResult, Failure>) -> Option<Cow<'static, str>> {
     match answered {
         Ok(ServerResult::CallToolResult(result)) if result.is_error == Some(true) => {
@@ -240,7 +243,8 @@ fn error_type(answered: &Result<ServerResult, Failure>) -> Option<Cow<'static, s
     }
 }
 
-/// What is wanted beside the answer, and which trace the request is part of. Baggage stays here: it may say who calls.
+/// Returns the metadata of a request: the log level and the trace. Baggage is not forwarded, as it
+/// may identify the caller.
 fn options(trace: &TraceContext, context: &CallContext) -> PeerRequestOptions {
     let mut meta = RequestMetaObject::new();
     let level = context.log_level();
@@ -267,11 +271,11 @@ fn tell(context: &mut CallContext, word: Word) {
     }
 }
 
-/// A request that has been sent. Dropped without an answer, it is cancelled.
+/// Request that has been sent. Dropped without an answer, it is cancelled.
 struct Pending(Option<RequestHandle<RoleClient>>);
 
 impl Pending {
-    /// Waits for the answer, which there is once.
+    /// Waits for the answer, which comes once.
     ///
     /// # Cancel safety
     ///
@@ -296,7 +300,7 @@ impl Drop for Pending {
     }
 }
 
-/// For methods whose results can't tell of failures.
+/// Conversion for methods whose results can't express failures.
 impl From<Failure> for ErrorObject {
     fn from(failure: Failure) -> Self {
         match failure {

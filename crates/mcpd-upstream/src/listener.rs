@@ -1,5 +1,5 @@
-//! What a server says without being asked: progress and log messages for the calls they belong to, and changes. What
-//! it asks is refused.
+//! Notifications of a server: progress and log messages are routed to their calls, and list
+//! changes are noted. The server's own requests are refused.
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
@@ -22,10 +22,10 @@ use crate::pending::Pending;
 use crate::remarks::Remarks;
 use crate::words;
 
-/// How many words of a server wait for one caller; what comes then is lost.
+/// Maximum number of notifications queued for one caller; further ones are dropped.
 const WAITING: usize = 64;
 
-/// What a server says about a call.
+/// Notification about a call.
 #[derive(Debug)]
 pub(crate) enum Word {
     Progress {
@@ -39,38 +39,40 @@ pub(crate) enum Word {
     },
 }
 
-/// Who listens to a server on one connection.
+/// Receiver of a server's messages on one connection.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listener {
-    /// They are in no word.
+    /// Redacted from every notification.
     secrets: Secrets,
     remarks: Remarks,
-    /// Requests that it has yet to answer.
+    /// Requests that the server has yet to answer.
     pub(crate) pending: Pending,
     calls: Arc<Mutex<Vec<Call>>>,
-    /// Something that it lists is another now.
+    /// Signals that one of its lists has changed.
     pub(crate) changed: Arc<Notify>,
-    /// It says nothing any more.
+    /// Cancelled when the server sends nothing any more.
     pub(crate) closed: CancellationToken,
-    /// It may be gone: it could not be told something, or has said nothing at all since a call was made that is overdue.
+    /// Signals that the server may be gone: a message could not be sent to it, or it has sent
+    /// nothing since an overdue call was made.
     pub(crate) doubtful: Arc<Notify>,
-    /// How many messages have come.
+    /// Number of messages received.
     heard: Arc<AtomicU64>,
-    /// A call was overdue, and no message has come since.
+    /// A call is overdue, and no message has arrived since.
     is_overdue: Arc<AtomicBool>,
 }
 
-/// The token of a call, which rmcp chooses when it sends that. It travels with the request, as one of its extensions.
+/// Progress token of a call, which rmcp chooses when it sends the call. It travels with the
+/// request, as one of its extensions.
 pub(crate) type Token = Arc<OnceLock<ProgressToken>>;
 
-/// A call that is being made.
+/// Call in progress.
 #[derive(Debug)]
 struct Call {
     token: Token,
     words: mpsc::Sender<Word>,
 }
 
-/// What is said about one call, while this lives.
+/// Stream of notifications about one call, while this lives.
 #[derive(Debug)]
 pub(crate) struct Words {
     token: Token,
@@ -87,7 +89,7 @@ impl Listener {
         }
     }
 
-    /// Hears what is said about a call that has yet to be made, with the token of these words.
+    /// Registers a call that has yet to be made, with the token of the returned stream.
     pub(crate) fn listen(&self) -> Words {
         let (sender, words) = mpsc::channel(WAITING);
         let token = Token::default();
@@ -104,17 +106,18 @@ impl Listener {
         }
     }
 
-    /// Whether nothing is being called.
+    /// Returns whether no call is in progress.
     pub(crate) fn is_idle(&self) -> bool {
         self.with_calls(|calls| calls.is_empty())
     }
 
-    /// How many messages have come so far.
+    /// Returns the number of messages received so far.
     pub(crate) fn heard(&self) -> u64 {
         self.heard.load(Relaxed)
     }
 
-    /// Notes that a call is overdue that was made when so many messages had come. Gives whether that is news.
+    /// Records that a call is overdue, made when `heard` messages had been received. Returns
+    /// whether this is the first since the last message.
     pub(crate) fn waits_in_vain(&self, heard: u64) -> bool {
         if self.heard() == heard {
             self.doubtful.notify_one();
@@ -126,8 +129,8 @@ impl Listener {
         use_them(&mut self.calls.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes what is sent: the token of a call, before anything can be said about it, and what is
-    /// to be answered.
+    /// Records an outgoing message: the token of a call, before any notification can refer to it,
+    /// and the pending request.
     pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
         self.pending.note_sent(message);
         let ClientJsonRpcMessage::Request(request) = message else {
@@ -136,12 +139,12 @@ impl Listener {
         let request = &request.request;
         let call = request.extensions().get::<Token>();
         if let (Some(call), Some(token)) = (call, request.get_meta().get_progress_token()) {
-            // It is sent once.
+            // Each call is sent once.
             call.set(token).ok();
         }
     }
 
-    /// Takes what a call or this listener wants to know, and gives back what is left to handle.
+    /// Consumes a message meant for a call or for this listener, and returns any other.
     pub(crate) fn hear(&self, message: ServerJsonRpcMessage) -> Option<ServerJsonRpcMessage> {
         self.heard.fetch_add(1, Relaxed);
         self.is_overdue.store(false, Relaxed);
@@ -176,8 +179,8 @@ impl Listener {
         });
     }
 
-    /// A message says not which call it belongs to. So it is told only where there is no doubt: of two callers neither
-    /// may learn what the other does.
+    /// Routes a log message. It does not identify its call, so it is relayed only while a single
+    /// call is in progress: no caller may learn what another does.
     fn log(&self, said: &LoggingMessageNotificationParam) {
         let text = match said.data.as_str() {
             Some(text) => text.to_owned(),
@@ -197,7 +200,7 @@ impl Listener {
 
 impl Call {
     fn tell(&self, word: Word) {
-        // Whoever does not keep up loses words, not the result.
+        // A caller that falls behind loses notifications, not the result.
         self.words.try_send(word).ok();
     }
 }
@@ -207,11 +210,11 @@ impl Words {
         Arc::clone(&self.token)
     }
 
-    /// The next word. Waits for ever if there is none.
+    /// Returns the next notification. Waits for ever if there is none.
     ///
     /// # Cancel safety
     ///
-    /// No word is lost.
+    /// No notification is lost.
     pub(crate) async fn next(&mut self) -> Word {
         match self.words.recv().await {
             Some(word) => word,
@@ -227,8 +230,8 @@ impl Drop for Words {
     }
 }
 
-/// As it comes, it knows no model, declines every elicitation and has no roots. None of that is declared, so a server has
-/// no reason to ask.
+/// The defaults refuse sampling, decline every elicitation and list no roots. None of these
+/// capabilities is declared, so a server has no reason to ask.
 impl ClientHandler for Listener {
     fn get_info(&self) -> ClientConfig {
         let identity = Implementation::new("mcpd", env!("CARGO_PKG_VERSION"));

@@ -1,5 +1,5 @@
-//! Results that are not quite as they should be, put into the form that they can only mean. What
-//! can't be is left out or told as text, and costs nothing but itself.
+//! Repair of results: slightly invalid ones are put into the only form that they can mean.
+//! Irreparable parts are removed or replaced by text, and the rest is kept.
 
 use std::fmt::Display;
 
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::remarks::Remarks;
 
-/// The result of a call.
+/// Repairs the result of a call.
 pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
     let mut result = match value {
         Value::Object(members) => members,
@@ -40,7 +40,7 @@ pub(crate) fn tool_result(value: Value, remarks: &Remarks) -> Value {
     Value::Object(result)
 }
 
-/// The messages of a prompt.
+/// Repairs the messages of a prompt.
 pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
     let Some(result) = value.as_object_mut() else {
         return value;
@@ -73,7 +73,7 @@ pub(crate) fn prompt_result(mut value: Value, remarks: &Remarks) -> Value {
     value
 }
 
-/// The contents of a resource.
+/// Repairs the contents of a resource.
 pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
     let Some(result) = value.as_object_mut() else {
         return value;
@@ -93,7 +93,7 @@ pub(crate) fn resource_result(mut value: Value, remarks: &Remarks) -> Value {
     value
 }
 
-/// Leaves out what says nothing or may not be there.
+/// Removes members that are empty or not allowed.
 fn mend_members(result: &mut Map<String, Value>) {
     result.retain(|name, value| match name.as_str() {
         "_meta" => value.is_object(),
@@ -104,7 +104,7 @@ fn mend_members(result: &mut Map<String, Value>) {
     });
 }
 
-/// The elements of an array, or the only one that is in none.
+/// Returns the elements of an array, or a single value as one element.
 fn listed(value: Value) -> Vec<Value> {
     match value {
         Value::Array(values) => values,
@@ -122,7 +122,7 @@ fn text(text: impl Into<String>) -> Value {
     json!({"type": "text", "text": text.into()})
 }
 
-/// A block as it is, without what may be left out, or told as text.
+/// Returns a block without its invalid optional members, or a text in its place.
 fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
     let Err(why) = check_block(&block) else {
         return block;
@@ -148,7 +148,7 @@ fn mend_block(mut block: Value, remarks: &Remarks) -> Value {
     let is_binary = matches!(&*kind, "image" | "audio") || block["data"].is_string();
     match ["text", "message", "error"].map(|member| block[member].as_str()) {
         [Some(said), ..] | [_, Some(said), _] | [.., Some(said)] => text(said),
-        // Base64 is of no use to a model.
+        // Base64 is useless to a model.
         _ if is_binary => text(format!("[a block of type `{kind}` is left out: {why}]")),
         _ => text(block.to_string()),
     }
@@ -161,7 +161,7 @@ fn check_block(block: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// The contents with either a text or a blob, which is what there is of both.
+/// Reduces contents to either a text or a blob, whichever is present.
 fn mend_contents(mut entry: Value) -> Result<Value, String> {
     if let Some(members) = entry.as_object_mut() {
         members.retain(|name, value| match name.as_str() {
@@ -195,7 +195,7 @@ fn describe(error: impl Display) -> String {
 mod tests {
     use super::*;
 
-    /// Mends a result, and compares it and the remarks about it.
+    /// Repairs a result, and compares it and the remarks.
     #[track_caller]
     fn check(mend: fn(Value, &Remarks) -> Value, given: Value, expected: Value, said: &[&str]) {
         let remarks = Remarks::default();

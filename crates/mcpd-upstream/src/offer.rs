@@ -1,4 +1,5 @@
-//! From what a server lists to what is served of it: tools and prompts under the prefix, resources at their own URIs.
+//! Offer of a server: its tools and prompts are served under the prefix, its resources at their
+//! own URIs.
 
 use std::sync::Arc;
 
@@ -15,10 +16,10 @@ use crate::link::Link;
 use crate::upstream::Upstream;
 use crate::words;
 
-/// How much a fault repeats of why an entry can't be read, in characters.
+/// Maximum length of the reason in a fault about an invalid entry, in characters.
 const MAX_REASON: usize = 200;
 
-/// An offer that is being filled.
+/// Offer under construction.
 pub(crate) struct Filling<'a> {
     pub(crate) offer: &'a mut Offer,
     pub(crate) upstream: &'a Upstream,
@@ -26,7 +27,7 @@ pub(crate) struct Filling<'a> {
 }
 
 impl Filling<'_> {
-    /// Adds everything that can be served; what can't be is a fault of the offer.
+    /// Adds every valid entry; each invalid one becomes a fault of the offer.
     pub(crate) fn add(mut self, inventory: &Inventory) {
         for fault in inventory.faults.iter().chain(&inventory.oddities) {
             self.offer
@@ -56,7 +57,7 @@ impl Filling<'_> {
         };
         let (link, name) = (Arc::clone(self.link), tool.name.to_string());
         let path = self.path(&name);
-        // Of an object, `null` is no value.
+        // `null` is not an object, so it can't be a meaningful result under this schema.
         let schema = tool.output_schema.as_ref();
         let gives_null = schema.is_some_and(|schema| schema.get("type") != Some(&"object".into()));
         self.offer
@@ -94,7 +95,7 @@ impl Filling<'_> {
         let path = self.path(&path_segment(&resource.name));
         self.offer
             .resource(&path, definition, move |_, mut context| {
-                // As the server has it, which may be with a secret.
+                // The URI as the server knows it, which may contain a secret.
                 let (link, uri) = (Arc::clone(&link), uri.clone());
                 async move { call::resource(&link, uri, &mut context).await }
             });
@@ -114,12 +115,13 @@ impl Filling<'_> {
             });
     }
 
-    /// The path of what the server calls `name`.
+    /// Returns the path for the upstream name `name`.
     fn path(&self, name: &str) -> String {
         self.upstream.secrets.redact(self.upstream.path(name))
     }
 
-    /// What is listed, and its definition in this server's words, without secrets. People know it by its member `key`.
+    /// Reads an entry: its upstream form, and its definition in this server's type with secrets
+    /// redacted. Messages identify it by its member `key`.
     fn read<Listed: Serialize + DeserializeOwned, Definition: DeserializeOwned>(
         &mut self,
         what: &str,
@@ -142,7 +144,8 @@ impl Filling<'_> {
     }
 }
 
-/// The name of a resource, which may be anything, as a segment of the path by which people know it.
+/// Returns the name of a resource, which may be any text, as a segment of the path shown to
+/// people.
 fn path_segment(name: &str) -> String {
     let replace = |char: char| char.is_control() || matches!(char, '/' | '\\');
     match name.replace(replace, "_").as_str() {

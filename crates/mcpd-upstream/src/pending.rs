@@ -1,9 +1,8 @@
-//! Pending requests: what a server has yet to answer, and which request an error answers that names
-//! none.
+//! Pending requests of a connection, and the attribution of errors without an id.
 //!
 //! An error without an id, or with one that was never used, belongs to a request that was pending
-//! when it came. If that was one, it is the answer to that one. If there were several, it waits:
-//! answers to all others show which it was.
+//! when it arrived. If there was only one, the error is its answer. If there were several, the
+//! error is kept until the answers to all others show which it was.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +13,7 @@ use rmcp::model::{
 
 use crate::remarks::Remarks;
 
-/// How many errors that name no request are kept.
+/// Maximum number of errors kept without a request.
 const MAX_STRAYS: usize = 16;
 
 /// Kind of a request, as far as its answer is read differently.
@@ -44,8 +43,8 @@ impl Kind {
         }
     }
 
-    /// Returns whether a caller asks for it and is told if it fails. With any other request it is the
-    /// server that fails.
+    /// Returns whether a caller made the request and receives its failure. The failure of any
+    /// other request is a fault of the server.
     pub(crate) fn belongs_to_caller(self) -> bool {
         matches!(self, Self::CallTool | Self::GetPrompt | Self::ReadResource)
     }
@@ -59,7 +58,7 @@ pub(crate) struct Pending(Arc<Mutex<State>>);
 struct State {
     requests: Vec<Request>,
     strays: Vec<Stray>,
-    /// The highest number that a request has had.
+    /// Highest id used for a request.
     last: Option<i64>,
     has_skipped_discover: bool,
 }
@@ -68,11 +67,11 @@ struct State {
 struct Request {
     id: RequestId,
     kind: Kind,
-    /// Nothing has shown yet that the server has taken it.
+    /// No sign yet that the server has accepted it.
     may_have_failed: bool,
 }
 
-/// An error that names no request.
+/// Error that names no request.
 #[derive(Debug)]
 struct Stray {
     error: ErrorData,
@@ -80,14 +79,15 @@ struct Stray {
 }
 
 impl Pending {
-    /// Notes what is sent.
+    /// Records an outgoing message.
     pub(crate) fn note_sent(&self, message: &ClientJsonRpcMessage) {
         let mut state = self.lock();
         match message {
             ClientJsonRpcMessage::Request(request) => {
                 let kind = Kind::of(&request.request);
                 if kind == Kind::Initialize {
-                    // The greeting goes on without it, and a late answer is none to the handshake.
+                    // The handshake replaces the unanswered discovery, so a late answer to that is
+                    // ignored.
                     let before = state.requests.len();
                     state
                         .requests
@@ -114,7 +114,7 @@ impl Pending {
         }
     }
 
-    /// The id of a pending request and what that asks for, by the id that an answer names.
+    /// Returns the pending request that an answer's id refers to, as its own id and its kind.
     pub(crate) fn find(&self, id: &RequestId) -> Option<(RequestId, Kind)> {
         let state = self.lock();
         let mut requests = state.requests.iter();
@@ -122,13 +122,14 @@ impl Pending {
         Some((found.id.clone(), found.kind))
     }
 
-    /// Returns whether the server was greeted by a handshake because it did not answer anything else.
+    /// Returns whether the server was greeted by a handshake because it did not answer
+    /// `server/discover`.
     pub(crate) fn has_skipped_discover(&self) -> bool {
         self.lock().has_skipped_discover
     }
 
-    /// Takes a message that has come. Gives back what is an answer to a pending request, or none at
-    /// all.
+    /// Records a message that arrived. Returns it if it is the answer to a pending request, or not
+    /// an answer at all.
     pub(crate) fn note_received(
         &self,
         message: ServerJsonRpcMessage,
@@ -171,7 +172,7 @@ impl Pending {
         }
     }
 
-    /// An error as the answer to the only request that it can belong to.
+    /// Returns an error as the answer to the only request that it can belong to.
     pub(crate) fn attribute_error(&self) -> Option<ServerJsonRpcMessage> {
         let mut state = self.lock();
         let is_clear = |stray: &Stray| stray.suspects.len() == 1;
@@ -187,7 +188,7 @@ impl Pending {
 }
 
 impl State {
-    /// Removes a request, if there is one with this id, and gives its id as it was sent.
+    /// Removes the request with this id, if there is one, and returns its id as sent.
     fn close(&mut self, id: &RequestId) -> Option<RequestId> {
         let mut requests = self.requests.iter();
         let place = requests.position(|request| is_same(&request.id, id))?;
@@ -207,7 +208,7 @@ impl State {
         }
     }
 
-    /// A subscription that is acknowledged stays pending, and has not failed.
+    /// Marks subscriptions as accepted: they stay pending and have not failed.
     fn trust_subscriptions(&mut self) {
         let mut trusted = Vec::new();
         for request in &mut self.requests {
@@ -229,7 +230,7 @@ impl State {
     }
 }
 
-/// Returns whether an answer with the id `named` is one to the request with the id `sent`: some servers
+/// Returns whether an answer's id `named` belongs to the request with the id `sent`: some servers
 /// answer `7` with `"7"`.
 pub(crate) fn is_same(sent: &RequestId, named: &RequestId) -> bool {
     match (sent, named) {
@@ -260,7 +261,7 @@ mod tests {
         ServerJsonRpcMessage::error(ErrorData::new(ErrorCode(-32000), "no", None), id)
     }
 
-    /// The request that an error is the answer to.
+    /// Returns the request that an error answers.
     #[track_caller]
     fn answered(message: Option<ServerJsonRpcMessage>) -> Option<RequestId> {
         match message? {

@@ -1,4 +1,4 @@
-//! A server that is started here, and spoken to over its stdin and stdout: how, as plain data.
+//! Server started as a child process, spoken to over its stdin and stdout, as plain data.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -8,10 +8,10 @@ use std::path::{Path, PathBuf};
 use mcpd_server::Environment;
 use mcpd_server::source::Secrets;
 
-/// A program that is an MCP server on its stdin and stdout.
+/// Program that is an MCP server on its stdin and stdout.
 ///
-/// It inherits what an unconfined script would: all of the environment but mcpd's own settings and secrets. It is not
-/// confined, and ends when its input does.
+/// It inherits the environment of an unconfined script: everything but mcpd's own settings and
+/// secrets. It is not confined, and ends when its input does.
 #[derive(Clone)]
 #[must_use]
 pub struct Program {
@@ -23,7 +23,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program without arguments, looked up in `PATH` unless it is a path.
+    /// Makes a program without arguments, looked up in `PATH` unless it is a path.
     pub fn new(program: impl Into<OsString>) -> Self {
         Self {
             program: program.into(),
@@ -40,13 +40,13 @@ impl Program {
         self
     }
 
-    /// Sets the directory it is started in, that of this process by default.
+    /// Sets its working directory, by default that of this process.
     pub fn current_dir(mut self, directory: impl AsRef<Path>) -> Self {
         self.directory = Some(directory.as_ref().to_owned());
         self
     }
 
-    /// Sets what its environment begins with, that of this process by default.
+    /// Sets its base environment, by default that of this process.
     pub fn environment(mut self, environment: Environment) -> Self {
         self.environment = environment;
         self
@@ -64,7 +64,7 @@ impl Program {
     }
 }
 
-/// Shows no argument and no value: they may be secrets, and a `Debug` ends up in logs.
+/// Shows no argument and no value: they may be secrets, and `Debug` output ends up in logs.
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program")

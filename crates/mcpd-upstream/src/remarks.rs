@@ -1,24 +1,24 @@
-//! Remarks: warnings about what a server gets wrong and what is taken all the same, each logged
-//! once and without secrets.
+//! Remarks: warnings about irregularities of a server that are tolerated, each logged once and
+//! with secrets redacted.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpd_server::source::Secrets;
 
-/// How many different remarks are warnings; later ones are for the level `debug`, like those that
-/// repeat.
+/// Maximum number of distinct warnings; later remarks are logged at the level `debug`, like
+/// repeated ones.
 const MAX_REMARKS: usize = 100;
 
-/// Log of what is odd about one server, over all its connections.
+/// Log of one server's irregularities, over all its connections.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Remarks(Arc<Inner>);
 
 #[derive(Debug, Default)]
 struct Inner {
-    /// The name of the server.
+    /// Name of the server.
     name: String,
-    /// They are in no remark.
+    /// Redacted from every remark.
     secrets: Secrets,
     made: Mutex<BTreeSet<String>>,
 }
@@ -32,7 +32,7 @@ impl Remarks {
         }))
     }
 
-    /// Logs `remark`, which fits after the name of the server: as a warning the first time.
+    /// Logs `remark`, which follows the name of the server: as a warning the first time.
     pub(crate) fn make(&self, remark: impl Into<String>) {
         let upstream = &self.0.name;
         let remark = self.0.secrets.redact(remark.into());
@@ -45,7 +45,7 @@ impl Remarks {
         }
     }
 
-    /// The warnings so far, sorted.
+    /// Returns the warnings so far, sorted.
     #[cfg(test)]
     pub(crate) fn made(&self) -> Vec<String> {
         self.0.made.lock().unwrap().iter().cloned().collect()

@@ -1,5 +1,5 @@
-//! Keeps up a connection with a server, and says what there is: what it lists, and what is wrong with it. A server that
-//! is lost is tried again, less and less often; what it last listed stays listed.
+//! Keeps a connection with a server alive and reports its lists and faults. A lost server is
+//! reconnected with exponential backoff; what it last listed stays listed.
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
@@ -23,18 +23,19 @@ use crate::offer::Filling;
 use crate::upstream::{Reach, Upstream};
 use crate::words;
 
-/// How long to wait before a lost server is tried again: at first, and at most.
+/// Bounds of the pause before a lost server is tried again; it doubles from the first to the
+/// longest.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A connection of which there was use for so long was a good one.
+/// Minimum lifetime of a connection that resets the backoff.
 const GOOD: Duration = Duration::from_secs(30);
-/// Several changes often come at once.
+/// Debounce of list changes, which often arrive several at once.
 const SETTLE: Duration = Duration::from_millis(200);
-/// How long to wait before a stream of changes is asked for again.
+/// Pause before a change subscription is opened again.
 const BETWEEN_STREAMS: Duration = Duration::from_secs(1);
-/// How often a server that has nothing to do is asked whether it is there.
+/// Interval of liveness checks of an idle server.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(30);
-/// How long it may take for an answer that costs nothing.
+/// Time limit of a request that costs the server nothing.
 const AT_ONCE: Duration = Duration::from_secs(10);
 
 impl Source for Upstream {
@@ -84,8 +85,8 @@ impl Source for Upstream {
     }
 }
 
-/// Serves what there is until the connection ends. Says why it did, in words that fit after the
-/// name of the server, and for how long there was something to serve.
+/// Serves the lists until the connection ends. Returns the reason, as a fragment that follows the
+/// name of the server, and for how long the lists were served.
 async fn serve(
     connection: Connection,
     upstream: &Upstream,
@@ -112,18 +113,18 @@ async fn serve(
         .get()
         .map_or(Duration::ZERO, Instant::elapsed);
     link.set(None);
-    // It is gone before another one is started, unless it does not care.
+    // The old process ends before another is started, unless it ignores the request.
     timeout(AT_ONCE, connection.cancel()).await.ok();
     (fault, use_for)
 }
 
-/// One connection, and what is done with it.
+/// Work on one connection.
 struct Session<'a> {
     upstream: &'a Upstream,
     link: &'a Arc<Link>,
     publisher: &'a Publisher,
     open: Open,
-    /// When the server had said for the first time what it has.
+    /// Time at which the server was first listed completely.
     listed: OnceLock<Instant>,
 }
 
@@ -132,10 +133,10 @@ impl Session<'_> {
     ///
     /// # Errors
     ///
-    /// Why the connection is of no use any more.
+    /// Returns the reason why the connection is unusable.
     async fn follow(&self, inventory: &mut Inventory) -> Result<Infallible, String> {
         self.want_all_logs().await;
-        // Before the first list, so that no change falls between the two.
+        // Subscribed before the first list, so that no change falls between the two.
         let mut changes = self.subscribe().await?;
         self.link.set(Some(self.open.clone()));
         self.offer(inventory).await?;
@@ -154,10 +155,10 @@ impl Session<'_> {
                 () = self.open.listener.doubtful.notified() => self.check_alive().await?,
                 () = sleep(ALIVE_INTERVAL) => {
                     if !inventory.faults.is_empty() {
-                        // What it could not list it may by now.
+                        // A list that failed before may succeed by now.
                         self.offer(inventory).await?;
                     } else if self.open.listener.is_idle() {
-                        // One that is busy may well have no time to say so.
+                        // A busy server may not get round to announcing changes.
                         self.check_alive().await?;
                     }
                 }
@@ -180,16 +181,16 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Which of them a caller is told is decided here, for each caller.
+    /// Requests logs of every level: this server filters them for each caller.
     async fn want_all_logs(&self) {
         if self.is_stateful() && self.capabilities().logging.is_some() {
             let level = SetLevelRequestParams::new(LoggingLevel::Debug);
-            // Without an answer it is as talkative as it likes.
+            // Without an answer, the server keeps its own level.
             timeout(AT_ONCE, self.open.peer.set_level(level)).await.ok();
         }
     }
 
-    /// Asks to be told of changes, where a server wants to be asked.
+    /// Opens a change subscription, if the server requires one.
     async fn subscribe(&self) -> Result<Option<Subscription>, String> {
         let has = self.capabilities();
         let wanted = |tells: Option<bool>| tells.filter(|tells| *tells);
@@ -212,20 +213,20 @@ impl Session<'_> {
         }
     }
 
-    /// Asks whether the server is there.
+    /// Checks that the server is alive.
     async fn check_alive(&self) -> Result<(), String> {
         let listener = &self.open.listener;
         let heard = listener.heard();
         let question = if self.is_stateful() {
             ClientRequest::PingRequest(PingRequest::default())
         } else {
-            // As rmcp knows it, it would wait over HTTP until every call has been answered.
+            // The typed request would wait over HTTP until every call has been answered.
             ClientRequest::CustomRequest(CustomRequest::new("server/discover", None))
         };
         match timeout(AT_ONCE, self.open.peer.send_request(question)).await {
             Ok(Ok(_) | Err(ServiceError::McpError(_))) => Ok(()),
             Ok(Err(error)) => Err(format!("can't be reached: {}", words::why(&error))),
-            // It has others to answer first.
+            // The server has other requests to answer first.
             Err(_) if !listener.is_idle() && listener.heard() != heard => Ok(()),
             Err(_) => Err(format!("has not answered within {AT_ONCE:?}")),
         }
@@ -236,14 +237,14 @@ impl Session<'_> {
         server.map_or_else(Default::default, |server| server.capabilities.clone())
     }
 
-    /// Whether the connection began with a handshake.
+    /// Returns whether the connection began with a handshake.
     fn is_stateful(&self) -> bool {
         let server = self.open.peer.peer_info();
         server.is_none_or(|server| server.protocol_version.has_initialize())
     }
 }
 
-/// Waits until nothing more is told. What is told meanwhile, the listener has heard already.
+/// Waits for the end of the subscription. The listener has handled its notifications already.
 async fn ended(changes: &mut Option<Subscription>) {
     match changes {
         Some(changes) => while let Ok(Some(_)) = changes.next().await {},

@@ -1,4 +1,4 @@
-//! Against servers in this process, and programs that are none.
+//! Tests against servers in this process, and against odd programs.
 
 mod odd_programs;
 mod odd_web;
@@ -18,18 +18,17 @@ use tokio::sync::mpsc;
 pub(crate) use self::server::Server;
 use crate::upstream::{Reach, Upstream};
 
-/// Far longer than anything here takes; only a hang meets it.
+/// Time limit that only a hang exceeds.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Time within which something is said at once, also on a busy machine, and well before any
-/// time-out.
+/// Upper bound for an immediate message, also on a busy machine, and well below any timeout.
 const AT_ONCE: Duration = Duration::from_secs(15);
 
 /// One revision of each wire.
 const REVISIONS: [ProtocolVersion; 2] =
     [ProtocolVersion::V_2025_11_25, ProtocolVersion::V_2026_07_28];
 
-/// An upstream server behind an mcpd server, and clients of that.
+/// Upstream server behind an mcpd server, and the clients of that.
 struct Fixture {
     server: mcpd_server::Server,
 }
@@ -48,7 +47,7 @@ impl Fixture {
         Self { server }
     }
 
-    /// A client that speaks `revision`.
+    /// Connects a client that speaks `revision`.
     async fn client(&self, revision: &'static str) -> Client {
         let (connection, messages) = Connection::open(&self.server, ToolNames::Path);
         let client = Client {
@@ -63,7 +62,7 @@ impl Fixture {
         client
     }
 
-    /// Waits until this is wrong, and nothing else.
+    /// Waits until exactly these faults are reported.
     async fn expect_faults(&self, faults: &[&str]) {
         let known = async {
             while self.server.catalog().offers()[0].faults() != faults {
@@ -75,7 +74,7 @@ impl Fixture {
         assert!(known.is_ok(), "{:?}", offers[0].faults());
     }
 
-    /// Waits until these are the names of the tools.
+    /// Waits until exactly these tools are listed.
     async fn expect_tools(&self, names: &[&str]) {
         let listed = || -> Vec<String> {
             let catalog = self.server.catalog();
@@ -107,7 +106,8 @@ impl Client {
             .expect("an answer")
     }
 
-    /// The answer, unless it is cancelled. It is not asked for before this is polled.
+    /// Returns the answer to a request, unless it is cancelled. The request is sent when the
+    /// future is first polled.
     async fn send(&self, id: u32, method: &str, mut params: Value) -> Option<Value> {
         if self.revision >= "2026-07-28" {
             params["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!(self.revision);
@@ -123,13 +123,13 @@ impl Client {
         Some(serde_json::from_slice(&answer).unwrap())
     }
 
-    /// The result of a call.
+    /// Returns the result of a call.
     async fn call(&self, name: &str, arguments: Value) -> Value {
         let params = json!({"name": name, "arguments": arguments, "_meta": {"progressToken": 7}});
         self.request("tools/call", params).await["result"].take()
     }
 
-    /// The messages that have come so far.
+    /// Returns the messages received so far.
     fn messages(&mut self) -> Vec<Value> {
         let mut messages = Vec::new();
         while let Ok(message) = self.messages.try_recv() {
@@ -143,7 +143,7 @@ fn upstream(server: &Server) -> Upstream {
     Upstream::new("ship".to_owned(), Reach::Memory(server.clone()))
 }
 
-/// The text that a result begins with.
+/// Returns the first text of a result.
 #[track_caller]
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().expect("a text")

@@ -1,4 +1,5 @@
-//! What is known of a server before it is asked: its name, how it is reached, and what of it is served.
+//! Configuration of an upstream server: its name, how it is reached, and which of its tools are
+//! served.
 
 use std::fmt;
 use std::time::Duration;
@@ -9,16 +10,16 @@ use mcpd_server::source::{Secrets, below};
 use crate::address::Address;
 use crate::program::Program;
 
-/// How long a request may take by default.
+/// Default time limit of a request.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Why a pattern of tools is none.
+/// Error of an invalid tool pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PatternError {
     /// The pattern.
     pub pattern: String,
-    /// What is wrong with it.
+    /// Fault of the pattern.
     pub reason: String,
 }
 
@@ -30,18 +31,18 @@ impl fmt::Display for PatternError {
 
 impl std::error::Error for PatternError {}
 
-/// How a server is reached.
+/// Way to reach a server.
 #[derive(Debug, Clone)]
 pub(crate) enum Reach {
     Program(Program),
     Address(Address),
-    /// A server in this process.
+    /// Server in this process.
     #[cfg(test)]
     Memory(crate::tests::Server),
 }
 
 impl Reach {
-    /// What a server is given that nobody else may read.
+    /// Returns the secrets that are passed to a server.
     fn secrets(&self) -> Secrets {
         match self {
             Self::Program(program) => program.secrets(),
@@ -52,27 +53,29 @@ impl Reach {
     }
 }
 
-/// An MCP server whose tools, resources and prompts are served here.
+/// MCP server whose tools, resources and prompts are served here.
 #[derive(Debug, Clone)]
 #[must_use]
 pub struct Upstream {
     pub(crate) name: String,
     pub(crate) reach: Reach,
-    /// They are in nothing that is told of it or that it says.
+    /// Redacted from everything it sends and everything said about it.
     pub(crate) secrets: Secrets,
     pub(crate) prefix: String,
-    /// `None` means all.
+    /// Patterns of the served tools; `None` means all.
     pub(crate) tools: Option<GlobSet>,
     pub(crate) timeout: Duration,
 }
 
 impl Upstream {
-    /// A server that is started here. People know it as `name`, and what it has is served below that path.
+    /// Makes a server that is started as a program. People know it as `name`, and its tools and
+    /// prompts are served below that path.
     pub fn stdio(name: impl Into<String>, program: Program) -> Self {
         Self::new(name.into(), Reach::Program(program))
     }
 
-    /// A server that runs elsewhere. People know it as `name`, and what it has is served below that path.
+    /// Makes a server that runs elsewhere. People know it as `name`, and its tools and prompts are
+    /// served below that path.
     pub fn http(name: impl Into<String>, address: Address) -> Self {
         Self::new(name.into(), Reach::Address(address))
     }
@@ -88,17 +91,19 @@ impl Upstream {
         }
     }
 
-    /// Serves its tools and prompts below this path instead, such as `team/search`; with an empty one, as they are called.
+    /// Serves its tools and prompts below another path, such as `team/search`; with an empty one,
+    /// under their own names.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Serves only those tools whose own names match one of these patterns, such as `read_*`. By default all are served.
+    /// Serves only the tools whose own names match one of these patterns, such as `read_*`. By
+    /// default all are served.
     ///
     /// # Errors
     ///
-    /// When one of them is no pattern.
+    /// Fails if one of the patterns is invalid.
     pub fn tools(
         mut self,
         patterns: impl IntoIterator<Item = impl AsRef<str>>,
@@ -114,13 +119,13 @@ impl Upstream {
         Ok(self)
     }
 
-    /// Sets how long a request may take; 60 s by default.
+    /// Sets the time limit of a request; 60 s by default.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// Whether its tool `name` is served.
+    /// Returns whether its tool `name` is served.
     pub(crate) fn serves(&self, name: &str) -> bool {
         self.tools.as_ref().is_none_or(|tools| tools.is_match(name))
     }
@@ -130,7 +135,7 @@ impl Upstream {
         !matches!(self.reach, Reach::Address(_))
     }
 
-    /// What something of its is called here.
+    /// Returns the path here for its own name `name`.
     pub(crate) fn path(&self, name: &str) -> String {
         below(&self.prefix, name)
     }

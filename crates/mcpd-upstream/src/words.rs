@@ -1,4 +1,5 @@
-//! Between the types of two crates, which are the same JSON, with secrets and without, and from errors to sentences.
+//! Conversions between the types of two crates with equal JSON, optionally redacted, and from
+//! errors to sentences.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -9,20 +10,20 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// The same in the words of another crate.
+/// Converts a value to another crate's type.
 ///
 /// # Errors
 ///
-/// What in it the other has no words for.
+/// Returns the fault of the part that has no counterpart.
 pub(crate) fn translated<T: DeserializeOwned>(value: &impl Serialize) -> Result<T, String> {
     redacted(&Secrets::default(), value)
 }
 
-/// The same without these secrets.
+/// Converts a value to another crate's type, with these secrets redacted.
 ///
 /// # Errors
 ///
-/// What in it the other has no words for.
+/// Returns the fault of the part that has no counterpart.
 pub(crate) fn redacted<T: DeserializeOwned>(
     secrets: &Secrets,
     value: &impl Serialize,
@@ -32,7 +33,7 @@ pub(crate) fn redacted<T: DeserializeOwned>(
     serde_json::from_slice(&json).map_err(|error| error.to_string())
 }
 
-/// Why a request failed. Which transport it was made over, by all its types, is nobody's concern.
+/// Returns the reason why a request failed. The types of the transport are left out.
 pub(crate) fn why(error: &ServiceError) -> String {
     match error {
         ServiceError::TransportSend(error) => chain(&*error.error),
@@ -40,9 +41,9 @@ pub(crate) fn why(error: &ServiceError) -> String {
     }
 }
 
-/// An error and all its causes.
+/// Joins an error and all its causes.
 pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
-    // This one names its cause to nobody.
+    // The `source` of this error does not include its cause.
     let error = match error.downcast_ref() {
         Some(StreamableHttpError::<reqwest::Error>::Client(cause)) => cause,
         _ => error,
@@ -51,7 +52,7 @@ pub(crate) fn chain(error: &(dyn Error + 'static)) -> String {
     let mut source = error.source();
     while let Some(cause) = source {
         let said = cause.to_string();
-        // Some repeat what they were caused by.
+        // Some errors repeat their cause.
         if !text.contains(&said) {
             let _ = write!(text, ": {said}");
         }

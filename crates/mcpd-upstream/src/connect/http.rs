@@ -1,5 +1,4 @@
-//! Servers over Streamable HTTP. Credentials go where they were meant to go, and to no other
-//! origin.
+//! Servers over Streamable HTTP. Credentials are sent to the configured origin only.
 
 use std::time::Duration;
 
@@ -19,10 +18,10 @@ mod events;
 mod redirect;
 mod response;
 
-/// How long a connection may take to be made.
+/// Time limit for establishing a connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// How many requests may be on their way that are no caller's: what there is, whether the server is there. They wait for no
-/// turn, and a server that is busy is not to be taken for one that hangs.
+/// Extra concurrency for mcpd's own requests, such as lists and liveness checks. They bypass the
+/// queue of the callers, so that a busy server is not taken for a dead one.
 const OWN_REQUESTS: usize = 8;
 
 pub(super) fn transport(
@@ -30,18 +29,20 @@ pub(super) fn transport(
     reader: Reader,
     listener: &Listener,
 ) -> Result<StreamableHttpClientTransport<Client>, String> {
-    // Whoever embeds this may have chosen another already, and that is as good.
+    // The embedding program may have installed a provider already, which serves as well.
     rustls::crypto::ring::default_provider()
         .install_default()
         .ok();
     let client = reqwest::Client::builder()
         .default_headers(address.headers.clone())
         .connect_timeout(CONNECT)
-        // They are followed here: as the library does it, a message may get lost on the way.
+        // Redirects are followed by this crate, because the library may drop the message on the
+        // way.
         .redirect(Policy::none())
-        // A server that is started anew has closed what it had, and a request that finds out can't be made again.
+        // A restarted server has closed its connections, and a request that fails on a stale one
+        // can't be repeated safely.
         .pool_max_idle_per_host(0);
-    // A system without authorities, which could vouch for nobody, can still speak to its own.
+    // Plain HTTP needs no certificate authorities, so that it works on a system without any.
     let client = match address.url.scheme() {
         "http" => client.tls_certs_only([]),
         _ => client,

@@ -1,13 +1,13 @@
-//! The last line that a server has printed on stderr: often the reason why it ended.
+//! Last line that a server has printed on stderr: often the reason why it ended.
 
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// How long a server that has ended is listened to.
+/// Time limit for reading the stderr of a server that has ended.
 const BRIEFLY: Duration = Duration::from_millis(500);
 
-/// The last line, and whether there may be another.
+/// Last line of stderr, and whether another may follow.
 #[derive(Debug)]
 pub(crate) struct LastWords(watch::Sender<Said>);
 
@@ -17,7 +17,7 @@ struct Said {
     is_speaking: bool,
 }
 
-/// A server that may say something. It says no more when this is dropped.
+/// Writer's side of the last line. Dropping it marks the end of stderr.
 #[derive(Debug)]
 pub(super) struct Speaking(watch::Sender<Said>);
 
@@ -31,11 +31,11 @@ impl LastWords {
         Speaking(self.0.clone())
     }
 
-    /// What went wrong, and what the server said last.
+    /// Appends the server's last line to the fault.
     pub(crate) async fn after(self, fault: String) -> String {
         let mut said = self.0.subscribe();
         let silence = said.wait_for(|said| !said.is_speaking);
-        // Whoever holds its stderr after its end has nothing to say about that.
+        // A process that keeps the stderr open after the server's end is not waited for.
         tokio::time::timeout(BRIEFLY, silence).await.ok();
         match self.0.borrow().line.as_str() {
             "" => fault,

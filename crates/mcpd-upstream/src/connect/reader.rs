@@ -1,7 +1,6 @@
-//! Reader of messages: from bytes of a server to messages of rmcp, which knows only those that are
-//! as they should be.
+//! Reader of messages: bytes of a server to messages of rmcp, which accepts only well-formed ones.
 //!
-//! A message that can mean only one thing is taken for that, with a remark. An answer that can't be read
+//! A message with only one possible meaning is read as that, with a remark. An unreadable answer
 //! becomes an error, because its caller would wait in vain for anything else.
 
 use std::borrow::Cow;
@@ -23,23 +22,23 @@ use crate::remarks::Remarks;
 mod results;
 mod text;
 
-/// Characters that a remark repeats of what it is about.
+/// Maximum length of an excerpt in a remark, in characters.
 const MAX_EXCERPT: usize = 200;
 const BOM: &[u8] = b"\xEF\xBB\xBF";
 
-/// Reader of what one connection brings.
+/// Reader for the messages of one connection.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     pub(super) remarks: Remarks,
     pub(super) pending: Pending,
 }
 
-/// The request in whose response a message came.
+/// Request whose response contained a message.
 #[derive(Debug, Clone)]
 pub(super) struct Asked {
     pub(super) id: RequestId,
     pub(super) kind: Kind,
-    /// The response is a stream, on which there may be other messages as well.
+    /// The response is a stream, which may carry other messages as well.
     pub(super) is_streamed: bool,
 }
 
@@ -55,20 +54,20 @@ impl Asked {
         })
     }
 
-    /// The error that stands for its answer.
+    /// Returns an error as its answer.
     pub(super) fn fail(&self, why: impl Display) -> ServerJsonRpcMessage {
         ServerJsonRpcMessage::error(unreadable(why), Some(self.id.clone()))
     }
 }
 
-/// A message, and whether the bytes say it in other words.
+/// Message, and whether the original bytes had to be corrected.
 #[derive(Debug)]
 pub(super) struct Reading {
     pub(super) message: ServerJsonRpcMessage,
     pub(super) is_mended: bool,
 }
 
-/// The members of a message. `Some` also for an explicit `null`.
+/// Members of a message. `Some` also for an explicit `null`.
 #[derive(Deserialize)]
 struct Envelope<'a> {
     #[serde(borrow, default, deserialize_with = "present")]
@@ -93,14 +92,14 @@ fn is_null(raw: Option<&RawValue>) -> bool {
     raw.is_some_and(|raw| raw.get() == "null")
 }
 
-/// The error that stands for an answer that can't be read.
+/// Returns the error that replaces an unreadable answer.
 pub(super) fn unreadable(why: impl Display) -> ErrorData {
     ErrorData::new(UNREADABLE, format!("the answer can't be read: {why}"), None)
 }
 
 impl Reader {
-    /// Reads the messages in `bytes`, which may be several in an array. `asked` says in which
-    /// response they came.
+    /// Reads the messages in `bytes`, which may be several in an array. `asked` is the request in
+    /// whose response they came.
     pub(super) fn read(&self, bytes: &[u8], asked: Option<&Asked>) -> Vec<Reading> {
         let bytes = bytes.strip_prefix(BOM).unwrap_or(bytes).trim_ascii();
         if bytes.is_empty() {
@@ -184,7 +183,7 @@ impl Reader {
         }
     }
 
-    /// Reads an answer: whose it is, and what it says.
+    /// Reads an answer: its id and its content.
     fn read_answer(&self, envelope: &Envelope<'_>, asked: Option<&Asked>) -> Option<Reading> {
         let named = envelope
             .id
@@ -244,7 +243,7 @@ impl Reader {
         results::read(result.get(), kind, &self.remarks, is_mended)
     }
 
-    /// Reads an error, in whatever form.
+    /// Reads an error in any form.
     fn read_error(&self, raw: &RawValue) -> ErrorData {
         if let Ok(error) = serde_json::from_str(raw.get()) {
             return error;
@@ -265,8 +264,7 @@ impl Reader {
         ErrorData::new(code, message, error.get("data").cloned())
     }
 
-    /// The error that stands for an answer that is no JSON: a caller that waits for it would wait in
-    /// vain.
+    /// Returns an error in place of an answer that is not JSON: its caller would wait in vain.
     fn salvage(&self, text: &str, asked: Option<&Asked>, why: impl Display) -> Option<Reading> {
         if !text::looks_like_answer(text) {
             return self.note_noise(text);
@@ -283,7 +281,7 @@ impl Reader {
         })
     }
 
-    /// The error that stands for an answer of which this is only the beginning.
+    /// Returns an error in place of an answer of which only the beginning was read.
     pub(super) fn salvage_beginning(
         &self,
         beginning: &[u8],

@@ -1,5 +1,5 @@
-//! Servers that are started here. Each leads a process group, which ends with its connection: first its input is closed,
-//! as the protocol has it, then the group is killed.
+//! Servers started as child processes. Each leads a process group that ends with its connection:
+//! first its input is closed, as the protocol specifies, then the group is killed.
 
 use std::collections::VecDeque;
 use std::io;
@@ -25,16 +25,16 @@ use super::reader::Reader;
 use crate::program::Program;
 use crate::upstream::Upstream;
 
-/// How long a server may take to end once its input has.
+/// Time limit for a server to end after its input is closed.
 const GRACE: Duration = Duration::from_secs(2);
-/// How often one looks for orphans that have ended.
+/// Interval of the search for orphans to reap.
 const REAPING: Duration = Duration::from_secs(1);
-/// How much of a message that is too long is looked at, in bytes.
+/// Length of the examined beginning of a message that is too long, in bytes.
 const BEGINNING: usize = 1024;
-/// How much of a line of stderr is told, in bytes.
+/// Maximum length of a logged line of stderr, in bytes.
 const LINE: u64 = 1024;
 
-/// A server and the pipes to it.
+/// Server process and the pipes to it.
 pub(super) struct Server {
     input: AsyncRwTransport<RoleClient, Empty, ChildStdin>,
     output: FramedRead<ChildStdout, Lines>,
@@ -46,18 +46,18 @@ pub(super) struct Server {
 struct Lines {
     lines: AnyDelimiterCodec,
     reader: Reader,
-    /// The rest of a line that had several messages.
+    /// Messages of an array that are not delivered yet.
     waiting: VecDeque<RxJsonRpcMessage<RoleClient>>,
 }
 
-/// A process and those it has started, until they have been ended.
+/// Process group of a server, until it has been ended.
 struct Group(Option<Box<dyn ChildWrapper>>);
 
-/// Starts `program`. What it prints on stderr goes to the log.
+/// Starts `program`. Its stderr goes to the log.
 ///
 /// # Errors
 ///
-/// Why it was not started, in words that fit after the name of the server.
+/// Returns the reason, as a fragment that follows the name of the server.
 pub(super) fn start(
     upstream: &Upstream,
     program: &Program,
@@ -124,8 +124,9 @@ impl Group {
         ))
     }
 
-    /// Reaps those of the group who have lost their parent and then ended. They fall to this process if it is the reaper of
-    /// its orphans, as the executor makes it, and nobody else would know them for the server's.
+    /// Reaps members of the group that lost their parent and then ended. They fall to this process
+    /// if it is the subreaper, which the executor makes it; outside this group they could not be
+    /// attributed to the server.
     #[cfg(target_os = "linux")]
     fn reap_orphans(&self) {
         use nix::sys::wait::{Id, WaitPidFlag as Flag, waitid, waitpid};
@@ -138,7 +139,7 @@ impl Group {
         let leader = Pid::from_raw(leader);
         let look = Flag::WEXITED | Flag::WNOHANG | Flag::WNOWAIT;
         let dead = || waitid(Id::PGid(leader), look).ok()?.pid();
-        // The leader is waited for elsewhere, and until then its number is nobody else's.
+        // The leader is waited for elsewhere, and until then its id is not reused.
         while let Some(orphan) = dead().filter(|dead| *dead != leader) {
             if waitpid(orphan, Some(Flag::WNOHANG)).is_err() {
                 return;
@@ -149,17 +150,18 @@ impl Group {
     #[cfg(not(target_os = "linux"))]
     fn reap_orphans(&self) {}
 
-    /// Waits until its input is closed and for the leader, but not for long, and kills what is left.
+    /// Closes its input, waits for the leader within [`GRACE`], and kills the rest of the group.
     async fn end(&mut self, close_input: impl Future) {
         let Some(group) = &mut self.0 else { return };
         let ended = async {
-            // Never done if something is being written to a server that reads no more.
+            // Never completes while a write to a server that reads no more is pending.
             close_input.await;
-            // Of the leader alone. An error would be another way of not having ended.
+            // Waits for the leader alone. An error means that it has not ended, which the kill
+            // covers.
             group.inner_mut().wait().await.ok();
         };
         tokio::time::timeout(GRACE, ended).await.ok();
-        // What the leader has left behind. Nobody else can have been given the group's number in so short a time.
+        // Kills what the leader left behind. The group id can't be reused in so short a time.
         group.start_kill().ok();
         tokio::time::timeout(GRACE, group.wait()).await.ok();
         self.0 = None;
@@ -169,7 +171,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(group) = &mut self.0 {
-            // It may be over already.
+            // The group may have ended already.
             group.start_kill().ok();
         }
     }
@@ -193,7 +195,7 @@ impl Decoder for Lines {
         }
     }
 
-    /// Reads a last line that ends with the output.
+    /// Decodes a last line without a line end.
     fn decode_eof(&mut self, output: &mut BytesMut) -> io::Result<Option<Self::Item>> {
         let message = self.decode(output)?;
         if message.is_none() && !output.is_empty() {
@@ -210,8 +212,8 @@ impl Lines {
         self.waiting.extend(readings.map(|reading| reading.message));
     }
 
-    /// Puts an error in the place of an answer that is too long, if its beginning says which one it
-    /// is. The rest of the line is discarded.
+    /// Replaces an answer that is too long by an error, if its beginning contains the id. The rest
+    /// of the line is discarded.
     fn skip_long(&mut self, line: &[u8]) {
         let fault = format!("it has more than {} MiB", MAX_MESSAGE >> 20);
         let beginning = &line[..BEGINNING.min(line.len())];
@@ -245,15 +247,15 @@ impl Transport<RoleClient> for Server {
     }
 }
 
-/// Logs what a server prints on stderr, line by line, and of a long line the beginning. No secret is in it.
+/// Logs a server's stderr line by line, each long line cut, with secrets redacted.
 async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, last_words: Speaking) {
     let mut stderr = BufReader::new(stderr);
     let mut line = Vec::new();
-    // An error ends it as the end does.
+    // A read error ends the relay like the end of the stream.
     while let Ok(1..) = (&mut stderr).take(LINE).read_until(b'\n', &mut line).await {
         let is_whole = line.ends_with(b"\n");
         let text = secrets.redact_beginning(std::mem::take(&mut line));
-        // Terminals obey control characters.
+        // Control characters would be obeyed by a terminal.
         let text = String::from_utf8_lossy(&text).replace(char::is_control, " ");
         let text = text.trim().to_owned();
         if !text.is_empty() {
@@ -266,7 +268,7 @@ async fn relay(name: String, secrets: Secrets, stderr: ChildStderr, last_words: 
     }
 }
 
-/// Reads on to the end of the line, and keeps nothing.
+/// Skips to the end of the line.
 async fn skip_line(stderr: &mut BufReader<ChildStderr>) -> io::Result<()> {
     loop {
         let buffer = stderr.fill_buf().await?;

@@ -1,5 +1,5 @@
-//! Programs that say odd things, which cost themselves and nothing else. What is made of each
-//! message is tested where messages are read; here it is seen from the other end.
+//! Programs that send odd messages: only the odd part is lost. The reading of each message is
+//! tested in the reader; here it is seen from the caller's side.
 
 use std::fs;
 use std::time::Instant;
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::programs::{SERVER, shell};
 use super::{AT_ONCE, text};
 
-/// The result of calling the tool of a program, and that nothing is wrong with the program.
+/// Calls the tool of a program; checks that no fault of the program is reported and that the
+/// answer comes at once.
 async fn call_program(script: &str) -> Value {
     let fixture = shell(script).await;
     fixture.expect_tools(&["shell/any"]).await;
@@ -21,7 +22,7 @@ async fn call_program(script: &str) -> Value {
     result
 }
 
-/// The server in shell that answers calls so: `printf`'s format, in which `%s` is the id.
+/// Returns a shell server that answers calls with this `printf` format, in which `%s` is the id.
 fn answering(format: &str) -> String {
     let answer = format!("printf '{format}\\n' \"$id\"; continue;");
     let server = SERVER.replace("tools/call) ", &format!("tools/call) {answer} "));
@@ -47,7 +48,7 @@ async fn program_that_ends_on_another_greeting_is_started_anew() {
     fixture.expect_faults(&[]).await;
     let count = || fs::read_to_string(&starts).unwrap().len();
     assert_eq!(count(), 2);
-    // The next start remembers it.
+    // The next start must not be slow again, because the greeting is remembered.
     fs::write(&flag, "").unwrap();
     let client = fixture.client("2026-07-28").await;
     client.call("shell/any", json!({})).await;

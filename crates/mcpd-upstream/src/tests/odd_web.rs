@@ -1,5 +1,4 @@
-//! Servers over HTTP whose responses are odd, which costs nothing where they can mean only one
-//! thing.
+//! Servers over HTTP with odd responses, which are accepted where they can mean only one thing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,11 +11,11 @@ use tokio::net::{TcpListener, TcpStream};
 use super::{AT_ONCE, Fixture, text};
 use crate::{Address, Upstream};
 
-/// Answer of a server over HTTP to a method, as status line and headers without the length, and
-/// body. The id of the request stands for `ID`.
+/// Answer of an HTTP server to a method, as status line and headers without the length, and body.
+/// `ID` stands for the id of the request.
 type Answer = fn(&str, &Request) -> Option<(String, String)>;
 
-/// A request to such a server.
+/// Request to such a server.
 struct Request {
     path: String,
     session: Option<String>,
@@ -30,7 +29,7 @@ fn given(head: &str, body: &str) -> Option<(String, String)> {
     Some((head.to_owned(), body.to_owned()))
 }
 
-/// Serves a server that answers everything as it should unless `answer` says otherwise.
+/// Runs a server that answers properly except where `answer` gives something else.
 async fn web(answer: Answer) -> Fixture {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -90,7 +89,7 @@ async fn exchange(stream: TcpStream, answer: Answer, sessions: Arc<AtomicUsize>)
     stream.write_all(answer.as_bytes()).await.unwrap();
 }
 
-/// The result of calling the tool of a server, and that nothing is wrong with the server.
+/// Calls the tool of a server; checks that no fault of the server is reported.
 async fn call_web(answer: Answer) -> Value {
     let fixture = web(answer).await;
     fixture.expect_tools(&["web/any"]).await;
@@ -180,7 +179,7 @@ async fn lost_session_is_opened_again() {
     }
 }
 
-/// Answers calls of the first session so.
+/// Answers the calls of the first session like this.
 fn lost(method: &str, request: &Request, head: &str, body: &str) -> Option<(String, String)> {
     let is_first = request.session.as_deref() == Some("1");
     (method == "tools/call" && is_first).then(|| (head.to_owned(), body.to_owned()))

@@ -1,4 +1,4 @@
-//! What a server has and says comes through as it is.
+//! Pass-through: lists, results and notifications of a server arrive unchanged.
 
 use futures_util::FutureExt as _;
 use rmcp::model::ProtocolVersion;

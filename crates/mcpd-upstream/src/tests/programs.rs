@@ -1,4 +1,4 @@
-//! Programs that are no servers, or do not end.
+//! Programs that are not servers, or do not end.
 
 use std::fs;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{Fixture, PATIENCE, text};
 use crate::{Program, Upstream};
 
-/// A server in the language of shells: `serve` answers requests, up to the first of a method.
+/// MCP server as a shell script: `serve` answers requests, up to the first of a given method.
 pub(super) const SERVER: &str = r#"
 serve() {
   while read -r line; do
@@ -109,7 +109,7 @@ async fn a_program_that_prints_something_else_is_told() {
 async fn a_program_ends_with_what_it_has_started() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
-    // It does not care that its input ends, nor that it is asked to end.
+    // It ignores both the end of its input and SIGTERM.
     let script = format!(
         "trap '' TERM; sleep 1000 & echo $$ $! >{0}.new; mv {0}.new {0}; wait",
         file.display()
@@ -137,7 +137,7 @@ async fn a_server_that_reads_no_more_is_ended_before_it_is_started_anew() {
     );
     let fixture = shell(&served).await;
     let client = fixture.client("2026-07-28").await;
-    // More than fits into a pipe.
+    // Exceeds the capacity of a pipe.
     let long = json!({"text": "x".repeat(1 << 20)});
     let result = client.call("shell/any", long).await;
     assert_eq!(
@@ -245,7 +245,7 @@ async fn a_list_that_fails_stays_as_it_was_and_so_does_the_connection() {
 async fn a_server_that_asks_and_reads_nothing_is_heard_no_more() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("asked");
-    // Without end, unless nobody takes what it writes.
+    // Runs without end unless its output is no longer read.
     let served = format!(
         r#"{SERVER} && serve tools/list && i=0 && while echo $i >{0}.new && mv {0}.new {0}; do
              i=$((i+1)); printf '{{"jsonrpc": "2.0", "id": "%04096d", "method": "ping"}}\n' $i
@@ -291,7 +291,7 @@ async fn a_server_that_hangs_is_started_anew_however_much_is_asked_of_it() {
             answer["result"]["content"] == json!([])
         };
         let restarted = async {
-            // There is one call or another all the time.
+            // At least one call is in progress at any time.
             while !{
                 let after = async {
                     tokio::time::sleep(Duration::from_millis(250)).await;
@@ -311,7 +311,7 @@ async fn a_server_that_hangs_is_started_anew_however_much_is_asked_of_it() {
 #[cfg(target_os = "linux")]
 #[tokio::test]
 async fn orphans_of_a_server_are_reaped_while_it_runs() {
-    // As it is with an executor that is the reaper.
+    // Like the executor in the role of the subreaper.
     nix::sys::prctl::set_child_subreaper(true).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("pids");
@@ -331,7 +331,7 @@ async fn orphans_of_a_server_are_reaped_while_it_runs() {
     fixture.expect_faults(&[]).await;
 }
 
-/// Whether there is no such process, or nothing but its remains.
+/// Returns whether the process is gone or a zombie.
 fn has_ended(pid: &str) -> bool {
     match fs::read_to_string(format!("/proc/{pid}/stat")) {
         Ok(stat) => stat.contains(") Z"),

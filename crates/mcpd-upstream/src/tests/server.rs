@@ -1,4 +1,4 @@
-//! A server in this process, made with rmcp: it does what its tools are called.
+//! Server in this process, made with rmcp: the name of each tool says what it does.
 
 #![expect(deprecated, reason = "rmcp marks so what 2026-07-28 has no longer")]
 
@@ -21,29 +21,29 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// A server that can be connected with, as often as one likes.
+/// Server that accepts any number of connections.
 #[derive(Debug, Clone)]
 pub(crate) struct Server(Arc<State>);
 
 #[derive(Debug)]
 struct State {
     versions: Vec<ProtocolVersion>,
-    /// Where it gets stuck.
+    /// Request on which it hangs.
     stuck: Option<Stuck>,
-    /// When it was connected with.
+    /// Times of its connections.
     connected: Mutex<Vec<Instant>>,
     tools: Mutex<Vec<Value>>,
-    /// Whoever has asked for the list of tools last.
+    /// Client that requested the list of tools last.
     peer: Mutex<Option<Peer<RoleServer>>>,
     changed: Notify,
-    /// Its connections end when this is cancelled.
+    /// Cancelled to end its connections.
     up: Mutex<CancellationToken>,
     hanging: Notify,
     released: Notify,
     cancelled: Notify,
 }
 
-/// What a server never answers.
+/// Request that a server never answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stuck {
     Greeting,
@@ -51,12 +51,12 @@ pub(super) enum Stuck {
 }
 
 impl Server {
-    /// One that speaks the revisions up to `newest`, and lists these tools.
+    /// Makes a server that speaks the revisions up to `newest` and lists these tools.
     pub(super) fn new(newest: ProtocolVersion, tools: &[&str]) -> Self {
         Self::made(newest, tools, None)
     }
 
-    /// One that gets stuck.
+    /// Makes a server that hangs.
     pub(super) fn stuck(stuck: Stuck) -> Self {
         Self::made(ProtocolVersion::V_2026_07_28, &[], Some(stuck))
     }
@@ -94,29 +94,29 @@ impl Server {
         theirs
     }
 
-    /// Lists these tools from now on, and says so.
+    /// Replaces its tools, and announces the change.
     pub(super) async fn change(&self, tools: Vec<Value>) {
         *self.0.tools.lock().unwrap() = tools;
         if !self.0.versions.last().unwrap().has_initialize() {
-            // Only those hear of it who listen.
+            // Only subscribed clients receive the announcement.
             return self.0.changed.notify_one();
         }
         let peer = self.0.peer.lock().unwrap().clone();
         peer.unwrap().notify_tool_list_changed().await.unwrap();
     }
 
-    /// Ends all connections; there may be others afterwards.
+    /// Ends all connections; new ones are accepted.
     pub(super) fn restart(&self) {
         let mut up = self.0.up.lock().unwrap();
         std::mem::take(&mut *up).cancel();
     }
 
-    /// Ends all connections, and every other at once.
+    /// Ends all connections, and rejects new ones.
     pub(super) fn go_down(&self) {
         self.0.up.lock().unwrap().cancel();
     }
 
-    /// When it was connected with.
+    /// Returns the times of its connections.
     pub(super) fn connected(&self) -> Vec<Instant> {
         self.0.connected.lock().unwrap().clone()
     }
@@ -137,7 +137,7 @@ impl Server {
     }
 }
 
-/// What is listed of a tool.
+/// Returns the list entry of a tool.
 pub(super) fn tool(name: &str) -> Value {
     json!({
         "name": name,
@@ -151,7 +151,7 @@ fn read<T: serde::de::DeserializeOwned>(value: Value) -> T {
     serde_json::from_value(value).unwrap()
 }
 
-/// Says something while it works.
+/// Sends progress and log messages, as if it worked.
 async fn work(context: &RequestContext<RoleServer>) {
     let token = context.meta.get_progress_token().unwrap();
     for step in 1..=3_u8 {

@@ -1,4 +1,4 @@
-//! Servers that fail, hang, refuse, ask for too much, or are lost and come back.
+//! Servers that fail, hang, refuse, are rate-limited, or are lost and come back.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Servers over HTTP whose answers are text, whatever is in it.
+//! Servers over HTTP with arbitrary text as answers.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,26 +14,26 @@ use crate::link::MOST_AT_A_TIME;
 use crate::remarks::Remarks;
 use crate::{Address, Upstream};
 
-/// What a server says of a call.
+/// Answer of a server to a call.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     Never,
-    /// Not even to the question what there is.
+    /// No answer at all, not even to requests for lists.
     NothingListed,
     Json(&'static str),
     Event(&'static str),
     Status(&'static str),
-    /// Only the beginning of what was announced.
+    /// Only the beginning of the announced body.
     Cut,
-    /// The status 401, for the question whether it is there as well.
+    /// Status 401, also to liveness checks.
     Locked,
     Html,
 }
 
-/// A server that has one tool.
+/// Server with one tool.
 struct Web {
     url: String,
-    /// The methods it was asked for.
+    /// Methods of the requests it received.
     asked: Arc<Mutex<Vec<String>>>,
 }
 
@@ -52,13 +52,13 @@ impl Web {
         Self { url, asked }
     }
 
-    /// How often it was asked for this.
+    /// Returns the number of requests for this method.
     fn asked(&self, method: &str) -> usize {
         let asked = self.asked.lock().unwrap();
         asked.iter().filter(|asked| *asked == method).count()
     }
 
-    /// Waits until it was asked for this so often.
+    /// Waits until this method was requested `times` times.
     async fn expect(&self, method: &str, times: usize) {
         let asked = async {
             while self.asked(method) < times {

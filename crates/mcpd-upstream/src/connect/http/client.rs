@@ -1,9 +1,8 @@
-//! HTTP client of rmcp's transport: reads responses as they come from servers, gateways and
-//! proxies, which say the same in many ways, and makes of each an answer, a lost session, or a
-//! fault.
+//! HTTP client of rmcp's transport: turns each response of a server, gateway or proxy, which
+//! differ widely in form, into an answer, a lost session, or a fault.
 //!
-//! The trace of a request is in its headers as well, for proxies that read no messages. Faults are
-//! told without the URL, whose query may be a secret.
+//! The trace of a request is also in its headers, for proxies that read no messages. Faults are
+//! reported without the URL, whose query may be a secret.
 
 #![expect(clippy::disallowed_types, reason = "rmcp keeps headers so")]
 
@@ -33,12 +32,12 @@ use crate::listener::Listener;
 use crate::pending::Kind;
 use crate::words;
 
-/// How long a server may take to answer `server/discover`. Less than rmcp waits, which then sends
-/// the handshake anyway.
+/// Time limit for the answer to `server/discover`. Shorter than that of rmcp, which then sends the
+/// handshake anyway.
 const DISCOVER_TIMEOUT: Duration = Duration::from_secs(8);
-/// How long to wait for the stream on which a request will be answered that was only accepted.
+/// Time limit for opening the stream that carries the answer to a request with status 202.
 const STREAM_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many requests are known for which a session was opened again.
+/// Maximum number of remembered requests for which a session was opened again.
 const MAX_RENEWALS: usize = 64;
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 const LAST_EVENT: HeaderName = HeaderName::from_static("last-event-id");
@@ -48,17 +47,17 @@ pub(super) type Fault = StreamableHttpError<reqwest::Error>;
 type Posted = Result<StreamableHttpPostResponse, Fault>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// The client.
+/// HTTP client.
 #[derive(Debug, Clone)]
 pub(in crate::connect) struct Client {
     http: reqwest::Client,
     reader: Reader,
     listener: Listener,
     has_greeted: Arc<AtomicBool>,
-    /// Tells whether there is a stream for what belongs to no response, as soon as that is known.
+    /// Reports whether there is a stream for messages outside responses, as soon as that is known.
     has_stream: watch::Sender<Option<bool>>,
-    /// Requests for which a session was opened again. If that is not what they lack, the server's
-    /// words are their answer.
+    /// Requests for which a session was opened again. If such a request is rejected once more, the
+    /// server's message is its answer.
     renewals: Arc<Mutex<Vec<RequestId>>>,
 }
 
@@ -81,7 +80,7 @@ impl Client {
         }
     }
 
-    /// Sends a request to `uri`, and to where that redirects on the same origin.
+    /// Sends a request to `uri`, following redirects on the same origin.
     async fn send(
         &self,
         method: Method,
@@ -136,7 +135,7 @@ impl Client {
         }
     }
 
-    /// Returns the meaning of a response that is no success.
+    /// Interprets an unsuccessful response.
     fn judge(&self, asked: &Asked, has_session: bool, refusal: Refusal) -> Posted {
         if has_session && refusal.is_of_session() && self.may_renew(&asked.id) {
             return Err(StreamableHttpError::SessionExpired);
@@ -150,7 +149,7 @@ impl Client {
         }
     }
 
-    /// Returns whether this is the first time that the session is said to be lost for this request.
+    /// Returns whether the session may be renewed for this request: only at its first rejection.
     fn may_renew(&self, id: &RequestId) -> bool {
         let mut renewals = self.renewals.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = renewals.iter().position(|renewed| renewed == id) {
@@ -164,7 +163,7 @@ impl Client {
         true
     }
 
-    /// Returns the meaning of an accepted request: that it will be answered on the stream for that, if there is
+    /// Interprets an accepted request: its answer will arrive on the separate stream, if there is
     /// one.
     async fn await_stream(&self, asked: &Asked, has_session: bool, status: StatusCode) -> Posted {
         let mut stream = self.has_stream.subscribe();
@@ -186,8 +185,8 @@ impl Client {
         }
     }
 
-    /// Asks a server whether it knows the newest revision. Any answer but one to that means that it
-    /// does not.
+    /// Asks a server whether it speaks the newest revision. Any answer other than a result means
+    /// that it does not.
     async fn discover(
         &self,
         asked: &Asked,
@@ -224,7 +223,7 @@ impl Client {
         Ok(StreamableHttpPostResponse::Json(answer, None))
     }
 
-    /// Sends what is not answered: a notification, or an answer.
+    /// Sends a message that needs no answer: a notification, or an answer.
     async fn tell(
         &self,
         has_session: bool,
@@ -293,7 +292,7 @@ impl StreamableHttpClient for Client {
             token,
             headers,
         };
-        // Many servers know no such method, and it is as good as over.
+        // Many servers do not know this method, and the session ends anyway.
         self.send(Method::DELETE, &uri, sender, None).await?;
         Ok(())
     }
@@ -324,7 +323,7 @@ impl StreamableHttpClient for Client {
     }
 }
 
-/// Checks that a response is a stream. That there is none is no reason to ask again and again.
+/// Checks that a response is a stream. A permanent refusal is not retried.
 fn open_stream(response: Response) -> Result<Response, Fault> {
     let status = response.status();
     if status == StatusCode::UNAUTHORIZED {
@@ -342,7 +341,7 @@ fn open_stream(response: Response) -> Result<Response, Fault> {
     }
 }
 
-/// The fault of a response with the status 401.
+/// Returns the fault of a response with the status 401.
 pub(super) fn auth_required(response: &Response) -> Fault {
     match response.headers().get(WWW_AUTHENTICATE) {
         Some(challenge) => {
@@ -360,7 +359,7 @@ pub(super) fn without_url(error: reqwest::Error) -> Fault {
     StreamableHttpError::Client(error.without_url())
 }
 
-/// The trace that a request says it is part of.
+/// Returns the trace headers of a request.
 fn trace(request: &ClientRequest) -> impl Iterator<Item = (HeaderName, HeaderValue)> {
     let meta = request.get_meta();
     let members = [

@@ -1,24 +1,24 @@
-//! Server-sent events: from the body of a response to events, each bounded in size. A line that
-//! says nothing costs itself.
+//! Server-sent events: decoding of a response body into events of bounded size. A meaningless line
+//! is skipped.
 
 use futures_util::stream::{self, Stream};
 use reqwest::Response;
 use rmcp::transport::streamable_http_client::SseError;
 use sse_stream::Sse;
 
-/// Decoder of a stream of events, as far as its bytes have come.
+/// Incremental decoder of an event stream.
 #[derive(Debug, Default)]
 struct Decoder {
-    /// Bytes of lines that are not read yet.
+    /// Bytes of lines that are incomplete or not read yet.
     buffer: Vec<u8>,
-    /// How many of them are known to have no end of a line.
+    /// Length of the prefix known to contain no line end.
     searched: usize,
     event: Sse,
     has_fields: bool,
     max_size: usize,
 }
 
-/// The events in the body of a response, each of at most `max_size` bytes.
+/// Returns the events in the body of a response, each of at most `max_size` bytes.
 pub(super) fn decode(
     response: Response,
     max_size: usize,
@@ -48,7 +48,7 @@ pub(super) fn decode(
 }
 
 impl Decoder {
-    /// The next event, if its end has come, or that of the whole stream.
+    /// Returns the next event whose end has arrived, or the last one of a finished stream.
     fn next_event(&mut self, has_ended: bool) -> Result<Option<Sse>, SseError> {
         let mut start = 0;
         let mut event = None;
@@ -65,7 +65,7 @@ impl Decoder {
                 match self.buffer.get(next) {
                     Some(b'\n') => next += 1,
                     Some(_) => {}
-                    // The other half of it may be yet to come.
+                    // The `\n` of a `\r\n` may not have arrived yet.
                     None if !has_ended => {
                         self.searched = end;
                         break;
@@ -93,7 +93,7 @@ impl Decoder {
         Ok(event)
     }
 
-    /// Takes a line. Gives the event that ends with it.
+    /// Reads a line. Returns the event that ends with it.
     fn read_line(&mut self, line: &[u8]) -> Option<Sse> {
         if line.is_empty() {
             let has_fields = std::mem::take(&mut self.has_fields);
@@ -114,7 +114,7 @@ impl Decoder {
             "event" => self.event.event = Some(value.to_owned()),
             "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
             "retry" => self.event.retry = value.trim().parse().ok(),
-            // A comment, or a field that only its author knows.
+            // A comment, or an unknown field.
             _ => return None,
         }
         self.has_fields = true;
@@ -133,7 +133,7 @@ mod tests {
         }
     }
 
-    /// The events of a stream, however it is cut into chunks.
+    /// Checks the events of a stream for every split into chunks.
     #[track_caller]
     fn check(bytes: &[u8], expected: &[Sse]) {
         for size in 1..=bytes.len() {

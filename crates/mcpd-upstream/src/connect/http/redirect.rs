@@ -1,5 +1,5 @@
-//! Redirects: followed where the origin stays the same, with the message and its credentials; to
-//! any other place they are a fault that names it.
+//! Redirects: followed within the same origin, with the message and its credentials; a redirect
+//! elsewhere is a fault that names the target.
 
 use reqwest::header::LOCATION;
 use reqwest::{Client, Request, Response, StatusCode, Url};
@@ -8,10 +8,10 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 use super::client::{Fault, without_url};
 use crate::remarks::Remarks;
 
-/// How many redirects are followed for one request.
+/// Maximum number of redirects followed for one request.
 const MAX_REDIRECTS: usize = 5;
 
-/// Sends `request` to where it is wanted.
+/// Sends `request`, following redirects.
 pub(super) async fn follow(
     client: &Client,
     mut request: Request,
@@ -40,7 +40,7 @@ pub(super) async fn follow(
     Err(StreamableHttpError::UnexpectedServerResponse(fault.into()))
 }
 
-/// The place that a response redirects to.
+/// Returns the target of a redirect.
 fn target(response: &Response, from: &Url) -> Option<Url> {
     if !response.status().is_redirection() {
         return None;
@@ -49,8 +49,8 @@ fn target(response: &Response, from: &Url) -> Option<Url> {
     from.join(location).ok()
 }
 
-/// Returns whether the request itself is wanted elsewhere, rather than another that fetches what came of
-/// it.
+/// Returns whether the redirect asks for the same request at the new location, rather than for a
+/// `GET` of its result.
 fn is_same_request(response: &Response) -> bool {
     matches!(
         response.status(),

@@ -1,4 +1,4 @@
-//! Responses to posted requests: what each means, by status, media type and body.
+//! Responses to posted requests, interpreted by status, media type and body.
 
 use futures_util::stream::{self, BoxStream, Stream, StreamExt as _, TryStreamExt as _};
 use mcpd_scriptspec::excerpt;
@@ -18,9 +18,9 @@ use crate::connect::reader::{Asked, Reader, Reading, unreadable};
 use crate::link::TOO_MANY_REQUESTS;
 use crate::words;
 
-/// How much of the body is read of a response that is no success, in bytes.
+/// Maximum bytes read from the body of an unsuccessful response.
 const MAX_REFUSAL: usize = 64 << 10;
-/// Characters that a fault repeats of a body.
+/// Maximum length of a body's excerpt in a fault, in characters.
 const MAX_WORDS: usize = 200;
 
 type Events = BoxStream<'static, Result<Sse, SseError>>;
@@ -29,7 +29,7 @@ type Events = BoxStream<'static, Result<Sse, SseError>>;
 pub(super) enum Answered {
     Message(Box<ServerJsonRpcMessage>),
     Stream(Events),
-    /// Nothing yet.
+    /// No content; the answer arrives elsewhere.
     Accepted,
 }
 
@@ -37,7 +37,7 @@ pub(super) enum Answered {
 ///
 /// # Errors
 ///
-/// Why there is no answer in it.
+/// Returns the reason why it contains no answer.
 pub(super) async fn read_success(
     mut response: Response,
     asked: &Asked,
@@ -92,7 +92,7 @@ pub(super) async fn read_success(
     }
 }
 
-/// Events whose data are messages as rmcp reads them.
+/// Rewrites the data of each event to messages that rmcp can read.
 pub(super) fn translate(
     events: impl Stream<Item = Result<Sse, SseError>> + Send + 'static,
     asked: Option<Asked>,
@@ -131,7 +131,7 @@ fn to_event(reading: &Reading) -> Option<Sse> {
     Some(Sse::default().data(json))
 }
 
-/// The media type of a response in small letters, without parameters.
+/// Returns the media type of a response in lower case, without parameters.
 fn media_type(response: &Response) -> Option<String> {
     let kind = response.headers().get(CONTENT_TYPE)?.to_str().ok()?;
     let kind = kind.split(';').next().unwrap_or_default();
@@ -142,7 +142,7 @@ pub(super) fn is_event_stream(response: &Response) -> bool {
     media_type(response).as_deref() == Some("text/event-stream")
 }
 
-/// Reads a body up to `max_size` bytes. Gives whether that is all of it.
+/// Reads a body up to `max_size` bytes. Returns whether that is all of it.
 async fn read_body(response: &mut Response, max_size: usize) -> Result<(Vec<u8>, bool), Fault> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(without_url)? {
@@ -155,15 +155,15 @@ async fn read_body(response: &mut Response, max_size: usize) -> Result<(Vec<u8>,
     Ok((body, true))
 }
 
-/// A response with a status of failure.
+/// Response with an error status.
 #[derive(Debug)]
 pub(super) struct Refusal {
     status: StatusCode,
     fault: Option<Fault>,
     retry_after: Option<String>,
-    /// The error in the body.
+    /// JSON-RPC error in the body.
     error: Option<ErrorData>,
-    /// Words of the body for people.
+    /// Readable text of the body.
     words: String,
 }
 
@@ -173,7 +173,7 @@ impl Refusal {
         Self::read_as(response, Some(asked), reader).await
     }
 
-    /// Reads the response to what is not answered.
+    /// Reads the response to a message that needs no answer.
     pub(super) async fn read_words(response: &mut Response, reader: &Reader) -> Self {
         Self::read_as(response, None, reader).await
     }
@@ -211,7 +211,7 @@ impl Refusal {
                 ServerJsonRpcMessage::Error(answer) => Some(answer.error),
                 _ => None,
             });
-        // A page is nothing that anybody reads in a log.
+        // An HTML page is useless in a log.
         let has_words = is_object || matches!(&*kind, "" | "text/plain");
         let words = if has_words { text.trim() } else { "" };
         Self {
@@ -223,7 +223,7 @@ impl Refusal {
         }
     }
 
-    /// Returns whether it says that there is no such session, or no longer.
+    /// Returns whether it reports an unknown or expired session.
     pub(super) fn is_of_session(&self) -> bool {
         match self.status {
             StatusCode::NOT_FOUND | StatusCode::GONE => true,
@@ -241,7 +241,8 @@ impl Refusal {
         }
     }
 
-    /// The answer that it has, or stands for: rmcp reads no status.
+    /// Returns the JSON-RPC error that it contains, or that its status stands for: rmcp reads no
+    /// status.
     pub(super) fn into_answer(self, asked: &Asked) -> Result<ServerJsonRpcMessage, Fault> {
         if let Some(fault) = self.fault {
             return Err(fault);
@@ -270,24 +271,24 @@ impl Refusal {
     }
 }
 
-/// The error of the protocol for the status 429.
+/// Returns the JSON-RPC error for the status 429.
 fn too_many(retry_after: Option<String>) -> ErrorData {
     let seconds: Option<u64> = retry_after.and_then(|wait| wait.parse().ok());
     let wait = seconds.map(|seconds| json!({ "retryAfterMs": seconds.saturating_mul(1000) }));
     ErrorData::new(ErrorCode(TOO_MANY_REQUESTS), "too many requests", wait)
 }
 
-/// The error that stands for the answer to a call, if other requests have nothing to do with the
-/// fault.
+/// Returns an error as the answer to a call, if the fault concerns this call alone and not the
+/// connection.
 pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMessage> {
     let is_alone = match fault {
-        // A client that is let in may still not be allowed everything.
+        // A client that is authenticated may still lack permissions.
         StreamableHttpError::InsufficientScope(_)
         | StreamableHttpError::HttpStatus(_)
         | StreamableHttpError::UnexpectedContentType(_)
         | StreamableHttpError::ResponseBodyTooLarge { .. } => true,
         StreamableHttpError::UnexpectedServerResponse(what) => !what.starts_with("HTTP 401"),
-        // It breaks off.
+        // The body breaks off.
         StreamableHttpError::Client(error) => error.is_body() || error.is_decode(),
         _ => false,
     };
@@ -298,7 +299,8 @@ pub(super) fn stand_in(fault: &Fault, asked: &Asked) -> Option<ServerJsonRpcMess
     })
 }
 
-/// Returns whether nothing was said about the message itself: the server is not there, or lets no client in.
+/// Returns whether the fault precedes any processing of the message: the server is down, or
+/// rejects the client.
 pub(super) fn is_unreachable(fault: &Fault) -> bool {
     match fault {
         StreamableHttpError::Client(error) => !error.is_body() && !error.is_decode(),

@@ -1,4 +1,4 @@
-//! Results, each read as that of the method it answers.
+//! Results, each read by the method of its request.
 
 use mcpd_scriptspec::excerpt;
 use rmcp::model::{
@@ -13,12 +13,11 @@ use crate::mend;
 use crate::pending::Kind;
 use crate::remarks::Remarks;
 
-/// Reads the result of a request of this kind. Notes in `is_mended` whether the JSON says it in
-/// other words.
+/// Reads the result of a request of this kind. Sets `is_mended` if the JSON had to be corrected.
 ///
 /// # Errors
 ///
-/// The error that stands for a result that can't be read.
+/// Returns the error that replaces an unreadable result.
 pub(super) fn read(
     json: &str,
     kind: Kind,
@@ -34,8 +33,7 @@ pub(super) fn read(
             read_or_mend(json, is_mended, mend).map(ServerResult::InitializeResult)
         }
         Kind::Discover => read_discovered(json, remarks, is_mended),
-        // With an entry that makes no sense it would be none; as JSON it is gone through entry by
-        // entry.
+        // One invalid entry would fail the typed list; as raw JSON it is read entry by entry.
         Kind::ListTools => match serde_json::from_str::<ListToolsResult>(json) {
             Ok(list) => Ok(ServerResult::ListToolsResult(list)),
             Err(_) => read_custom(json),
@@ -54,14 +52,14 @@ fn read_custom(json: &str) -> Result<ServerResult, ErrorData> {
     Ok(ServerResult::CustomResult(CustomResult::new(value)))
 }
 
-/// Reads what a caller has asked for.
+/// Reads the result of a caller's request.
 fn read_of_caller(
     json: &str,
     kind: Kind,
     remarks: &Remarks,
     is_mended: &mut bool,
 ) -> Result<ServerResult, ErrorData> {
-    // Better no result than one about another number.
+    // A rounded number would be wrong, so the result is refused.
     if let Some(integer) = too_long_integer(json) {
         let integer = excerpt(integer, MAX_EXCERPT);
         return Err(unreadable(format!(
@@ -93,8 +91,9 @@ fn read_of_caller(
     mended.map_err(unreadable)
 }
 
-/// Reads the answer to `server/discover`. One that says nothing of revisions comes from a server
-/// that knows no such method: then it is an error, upon which the server is greeted by a handshake.
+/// Reads the answer to `server/discover`. An answer without revisions comes from a server that
+/// does not know the method: it becomes an error, after which the server is greeted by a
+/// handshake.
 fn read_discovered(
     json: &str,
     remarks: &Remarks,
@@ -128,7 +127,7 @@ fn read_discovered(
     })
 }
 
-/// Puts into the answer to `initialize` what it must have.
+/// Adds required members that are missing in the answer to `initialize`.
 fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
     let Value::Object(mut members) = value else {
         return value;
@@ -144,7 +143,7 @@ fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
     if !members.get("serverInfo").is_some_and(is_named) {
         remarks.make("does not say its name and version (`serverInfo`)");
     }
-    // All else in it is of no use here, and may be wrong as well.
+    // Other members are not used, and may be wrong as well.
     let server = &members.get("serverInfo").cloned().unwrap_or_default();
     let text = |name: &str| server[name].as_str().unwrap_or_default();
     let server = json!({"name": text("name"), "version": text("version")});
@@ -157,8 +156,8 @@ fn mend_greeting(value: Value, remarks: &Remarks) -> Value {
     Value::Object(members)
 }
 
-/// Makes objects of capabilities that are none, as of the empty arrays of languages that know no
-/// difference. A server that says nothing of capabilities is asked for everything.
+/// Replaces capabilities that are not objects, such as the empty arrays of languages that do not
+/// distinguish them. A server without the member is assumed to have every capability.
 fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
     let declared = members.remove("capabilities").unwrap_or_default();
     let Value::Object(declared) = declared else {
@@ -173,7 +172,7 @@ fn mend_capabilities(members: &mut Map<String, Value>, remarks: &Remarks) {
     };
     let mut capabilities = Map::new();
     for (name, value) in declared {
-        // The others are of no use here, and may be wrong as well.
+        // Other capabilities are not used, and may be wrong as well.
         if !matches!(&*name, "tools" | "prompts" | "resources" | "logging") {
             continue;
         }

@@ -1,11 +1,11 @@
-//! Messages in the forms that servers give them.
+//! Messages in the many forms that servers give them.
 
 use rmcp::model::{ClientRequest, CustomRequest};
 use serde_json::json;
 
 use super::*;
 
-/// Reader of a connection on which the request 7 is pending.
+/// Makes a reader for a connection on which the request 7 is pending.
 fn reader(method: &str) -> Reader {
     let pending = Pending::default();
     let request = ClientRequest::CustomRequest(CustomRequest::new(method, None));
@@ -25,7 +25,7 @@ fn asked(kind: Kind) -> Asked {
     }
 }
 
-/// Reads `bytes` as the answer to a call, and compares what they say and the remarks about it.
+/// Reads `bytes` as the answer to a call, and compares the message and the remarks.
 #[track_caller]
 fn check(bytes: &[u8], expected: &Value, said: &[&str]) {
     let reader = reader("tools/call");
@@ -191,7 +191,7 @@ fn response_belongs_to_its_request() {
     }
     check_response(&format!(r#"{{"jsonrpc": "2.0", {error}}}"#), 7, true);
     check_response(&WHOLE.replace('7', "null"), 7, false);
-    // It may be that of another client.
+    // The number may belong to another client's request.
     check_response(&WHOLE.replace('7', "8"), 7, true);
 }
 
@@ -207,7 +207,7 @@ fn stream_may_have_answers_to_other_requests() {
     assert_eq!(json!(readings[0].message), answer("a"));
 }
 
-/// The result of a request as it is read.
+/// Returns the result of a request as read.
 #[track_caller]
 fn result(method: &str, result: Value) -> Value {
     let bytes = json!({"jsonrpc": "2.0", "id": 7, "result": result}).to_string();

@@ -1,15 +1,15 @@
-//! Text of messages that is no JSON, or JSON that serde does not take: what of it can be made out.
+//! Recovery of text that is not JSON, or JSON that serde rejects.
 
 use rmcp::model::RequestId;
 use serde::Deserialize;
 use serde_json::Value;
 
-/// Reads JSON, with U+FFFD in place of halves of surrogate pairs: such are left where a text is cut
-/// in two.
+/// Parses JSON, with U+FFFD in place of unpaired surrogates: such remain where a text was cut in
+/// two.
 ///
 /// # Errors
 ///
-/// Why it is no JSON.
+/// Fails if the text is not JSON.
 pub(super) fn parse(json: &str) -> serde_json::Result<Value> {
     serde_json::from_str(json).or_else(|error| match replace_lone_surrogates(json) {
         Some(json) => serde_json::from_str(&json),
@@ -17,14 +17,14 @@ pub(super) fn parse(json: &str) -> serde_json::Result<Value> {
     })
 }
 
-/// The text with `\ufffd` in place of escapes that are half a surrogate pair, if it has any.
+/// Replaces escapes of unpaired surrogates by `\ufffd`; `None` if there are none.
 fn replace_lone_surrogates(json: &str) -> Option<String> {
     let mut replaced = String::new();
     let mut copied = 0;
     let mut place = 0;
     while let Some(found) = json[place..].find('\\') {
         let start = place + found;
-        // An escaped backslash, too, takes two bytes.
+        // An escaped backslash takes two bytes as well.
         place = start + 2;
         match (unit(json, start), unit(json, start + 6)) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => place = start + 12,
@@ -43,20 +43,20 @@ fn replace_lone_surrogates(json: &str) -> Option<String> {
     (copied > 0).then(|| replaced + &json[copied..])
 }
 
-/// The code unit of the escape `\uXXXX` at `start`.
+/// Returns the code unit of the escape `\uXXXX` at `start`.
 fn unit(json: &str, start: usize) -> Option<u32> {
     let digits = json.get(start..start + 6)?.strip_prefix("\\u")?;
     u32::from_str_radix(digits, 16).ok()
 }
 
-/// Returns whether a text that is no JSON may be what became of an answer.
+/// Returns whether a text that is not JSON may be a broken answer.
 pub(super) fn looks_like_answer(text: &str) -> bool {
     let has_outcome = text.contains("\"result\"") || text.contains("\"error\"");
     text.starts_with('{') && text.contains("\"jsonrpc\"") && has_outcome
 }
 
-/// The id of an answer of which the result can't be read or is cut off: it stands before that, or
-/// at the end.
+/// Finds the id of an answer whose result is unreadable or cut off: it stands before the result,
+/// or at the end.
 pub(super) fn find_id(text: &str) -> Option<RequestId> {
     let outcome = ["\"result\"", "\"error\""].map(|member| text.find(member));
     let before = &text[..outcome.into_iter().flatten().min()?];

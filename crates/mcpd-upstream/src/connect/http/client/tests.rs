@@ -1,4 +1,4 @@
-//! Requests as they are sent, and responses as what they are taken for.
+//! Requests as sent, and the interpretation of responses.
 
 use futures_util::FutureExt as _;
 use rmcp::model::{
@@ -14,8 +14,8 @@ use crate::remarks::Remarks;
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 
-/// Posts a request that is part of a trace to a server that answers with `answer`; gives what
-/// arrives there, and what becomes of the answer.
+/// Posts a request with a trace to a server that answers with `answer`; returns the request as
+/// received, and the interpretation of the answer.
 async fn exchange(answer: &'static str) -> (String, Result<StreamableHttpPostResponse, Fault>) {
     let mut request =
         ClientRequest::CallToolRequest(CallToolRequest::new(CallToolRequestParams::new("greet")));
