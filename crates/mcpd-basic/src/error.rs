@@ -1,16 +1,16 @@
-//! What goes wrong while a program is read or run, with the place of it as bytes of the source. A
-//! [`Fault`](crate::Fault) says the same with line and column, for people.
+//! Errors of compiling and running a program, located by bytes of the source. A
+//! [`Fault`](crate::Fault) has line and column instead, for people.
 
 use std::ops::Range;
 
 use crate::limits::NESTING;
 
-/// Bytes of the source.
+/// Range of bytes in the source.
 pub(crate) type Span = Range<usize>;
 
 #[derive(Debug)]
 pub(crate) struct Error {
-    /// `None` until somebody knows it who knows the tree.
+    /// Location; `None` until code that knows the tree adds it.
     pub(crate) span: Option<Span>,
     pub(crate) message: String,
     pub(crate) help: Option<String>,
@@ -31,14 +31,14 @@ impl Error {
         ))
     }
 
-    /// Says where, unless that is known already: the innermost place is the best.
+    /// Adds a location unless there is one: the innermost is the best.
     #[must_use]
     pub(crate) fn at(mut self, span: &Span) -> Self {
         self.span.get_or_insert_with(|| span.clone());
         self
     }
 
-    /// Says what to do.
+    /// Adds advice.
     #[must_use]
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
@@ -46,16 +46,16 @@ impl Error {
     }
 }
 
-/// A variable that is read and is none of `known`.
+/// Makes the error for a read of a variable that is not in `known`.
 pub(crate) fn no_variable<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Error {
     let mut error = Error::new(format!("there is no variable `{name}`"));
     error.help = closest(name, known).map(|known| format!("did you mean `{known}`?"));
     error
 }
 
-/// The word of `known` that was probably meant.
+/// Returns the word of `known` that was probably meant.
 pub(crate) fn closest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    /// Longer ones take too long to compare, and nobody mistypes them.
+    /// Maximum length of a compared word: longer ones take too long, and are rarely mistyped.
     const LONGEST: usize = 64;
     let is_short = |word: &str| word.len() <= LONGEST;
     known

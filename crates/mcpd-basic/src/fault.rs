@@ -1,32 +1,32 @@
-//! What is wrong with a program, for people: the line, the place in it, and what to do.
+//! Faults of a program, for people: the line, the place in it, and advice.
 
 use std::fmt;
 use std::ops::Range;
 
 use crate::error::{Error, Span};
 
-/// How much of a long line is shown, in characters.
+/// Maximum length of a quoted line, in characters.
 const QUOTED: usize = 100;
 
-/// What is wrong with a program, or went wrong while it ran.
+/// Fault of a program, found at compile time or at run time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {message}")]
 #[non_exhaustive]
 pub struct Fault {
-    /// The line, from 1.
+    /// Line, from 1.
     pub line: usize,
-    /// The column, from 1, in characters.
+    /// Column, from 1, in characters.
     pub column: usize,
-    /// The bytes of the program that it is about.
+    /// Bytes of the program that it refers to.
     pub span: Range<usize>,
-    /// What is wrong.
+    /// Description of the fault.
     pub message: String,
-    /// What could be done about it.
+    /// Advice.
     pub help: Option<String>,
     quote: Quote,
 }
 
-/// The part of the line that is shown, and what is marked in it; both in characters.
+/// Quoted part of the line, and the marked part of it; both in characters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Quote {
     text: String,
@@ -51,7 +51,7 @@ impl Fault {
         }
     }
 
-    /// A fault that somebody else has found at these bytes of a program.
+    /// Makes a fault that another component found at these bytes of a program.
     #[must_use]
     pub fn at(source: &str, span: Range<usize>, message: String, help: Option<String>) -> Self {
         let error = Error {
@@ -62,7 +62,7 @@ impl Fault {
         Self::new(error, source)
     }
 
-    /// The fault as several lines of text, with the line of the program that it is about.
+    /// Renders the fault as several lines of text, including the line of the program.
     #[must_use]
     pub fn report(&self, file: &str) -> String {
         Report { fault: self, file }.to_string()
@@ -109,7 +109,7 @@ impl fmt::Display for Report<'_> {
         } = self.fault;
         writeln!(f, "{}:{line}:{column}: {message}", self.file)?;
         if !quote.text.is_empty() {
-            // Nothing blank before the bar: readers of logs take that away, and the mark would be off.
+            // No blank before the bar: log readers trim it, and the mark would be displaced.
             let (indent, width) = (quote.indent, quote.width);
             writeln!(f, "| {}", quote.text)?;
             writeln!(f, "| {:indent$}{:^<width$}", "", "")?;

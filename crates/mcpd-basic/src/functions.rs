@@ -1,4 +1,4 @@
-//! The functions that are there without being defined, and how they get at their arguments.
+//! Built-in functions, and access to their arguments.
 
 use std::sync::Arc;
 
@@ -15,17 +15,17 @@ mod lists;
 mod numbers;
 mod texts;
 
-/// A function of the language.
+/// Built-in function.
 #[derive(Debug)]
 pub(crate) struct Builtin {
-    /// In lower case.
+    /// Name in lower case.
     name: &'static str,
     at_least: usize,
     at_most: usize,
     run: fn(&mut Arguments<'_>) -> Result<Value, Error>,
 }
 
-/// As many arguments as somebody may ever want to compare.
+/// Argument limit of functions that take any number.
 const ANY_NUMBER: usize = 1000;
 
 fn all() -> impl Iterator<Item = &'static Builtin> {
@@ -39,7 +39,7 @@ fn all() -> impl Iterator<Item = &'static Builtin> {
     .flatten()
 }
 
-/// The function of that name, which is in lower case.
+/// Returns the function of this name, which is in lower case.
 pub(crate) fn find(name: &str) -> Option<&'static Builtin> {
     all().find(|builtin| builtin.name == name)
 }
@@ -84,7 +84,7 @@ impl Builtin {
     }
 }
 
-/// So many arguments, in words.
+/// Returns a number of arguments, in words.
 pub(crate) fn arguments(count: usize) -> String {
     match count {
         0 => "no arguments".to_owned(),
@@ -93,7 +93,7 @@ pub(crate) fn arguments(count: usize) -> String {
     }
 }
 
-/// What a function is called with. Whoever asks for a text is taken to read it, and pays for that.
+/// Arguments of a call. Every access to a text counts as reading it.
 struct Arguments<'m> {
     name: &'static str,
     values: Vec<Value>,
@@ -116,7 +116,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// A whole number within bounds.
+    /// Returns an argument that is a whole number within bounds.
     fn whole(&self, index: usize, least: usize, most: usize) -> Result<usize, Error> {
         let number = self.number(index)?;
         let whole = number.is_integer().then(|| number.to_usize()).flatten();
@@ -133,7 +133,7 @@ impl Arguments<'_> {
         })
     }
 
-    /// A text, which NOTHING is an empty one of.
+    /// Returns an argument that is a text; NOTHING counts as an empty one.
     fn text(&mut self, index: usize) -> Result<Arc<str>, Error> {
         let text: Arc<str> = match self.value(index) {
             Value::Text(text) => Arc::clone(text),
@@ -161,7 +161,7 @@ impl Arguments<'_> {
         }
     }
 
-    /// The complaint about an argument.
+    /// Returns the error for an argument.
     fn wrong(&self, index: usize, wanted: &str) -> Error {
         let name = self.name.to_uppercase();
         let found = self.value(index).kind();
@@ -171,7 +171,7 @@ impl Arguments<'_> {
         ))
     }
 
-    /// The result of a function that makes a text.
+    /// Returns the text as the result of a function, and counts its size.
     fn make_text(&mut self, text: &str) -> Result<Value, Error> {
         self.meter.make(Size::of_text(text.len()))?;
         Ok(Value::text(text))

@@ -1,5 +1,5 @@
-//! The source as tokens. A line that makes no sense is reported and left out from there on; the lines
-//! after it are read all the same.
+//! Lexer: source to tokens. The rest of a faulty line is reported and skipped; the following lines
+//! are read all the same.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::value::decimal;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum TokenKind {
-    /// In lower case and without a `$` at its end.
+    /// Word in lower case and without a `$` at its end.
     Word(Arc<str>),
     Number(Decimal),
     Text(Arc<str>),
     Symbol(&'static str),
     LineEnd,
-    /// After the last line.
+    /// End of the last line.
     End,
 }
 
@@ -26,13 +26,13 @@ pub(crate) struct Token {
     pub(crate) span: Span,
 }
 
-/// Those of two characters first.
+/// Symbols; those of two characters come first.
 const SYMBOLS: [&str; 22] = [
     "<>", "<=", ">=", "<", ">", "=", "+", "-", "*", "/", "^", "&", "(", ")", "[", "]", "{", "}",
     ",", ";", ":", ".",
 ];
 
-/// What other languages write, and BASIC does not.
+/// Operators of other languages, with advice.
 const FOREIGN: [(&str, &str); 4] = [
     ("==", "BASIC compares with `=`"),
     ("!=", "BASIC writes `<>` for that"),
@@ -40,7 +40,7 @@ const FOREIGN: [(&str, &str); 4] = [
     ("||", "BASIC writes OR for that"),
 ];
 
-/// Cuts the source into tokens, the last of which is the end.
+/// Splits the source into tokens, the last of which is the end.
 pub(crate) fn tokens(source: &str) -> (Vec<Token>, Vec<Error>) {
     let mut lexer = Lexer {
         source,
@@ -88,7 +88,7 @@ impl<'s> Lexer<'s> {
         });
     }
 
-    /// Takes what a line has to say; its end, and a comment before it, are left.
+    /// Reads the tokens of a line; its end, and a comment before it, are left.
     fn line(&mut self) -> Result<(), Error> {
         self.skip_blanks();
         if self.declaration() {
@@ -97,7 +97,7 @@ impl<'s> Lexer<'s> {
         self.tokens_until(self.source.len())
     }
 
-    /// Takes tokens up to a place or to the end of the line.
+    /// Reads tokens up to a position or to the end of the line.
     fn tokens_until(&mut self, end: usize) -> Result<(), Error> {
         loop {
             self.skip_blanks();
@@ -128,8 +128,9 @@ impl<'s> Lexer<'s> {
             .is_none_or(|token| token.kind == TokenKind::LineEnd)
     }
 
-    /// Takes what a line declares, if it does: of a PARAM its name. The rest of it matters to others; a PARAM without a
-    /// name is read like any other line, to say what is there instead.
+    /// Skips a declaration, if the line has one, except for the name of a PARAM. The rest is read
+    /// by another component; a PARAM without a name is read like any other line, to report what
+    /// stands in its place.
     fn declaration(&mut self) -> bool {
         let word = self.word();
         let is_parameter = word.eq_ignore_ascii_case("param");
@@ -184,7 +185,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// A quote within a text is written twice.
+    /// Reads a text. A quote within a text is doubled.
     fn text(&mut self) -> Result<(), Error> {
         let line = self.rest().lines().next().unwrap_or_default();
         let mut text = String::new();
@@ -213,7 +214,7 @@ impl<'s> Lexer<'s> {
         }
     }
 
-    /// A text with placeholders `${…}`, as the tokens of the sum that it stands for:
+    /// Reads a text with placeholders `${…}`, as the tokens of the concatenation it stands for:
     /// `"Hi ${name}!"` is `("Hi " & (name) & "!")`.
     fn template(&mut self, first: Placeholder, end: usize) -> Result<(), Error> {
         self.token(1, TokenKind::Symbol("("));
@@ -238,7 +239,7 @@ impl<'s> Lexer<'s> {
         Ok(())
     }
 
-    /// The next bytes as a text.
+    /// Reads the next bytes as a text.
     fn text_part(&mut self, length: usize) {
         let part = self.rest().get(..length).unwrap_or_default();
         let text = part.replace("\"\"", "\"");
@@ -263,14 +264,14 @@ impl<'s> Lexer<'s> {
     }
 }
 
-/// A `${…}` ahead: how many bytes are before it and inside.
+/// Placeholder `${…}` ahead: the number of bytes before it and inside.
 struct Placeholder {
     before: usize,
     inside: usize,
 }
 
 impl Placeholder {
-    /// Finds the first one that is closed; another `${` is text.
+    /// Finds the first placeholder that is closed; any other `${` is text.
     fn find(text: &str) -> Option<Self> {
         let before = text.find("${")?;
         let inside = text.get(before + 2..)?.find('}')?;

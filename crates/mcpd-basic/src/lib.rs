@@ -1,6 +1,6 @@
 //! BASIC for tools: programs that take parameters, print an answer, and can do nothing else.
 //!
-//! A program is compiled, which finds what is wrong with it as a whole, and run within limits:
+//! A program is compiled, which finds all its faults at once, and run within limits:
 //!
 //! ```
 //! let program = mcpd_basic::compile(
@@ -22,19 +22,20 @@
 //! # Ok::<(), mcpd_basic::RunError>(())
 //! ```
 //!
-//! There is nothing in the language that reads a file, a variable of the environment or the network, or that
-//! starts anything. Time, memory and depth of a run are bounded by [`Limits`], those of compiling by the
-//! length of a program and the depth of its nesting. What `PARAM` and `DESCRIPTION` say beyond the names
-//! is for those who ask what a program takes; here it is skipped.
+//! The language has no access to files, environment variables, the network or other programs. Time,
+//! memory and depth of a run are bounded by [`Limits`], those of compiling by the length of a
+//! program and the depth of its nesting. `PARAM` and `DESCRIPTION` also describe the program's
+//! interface; here everything but the names is skipped.
 //!
 //! # Why a tree is walked here
 //!
-//! The obvious engine is rhai, with BASIC translated into it. It was weighed and left, because little of it
-//! would have remained: its functions see no variables but their own, so that a SUB could not read a
-//! parameter; operators, indexing and every function would have been replaced, as they fail in words about
-//! types that BASIC doesn't have; its faults point into the translation; its lists are copied whole when they
-//! are read, which its count of operations doesn't see; and it limits the size of each value, but not what
-//! they come to together. Numbers and dates, which are hard to get right, are left to libraries.
+//! The obvious engine is rhai, with BASIC translated into it. It was considered and rejected,
+//! because little of it would have remained: its functions see no variables but their own, so that
+//! a SUB could not read a parameter; operators, indexing and every function would have been
+//! replaced, as they fail in words about types that BASIC doesn't have; its faults point into the
+//! translation; its lists are copied whole when they are read, which its count of operations
+//! doesn't see; and it limits the size of each value, but not their total. Numbers and dates, which
+//! are hard to get right, are left to libraries.
 
 #![forbid(unsafe_code)]
 
@@ -61,34 +62,34 @@ use error::Error;
 use run::{Stop, Variables};
 use value::Value;
 
-/// The longest program, in bytes.
+/// Maximum length of a program, in bytes.
 pub const MAX_SOURCE: usize = 256 << 10;
-/// How many faults are reported at once.
+/// Maximum number of faults in a report.
 const MAX_FAULTS: usize = 20;
 
-/// A program without faults that can be seen before it runs.
+/// Program without faults that are visible before it runs.
 #[derive(Debug)]
 pub struct Program {
     source: String,
     tree: tree::Tree,
 }
 
-/// What a program is run with: JSON by its names, as text, for a number has more digits there than elsewhere.
+/// Parameters of a run: raw JSON by name, because a number in raw JSON keeps all its digits.
 pub type Parameters = BTreeMap<String, Box<RawValue>>;
 
-/// Why a program did not run to its end.
+/// Reason why a program did not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
-    /// The program did something impossible, ended itself with ERROR, or reached a limit.
+    /// The program did something impossible, ended with ERROR, or exceeded a limit.
     #[error(transparent)]
     Fault(#[from] Fault),
-    /// A parameter is nothing that a program can compute with.
+    /// A parameter has a value that programs can't compute with.
     #[error("parameter `{name}`: {message}")]
     Parameter {
-        /// The parameter.
+        /// Name of the parameter.
         name: String,
-        /// What is wrong with it.
+        /// Fault of its value.
         message: String,
     },
     /// The output could not be written.
@@ -96,21 +97,21 @@ pub enum RunError {
     Output(#[source] io::Error),
 }
 
-/// Reads a program.
+/// Compiles a program.
 ///
 /// # Errors
 ///
-/// Everything that is wrong with it, up to twenty faults in the order of their lines, one for a line.
+/// Returns up to twenty faults of the program in the order of their lines, one for a line.
 pub fn compile(source: &str) -> Result<Program, Vec<Fault>> {
     read(source, false)
 }
 
-/// Reads a program of which something else says what it takes, whatever its `PARAM`s say: a variable that is none of these
-/// may be given all the same.
+/// Compiles a program whose parameters are declared elsewhere, whatever its `PARAM`s say: an
+/// undeclared variable may still be given.
 ///
 /// # Errors
 ///
-/// As for [`compile`].
+/// Fails like [`compile`].
 pub fn compile_described(source: &str) -> Result<Program, Vec<Fault>> {
     read(source, true)
 }
@@ -127,7 +128,7 @@ fn read(source: &str, is_described: bool) -> Result<Program, Vec<Fault>> {
     })
 }
 
-/// One fault for each line, the one that was found first: the others may only follow from it.
+/// Keeps the first fault of each line: the others may only follow from it.
 fn faults(errors: Vec<Error>, source: &str) -> Vec<Fault> {
     let line_ends: Vec<usize> = source.match_indices('\n').map(|(end, _)| end).collect();
     let mut by_line = BTreeMap::new();
@@ -141,12 +142,12 @@ fn faults(errors: Vec<Error>, source: &str) -> Vec<Fault> {
 }
 
 impl Program {
-    /// Runs the program, with the parameters as variables. Each TALK and PRINT is written as it comes, and
-    /// all is flushed at the end.
+    /// Runs the program, with the parameters as variables. The output of each TALK and PRINT is
+    /// written at once, and everything is flushed at the end.
     ///
     /// # Errors
     ///
-    /// See [`RunError`]. What was printed until then has been written.
+    /// See [`RunError`]. Everything printed before is written.
     pub fn run(
         &self,
         parameters: &Parameters,
@@ -161,7 +162,7 @@ impl Program {
         }
     }
 
-    /// The parameters that were given, and NOTHING for those that were not.
+    /// Returns the given parameters as variables, and NOTHING for the missing ones.
     fn variables(&self, parameters: &Parameters) -> Result<Variables, RunError> {
         let declared = self.tree.parameters.iter().cloned();
         let mut variables: Variables = declared.map(|name| (name, Value::Nothing)).collect();

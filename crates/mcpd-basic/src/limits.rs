@@ -1,27 +1,27 @@
-//! How much a program may do. Every step is counted, and what a step makes or reads counts as further
-//! steps, so that one number bounds the time of a run and the memory that it can ever take.
+//! Limits of a run. Every step is counted, and the bytes that a step makes or reads count as
+//! further steps, so that one number bounds both the time of a run and its memory.
 
 use crate::error::Error;
 use crate::value::Size;
 
-/// How many bytes are made for one step.
+/// Number of bytes made per step.
 const MADE_IN_A_STEP: usize = 16;
-/// How many bytes are read for one step.
+/// Number of bytes read per step.
 const READ_IN_A_STEP: usize = 64;
-/// How deep lists and objects may hold each other.
+/// Maximum nesting of lists and objects.
 pub(crate) const NESTING: usize = 64;
 
-/// What a run may take.
+/// Limits of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// How many steps it may take, each a statement or a part of an expression, or 16 bytes of what
-    /// one of them makes.
+    /// Maximum number of steps: each is a statement, a part of an expression, or 16 bytes of a
+    /// value it makes.
     pub operations: u64,
-    /// How big a text, list or object may become, in bytes.
+    /// Maximum size of a text, list or object, in bytes.
     pub value_bytes: usize,
-    /// How deep functions may call each other; each level counts several times, for the blocks and
-    /// expressions that the call is in.
+    /// Maximum depth of function calls; each call counts several times, for the blocks and
+    /// expressions around it.
     pub depth: usize,
 }
 
@@ -36,7 +36,7 @@ impl Default for Limits {
     }
 }
 
-/// What is left of the limits.
+/// Remaining budget of a run.
 #[derive(Debug)]
 pub(crate) struct Meter {
     limits: Limits,
@@ -68,12 +68,12 @@ impl Meter {
         }
     }
 
-    /// Counts that so many bytes are gone through.
+    /// Counts the reading of this number of bytes.
     pub(crate) fn read(&mut self, bytes: usize) -> Result<(), Error> {
         self.count(bytes / READ_IN_A_STEP)
     }
 
-    /// Counts that a value is about to be made, and refuses one that is too big.
+    /// Counts a value about to be made, and refuses one that is too big.
     pub(crate) fn make(&mut self, size: Size) -> Result<(), Error> {
         self.fits(size)?;
         self.count(size.bytes / MADE_IN_A_STEP)
@@ -93,7 +93,7 @@ impl Meter {
         Ok(())
     }
 
-    /// One level deeper, until [`leave`](Self::leave).
+    /// Enters a level, until [`leave`](Self::leave).
     pub(crate) fn enter(&mut self) -> Result<(), Error> {
         if self.depth == self.limits.depth {
             return Err(Error::new("functions call each other too deeply")

@@ -1,5 +1,5 @@
-//! Tokens as a tree. A faulty line is reported and left out, and what follows is read all the same, so that
-//! one look finds all faults.
+//! Parser: tokens to a tree. A faulty line is reported and skipped, and parsing goes on, so that
+//! one run finds all faults.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,12 +16,14 @@ mod statements;
 
 use blocks::BlockKind;
 
-/// How deep blocks and expressions may be nested.
+/// Maximum nesting of blocks and expressions.
 const NESTING: usize = 64;
-/// Words that are no names where a value is expected. All other keywords are: a parameter may be called `to`.
+/// Keywords that can't be names where a value is expected. All other keywords can: a parameter may
+/// be called `to`.
 const NO_VALUES: [&str; 6] = ["and", "or", "not", "mod", "then", "else"];
 
-/// Reads a program. It may read any variable if something else says what it takes.
+/// Parses a program. With `is_described`, its parameters are declared elsewhere, and it may read
+/// any variable.
 pub(crate) fn parse(source: &str, is_described: bool) -> Result<Tree, Vec<Error>> {
     let (tokens, errors) = tokens(source);
     let mut parser = Parser {
@@ -53,14 +55,14 @@ struct Parser<'s> {
     tokens: Vec<Token>,
     next: usize,
     depth: usize,
-    /// The blocks that are not closed yet.
+    /// Blocks that are still open.
     opened: Vec<BlockKind>,
     tree: Tree,
-    /// Calls of functions that may be defined further down.
+    /// Calls of functions, which may be defined further down.
     calls: Vec<Call>,
-    /// The variables that something is assigned to anywhere.
+    /// Variables with an assignment anywhere.
     assigned: BTreeSet<Name>,
-    /// The variables that are read, and where.
+    /// Variables that are read, with their places.
     reads: Vec<(Name, Span)>,
     errors: Vec<Error>,
 }
@@ -87,7 +89,7 @@ impl Parser<'_> {
         token.map_or(0..0, |token| token.span.clone())
     }
 
-    /// From `start` to the end of the last token that was taken.
+    /// Returns the span from `start` to the end of the last token read.
     fn span_from(&self, start: usize) -> Span {
         let last = self
             .next
@@ -96,7 +98,7 @@ impl Parser<'_> {
         start..last.map_or(start, |token| token.span.end)
     }
 
-    /// Takes the next token; the end stays.
+    /// Moves to the next token, at most to the end.
     fn advance(&mut self) {
         self.next = self.tokens.len().saturating_sub(1).min(self.next + 1);
     }
@@ -147,7 +149,7 @@ impl Parser<'_> {
         Err(self.expected(&format!("`{symbol}`")))
     }
 
-    /// Takes a name, whatever it means elsewhere.
+    /// Reads a name, whatever it means elsewhere.
     fn expect_name(&mut self, what: &str) -> Result<Name, Error> {
         let TokenKind::Word(name) = self.peek() else {
             return Err(self.expected(what));
@@ -188,7 +190,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Does something one level deeper.
+    /// Parses one level deeper.
     fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         if self.depth == NESTING {
             return Err(Error::new(format!(
@@ -203,7 +205,7 @@ impl Parser<'_> {
         parsed
     }
 
-    /// What was read, unless it is faulty; then the rest of the line is left out.
+    /// Returns the parsed part; if it is faulty, reports it and skips the rest of the line.
     fn recover<T>(&mut self, parsed: Result<T, Error>) -> Option<T> {
         parsed
             .map_err(|error| {
@@ -213,8 +215,8 @@ impl Parser<'_> {
             .ok()
     }
 
-    /// Every function that is called is there, and gets as many arguments as it takes. No more faults are looked for than
-    /// are told: it takes long to find out what somebody may have meant.
+    /// Checks that every called function exists, and gets the right number of arguments. Stops at
+    /// the maximum number of reported faults, because finding a similar name is slow.
     fn check_calls(&mut self) {
         let mut faulty_lines = 0;
         let mut line_end = 0;
@@ -245,8 +247,9 @@ impl Parser<'_> {
         }
     }
 
-    /// Every variable that is read is assigned to somewhere, or a parameter. A program without PARAM is not judged, as
-    /// something else says what it takes, nor one with faults: what was left out may be what assigns.
+    /// Checks that every variable read is assigned somewhere, or is a parameter. Programs without
+    /// PARAM are exempt, as their parameters are declared elsewhere, and so are programs with
+    /// faults: a skipped line may be the assignment.
     fn check_variables(&mut self) {
         if self.tree.parameters.is_empty() || !self.errors.is_empty() {
             return;

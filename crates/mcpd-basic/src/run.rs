@@ -1,4 +1,5 @@
-//! Running a tree. What a function assigns is its own; the variables of the program it can read.
+//! Interpreter of the tree. Assignments in a function are local; it can read the variables of the
+//! program.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,13 +18,13 @@ mod operators;
 
 pub(crate) type Variables = BTreeMap<Name, Value>;
 
-/// Why a run ended before its last line.
+/// Reason why a run ended before its last line.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// Boxed, as the results of all that nests are as big as this.
+    /// Boxed, because the result of every nested evaluation has this size.
     Error(Box<Error>),
     Output(io::Error),
-    /// The program says that this is all.
+    /// The program ended itself.
     End,
 }
 
@@ -42,7 +43,7 @@ impl Stop {
     }
 }
 
-/// What comes after a statement.
+/// Control flow after a statement.
 enum Flow {
     Next,
     Exit(Loop),
@@ -72,7 +73,7 @@ pub(crate) fn run(
 
 struct Run<'r> {
     tree: &'r Tree,
-    /// The variables of the program, and those of each function that is being called.
+    /// Variables of the program, and those of each active function call.
     frames: Vec<Variables>,
     meter: Meter,
     output: &'r mut dyn Write,
@@ -158,7 +159,7 @@ impl Run<'_> {
 }
 
 impl Run<'_> {
-    /// Writes everything at once: a line that is there is there as a whole.
+    /// Writes all parts at once, so that lines are never torn.
     fn print(&mut self, parts: &[(Expression, &'static str)]) -> Result<(), Stop> {
         let mut text = String::new();
         for (part, separator) in parts {
@@ -174,7 +175,7 @@ impl Run<'_> {
         self.output.write_all(text.as_bytes()).map_err(Stop::Output)
     }
 
-    /// Prints what the program as a whole returns, as TALK would; nothing of NOTHING.
+    /// Prints the program's return value as TALK would, unless it is NOTHING.
     fn print_result(&mut self, value: &Value) -> Result<(), Stop> {
         if matches!(value, Value::Nothing) {
             return Ok(());
@@ -191,7 +192,7 @@ impl Run<'_> {
         }
     }
 
-    /// Changes what a variable holds.
+    /// Changes the value of a variable, or an element of it.
     fn change(
         &mut self,
         place: &Place,

@@ -1,4 +1,4 @@
-//! A program as a tree. Every name in it is in lower case.
+//! Program as a tree. Every name in it is in lower case.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use crate::error::Span;
 use crate::functions::Builtin;
 use crate::value::Value;
 
-/// A variable or a function, in lower case and without a `$` at its end.
+/// Name of a variable or a function, in lower case and without a `$` at its end.
 pub(crate) type Name = Arc<str>;
 
 #[derive(Debug, Default)]
 pub(crate) struct Tree {
     pub(crate) body: Block,
     pub(crate) functions: BTreeMap<Name, Function>,
-    /// Those that a PARAM declares.
+    /// Names declared by PARAM.
     pub(crate) parameters: Vec<Name>,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Statement {
 pub(crate) enum StatementKind {
     Assign(Place, Expression),
     Push(Place, Expression),
-    /// What is printed, and what comes after each.
+    /// Printed values, each with the text after it.
     Print(Vec<(Expression, &'static str)>),
     If {
         branches: Vec<(Expression, Block)>,
@@ -71,7 +71,7 @@ pub(crate) enum Loop {
     While,
 }
 
-/// What can be assigned to: a variable, or something in it.
+/// Target of an assignment: a variable, or an element of it.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) name: Name,
@@ -93,9 +93,10 @@ pub(crate) enum ExpressionKind {
     Object(Vec<(Name, Expression)>),
     Negate(Box<Expression>),
     Not(Box<Expression>),
-    /// Operators of one precedence, from left to right: flat, so that a long sum is not a deep tree.
+    /// Operators of one precedence, from left to right: flat, so that a long sum is not a deep
+    /// tree.
     Chain(Box<Expression>, Vec<(Operator, Expression)>),
-    /// Something in a list or an object.
+    /// Element of a list or an object.
     Element(Box<Expression>, Vec<Expression>),
     Builtin(&'static Builtin, Vec<Expression>),
     Call(Name, Vec<Expression>),
@@ -121,7 +122,7 @@ pub(crate) enum Operator {
 }
 
 impl Operator {
-    /// As it is written.
+    /// Returns the operator as written.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
             Self::Or => "OR",

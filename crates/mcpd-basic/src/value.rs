@@ -1,5 +1,5 @@
-//! What a program computes with. A value belongs to whoever holds it: a list that is assigned is as good
-//! as copied, though it is shared until one of the two is changed.
+//! Values. They have value semantics: an assigned list behaves as a copy, though it is shared
+//! until one of the two is changed.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,18 +15,18 @@ use crate::limits::NESTING;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Value {
-    /// What a parameter is that was not given.
+    /// Value of a missing parameter.
     Nothing,
     Boolean(bool),
     Number(Decimal),
     Text(Arc<str>),
-    /// A day is one at midnight.
+    /// Date; a mere day has the time midnight.
     Date(DateTime),
     List(Arc<List>),
     Object(Arc<Object>),
 }
 
-/// How much a value takes, everything in it included, and how deep it is nested.
+/// Size of a value including everything in it, and its nesting depth.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Size {
     pub(crate) bytes: usize,
@@ -38,7 +38,7 @@ impl Size {
         Self { bytes, depth: 0 }
     }
 
-    /// The size of what holds this.
+    /// Returns the size of a value that contains this one.
     fn held(self) -> Self {
         Self {
             bytes: self.bytes + size_of::<Value>(),
@@ -46,7 +46,7 @@ impl Size {
         }
     }
 
-    /// The size of a holder that has taken in `other`.
+    /// Returns the size of a container after `other` is added.
     #[must_use]
     pub(crate) fn with(self, other: Self) -> Self {
         let other = other.held();
@@ -56,7 +56,7 @@ impl Size {
         }
     }
 
-    /// The size of a holder in which something of the size `old` is about to be replaced.
+    /// Returns the size of a container without an element of the size `old`.
     #[must_use]
     pub(crate) fn without(self, old: Self) -> Self {
         Self {
@@ -96,7 +96,7 @@ pub(crate) struct Object {
 }
 
 impl Object {
-    /// The member of that name, which is made if there is none.
+    /// Returns the member of that name, which is added if it is missing.
     pub(crate) fn member(&mut self, name: &Arc<str>) -> &mut Value {
         let Self { members, size } = self;
         members.entry(Arc::clone(name)).or_insert_with(|| {
@@ -131,7 +131,7 @@ impl Value {
         }
     }
 
-    /// What kind of value it is, for messages. The value itself may be a secret.
+    /// Returns the kind of a value, for messages. The value itself may be a secret.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
             Self::Nothing => "NOTHING",
@@ -144,7 +144,7 @@ impl Value {
         }
     }
 
-    /// Whether a condition holds that is this value.
+    /// Returns whether a condition with this value is true.
     pub(crate) fn truth(&self) -> Result<bool, Error> {
         match self {
             Self::Nothing => Ok(false),
@@ -168,7 +168,8 @@ impl Value {
         }
     }
 
-    /// Takes a value of JSON over. It is read from its text, as `serde_json::Value` would round numbers.
+    /// Converts a JSON value. It is read from its text, as `serde_json::Value` would round
+    /// numbers.
     pub(crate) fn from_json(json: &RawValue) -> Result<Self, Error> {
         Self::from_json_within(json, 0)
     }
@@ -203,7 +204,7 @@ fn read<'j, T: Deserialize<'j>>(json: &'j str) -> Result<T, Error> {
     serde_json::from_str(json).map_err(|error| Error::new(error.to_string()))
 }
 
-/// Reads a number as JSON and people write it. One that would have to be rounded is refused.
+/// Parses a number as JSON and people write it. A number that would have to be rounded is refused.
 pub(crate) fn decimal(text: &str) -> Result<Decimal, Error> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -224,7 +225,7 @@ fn without_sign(text: &str) -> &str {
     text.strip_prefix(['+', '-']).unwrap_or(text)
 }
 
-/// The number of these digits, so many of which are behind the point, if it is one without rounding.
+/// Returns the number with these digits, `behind` of them after the point, if it is exact.
 fn scaled(digits: &str, behind: usize, exponent: &str) -> Option<Decimal> {
     let significant = digits.trim_end_matches('0');
     if without_sign(significant).is_empty() {
@@ -244,7 +245,7 @@ fn scaled(digits: &str, behind: usize, exponent: &str) -> Option<Decimal> {
     Decimal::try_from_i128_with_scale(number, scale).ok()
 }
 
-/// NOTHING is equal to an empty text; values of different kinds are never equal otherwise.
+/// NOTHING equals an empty text; otherwise values of different kinds are never equal.
 impl PartialEq for Value {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -263,7 +264,7 @@ impl PartialEq for Value {
     }
 }
 
-/// As it is printed: a list or an object as JSON, everything else as people write it.
+/// Prints a list or an object as JSON, everything else as people write it.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! Whatever a program looks like and does, it ends: soon, with a fault, and within the stack of a test.
+//! Bounds: every program ends soon, with a fault, and within the stack of a test.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use mcpd_basic::{Limits, Parameters, RunError, compile};
 
-/// Without optimization, and on a machine that does other things; a release takes a fraction of it.
+/// Time limit for a build without optimization on a busy machine; a release takes a fraction of
+/// it.
 const DEADLINE: Duration = Duration::from_secs(30);
 
 fn ending(source: &str) -> Result<(), String> {

@@ -1,7 +1,7 @@
-//! Every program under `corpus/`: what it prints, and how it fails, beside its text in one snapshot.
+//! Snapshots of every program under `corpus/`: its output and its faults, beside its text.
 //!
-//! The first line of a program is a comment that says what it shows; a second one, `' parameters: {…}`, has the
-//! parameters that it is run with.
+//! The first line of a program is a comment that says what it shows; a second one, `' parameters:
+//! {…}`, has the parameters that it is run with.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -42,7 +42,7 @@ fn check(path: &Path) {
     settings.bind(|| insta::assert_snapshot!(path.file_stem().unwrap().to_str().unwrap(), shown));
 }
 
-/// Small ones, so that what never ends ends soon.
+/// Returns small limits, so that endless programs end soon.
 fn limits() -> Limits {
     let mut limits = Limits::default();
     limits.operations = 1_000_000;

@@ -1,4 +1,5 @@
-//! What holds for every text: it is compiled or refused, and what is compiled runs or fails, without a panic.
+//! Properties of every text: it compiles or is refused, and a compiled one runs or fails, without
+//! a panic.
 
 #![expect(clippy::unwrap_used, reason = "a panic is how a test reports")]
 
@@ -7,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::{Strategy, any, prop_assert, proptest};
 use proptest::sample::select;
 
-/// What programs are made of, so that some of them have a meaning.
+/// Words of generated programs, chosen so that some of them are valid.
 const WORDS: &[&str] = &[
     "TALK",
     "PRINT",
@@ -152,7 +153,7 @@ const VALUES: &[&str] = &[
     "DATE(\"9999-12-31\")",
 ];
 
-/// What is made of the values `a`, `b` and `c`.
+/// Expressions made of the values `a`, `b` and `c`.
 const FORMS: &[&str] = &[
     "(a + b)",
     "(a - b)",
@@ -199,7 +200,7 @@ const FORMS: &[&str] = &[
     "DATEDIFF(a, b, \"SECONDS\")",
 ];
 
-/// A value, or something made of several.
+/// Generates a value, or an expression of several.
 fn expression() -> impl Strategy<Value = String> {
     let value = select(VALUES).prop_map(str::to_owned);
     value.prop_recursive(4, 32, 3, |inner| {

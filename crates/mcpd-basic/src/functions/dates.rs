@@ -1,4 +1,4 @@
-//! Functions of dates. A date may have a time of day, and belongs to no time zone.
+//! Date functions. A date may have a time of day, and has no time zone.
 
 use std::str::FromStr as _;
 
@@ -10,7 +10,7 @@ use super::{Arguments, Builtin};
 use crate::error::Error;
 use crate::value::Value;
 
-/// The units, in the singular.
+/// Units in the singular.
 const UNITS: [(&str, Unit); 7] = [
     ("year", Unit::Year),
     ("month", Unit::Month),
@@ -65,7 +65,7 @@ fn midnight(date: Date) -> DateTime {
     date.to_datetime(Time::midnight())
 }
 
-/// In the time zone of the machine, to the second.
+/// Returns the current time in the time zone of the machine, to the second.
 fn now() -> DateTime {
     let now = Zoned::now().datetime();
     now.with().subsec_nanosecond(0).build().unwrap_or(now)
@@ -75,7 +75,7 @@ fn out_of_range() -> Error {
     Error::new("there is no such date: dates are between the years -9999 and 9999")
 }
 
-/// A date of a text, or of year, month and day.
+/// Makes a date from a text, or from year, month and day.
 fn date(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     if let Value::Date(date) = arguments.value(0) {
         return Ok(Value::Date(*date));

@@ -1,4 +1,4 @@
-//! Functions of lists, and those that take any value.
+//! List functions, and functions of any value.
 
 use std::sync::Arc;
 

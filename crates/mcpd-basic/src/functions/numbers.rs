@@ -1,4 +1,4 @@
-//! Functions of numbers.
+//! Number functions.
 
 use rust_decimal::{Decimal, MathematicalOps as _, RoundingStrategy};
 
@@ -6,7 +6,7 @@ use super::{ANY_NUMBER, Arguments, Builtin};
 use crate::error::Error;
 use crate::value::Value;
 
-/// How many digits a number can have after its point.
+/// Maximum number of decimal places.
 const DIGITS: usize = Decimal::MAX_SCALE as usize;
 
 pub(super) const FUNCTIONS: &[Builtin] = &[
@@ -33,7 +33,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     }),
 ];
 
-/// Rounds to a number of digits after the point, halves away from zero.
+/// Rounds to a number of decimal places, halves away from zero.
 fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
     let digits = match arguments.is_given(1) {
         true => arguments.whole(1, 0, DIGITS)?,
@@ -44,11 +44,11 @@ fn round(arguments: &Arguments<'_>) -> Result<Decimal, Error> {
     Ok(number.round_dp_with_strategy(digits, RoundingStrategy::MidpointAwayFromZero))
 }
 
-/// A number with exactly so many digits after the point.
+/// Formats a number with a fixed number of decimal places.
 fn format(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     let number = round(arguments)?.normalize();
     let digits = arguments.whole(1, 0, DIGITS)?;
-    // The formatter of the library panics where number and digits are both long.
+    // The library's formatter panics if number and decimal places are both long.
     let point = if number.scale() == 0 && digits > 0 {
         "."
     } else {
@@ -58,7 +58,7 @@ fn format(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     arguments.make_text(&format!("{number}{point}{}", "0".repeat(missing)))
 }
 
-/// The least or the greatest of the arguments, or of a list.
+/// Returns the least or the greatest of the arguments, or of a list.
 fn extreme(
     arguments: &mut Arguments<'_>,
     better: fn(Decimal, Decimal) -> Decimal,

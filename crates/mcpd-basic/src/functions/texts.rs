@@ -1,4 +1,4 @@
-//! Functions of texts. They count in characters, from 1.
+//! Text functions. They count in characters, from 1.
 
 use std::sync::Arc;
 
@@ -89,7 +89,7 @@ pub(super) const FUNCTIONS: &[Builtin] = &[
     }),
 ];
 
-/// So many characters from the one at `start` on, or fewer.
+/// Returns at most `length` characters from the one at `start` on.
 fn part(text: &str, start: usize, length: usize) -> &str {
     let offset = |text: &str, characters: usize| {
         text.char_indices()
@@ -108,7 +108,7 @@ fn replace(arguments: &mut Arguments<'_>) -> Result<Value, Error> {
     if old.is_empty() {
         return Err(arguments.wrong(1, "a text that is not empty"));
     }
-    // The size is known before the text is made, which may be too big for any memory.
+    // The size is checked before the text is made, which might exceed any memory.
     let times = text.matches(&*old).count();
     let bytes = (text.len() - times * old.len()).saturating_add(times.saturating_mul(new.len()));
     arguments.meter.fits(Size::of_text(bytes))?;

@@ -1,4 +1,4 @@
-//! Blocks: what opens them, what closes them, and what to say when the two don't fit.
+//! Blocks: their beginnings and ends, and the messages when the two do not match.
 
 use super::Parser;
 use crate::error::{Error, Span};
@@ -42,7 +42,7 @@ impl BlockKind {
     }
 }
 
-/// The words that end a block or a part of it.
+/// Words that end a block or a part of it.
 const ENDS: [(&[&str], BlockKind); 9] = [
     (&["elseif"], BlockKind::If),
     (&["else"], BlockKind::If),
@@ -56,7 +56,8 @@ const ENDS: [(&[&str], BlockKind); 9] = [
 ];
 
 impl Parser<'_> {
-    /// Statements up to an end that one of the open blocks has, which is left, or to the end of the program.
+    /// Parses statements up to an end that belongs to an open block, which is left, or to the end
+    /// of the program.
     pub(super) fn lines(&mut self) -> Block {
         let mut block = Block::new();
         loop {
@@ -82,7 +83,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The kind of the block whose end or next part the line begins with.
+    /// Returns the kind of block whose end or next part begins the line.
     fn end_ahead(&self) -> Option<BlockKind> {
         if *self.peek_after(1) == TokenKind::Symbol("=") {
             return None;
@@ -96,7 +97,7 @@ impl Parser<'_> {
         Some(*kind)
     }
 
-    /// What is between the line that opens a block and its end, which is left.
+    /// Parses the statements between the line that opens a block and its end, which is left.
     fn block(&mut self, kind: BlockKind) -> Result<Block, Error> {
         self.opened.push(kind);
         let block = self.nested(|parser| Ok(parser.lines()));
@@ -104,7 +105,8 @@ impl Parser<'_> {
         block
     }
 
-    /// Takes the end of a block. If it is not there, what is there is left to the block that it ends.
+    /// Reads the end of a block. If another end stands there, it is left to the block that it
+    /// belongs to.
     fn close(&mut self, kind: BlockKind, opener: &Span) -> bool {
         let is_there = self.end_ahead() == Some(kind);
         if is_there {
@@ -118,7 +120,7 @@ impl Parser<'_> {
         is_there
     }
 
-    /// Takes the end of a block that has nothing after it.
+    /// Reads the end of a block that has nothing after it.
     fn close_line(&mut self, kind: BlockKind, opener: &Span) -> Result<(), Error> {
         if self.close(kind, opener) {
             self.expect_line_end()?;
@@ -126,7 +128,8 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// Whether EXIT can leave such a block here: a loop around a function is none of its loops.
+    /// Returns whether EXIT can leave such a block here: a loop around a function does not count
+    /// inside the function.
     pub(super) fn is_in(&self, kind: BlockKind) -> bool {
         for opened in self.opened.iter().rev() {
             if *opened == kind || opened.is_function() {
@@ -136,7 +139,7 @@ impl Parser<'_> {
         false
     }
 
-    /// `IF` with blocks.
+    /// Parses `IF` with blocks.
     pub(super) fn conditional(&mut self) -> Result<StatementKind, Error> {
         let opener = self.span();
         self.advance();
@@ -169,7 +172,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Whether an IF has its statement on its own line.
+    /// Returns whether an IF has its statement on its own line.
     pub(super) fn is_more_after_then(&self) -> bool {
         let line = self.tokens.iter().skip(self.next).map(|token| &token.kind);
         let mut after = line
@@ -184,7 +187,8 @@ impl Parser<'_> {
         Ok(condition)
     }
 
-    /// The rest of the line that opens a block; if it is faulty the block is read all the same.
+    /// Parses the rest of the line that opens a block; if it is faulty, the block is parsed all
+    /// the same.
     fn recover_header(&mut self, header: Result<Expression, Error>) -> Expression {
         let header = header.and_then(|header| self.expect_line_end().map(|()| header));
         self.recover(header).unwrap_or(Expression {
@@ -193,7 +197,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `IF` with one statement, and perhaps another one after ELSE, on its line.
+    /// Parses `IF` with one statement, and perhaps another after ELSE, on its line.
     pub(super) fn inline_conditional(&mut self) -> Result<StatementKind, Error> {
         self.advance();
         let condition = self.condition()?;
@@ -208,7 +212,7 @@ impl Parser<'_> {
         })
     }
 
-    /// `FOR` and `FOR EACH`.
+    /// Parses `FOR` and `FOR EACH`.
     pub(super) fn counted_loop(&mut self) -> Result<Option<StatementKind>, Error> {
         let opener = self.span();
         self.advance();
@@ -243,7 +247,7 @@ impl Parser<'_> {
         }))
     }
 
-    /// The variable that may stand after NEXT.
+    /// Reads the optional variable after NEXT.
     fn closing_variable(&mut self, variable: &Name) -> Result<(), Error> {
         let span = self.span();
         if !self.is_line_end() && self.expect_name("the end of the line")? != *variable {
@@ -285,7 +289,7 @@ impl Parser<'_> {
         Ok(StatementKind::While { condition, body })
     }
 
-    /// `FUNCTION` and `SUB`, which only differ in their names.
+    /// Parses `FUNCTION` and `SUB`, which only differ in their names.
     pub(super) fn function(&mut self, kind: BlockKind) -> Result<(), Error> {
         let opener = self.span();
         if !self.opened.is_empty() {
@@ -337,7 +341,7 @@ impl Parser<'_> {
     }
 }
 
-/// What the variable of a loop goes through.
+/// Range of a loop variable.
 enum Values {
     Each(Expression),
     Range {

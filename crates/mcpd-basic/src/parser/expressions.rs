@@ -9,8 +9,8 @@ use crate::lexer::TokenKind;
 use crate::tree::{Expression, ExpressionKind, Operator};
 use crate::value::Value;
 
-/// The operators that bind alike, from those that bind least. NOT stands between AND and the comparisons,
-/// a minus before a value between the products and the power.
+/// Operators by precedence, from the lowest. NOT stands between AND and the comparisons, a minus
+/// before a value between the products and the power.
 const LEVELS: [&[Operator]; 7] = [
     &[Operator::Or],
     &[Operator::And],
@@ -34,7 +34,7 @@ impl Parser<'_> {
         self.nested(|parser| parser.level(0))
     }
 
-    /// Values joined by operators of this level or of higher ones.
+    /// Parses values joined by operators of this level or higher.
     fn level(&mut self, level: usize) -> Result<Expression, Error> {
         if level == COMPARISONS && self.is_word("not") {
             return self.negation(|parser| parser.level(COMPARISONS), ExpressionKind::Not);
@@ -57,7 +57,7 @@ impl Parser<'_> {
         Ok(self.chain(start, first, rest))
     }
 
-    /// `IS NULL` and `IS NOT NULL`, as a comparison with NOTHING.
+    /// Parses `IS NULL` and `IS NOT NULL`, as a comparison with NOTHING.
     fn null_test(&mut self) -> Result<(Operator, Expression), Error> {
         self.advance();
         let operator = match self.take_word("not") {
@@ -103,7 +103,7 @@ impl Parser<'_> {
         Some(*operator)
     }
 
-    /// The operator that is there, and what it applies to.
+    /// Parses a prefix operator and its operand.
     fn negation(
         &mut self,
         operand: impl FnOnce(&mut Self) -> Result<Expression, Error>,
@@ -132,7 +132,8 @@ impl Parser<'_> {
         Ok(self.chain(start, first, rest))
     }
 
-    /// Only here does a minus bind more than the power: `2 ^ -1` means what it seems to.
+    /// Parses an exponent. Only here does a minus bind more tightly than the power, so that `2 ^
+    /// -1` works as expected.
     fn exponent(&mut self) -> Result<Expression, Error> {
         if self.is_symbol("-") {
             return self.negation(Self::exponent, ExpressionKind::Negate);
@@ -151,7 +152,7 @@ impl Parser<'_> {
         Ok(self.built(start, kind))
     }
 
-    /// `[index]` and `.name`, as many as there are.
+    /// Parses any number of `[index]` and `.name`.
     pub(super) fn path(&mut self) -> Result<Vec<Expression>, Error> {
         let mut path = Vec::new();
         loop {
@@ -161,7 +162,7 @@ impl Parser<'_> {
             } else if self.take_symbol(".") {
                 let span = self.span();
                 self.expect_name("a name")?;
-                // Names in objects are the caller's, and spelled as they came.
+                // Names in objects are the caller's data, so their case is kept.
                 let name = self.source.get(span.clone()).unwrap_or_default();
                 let kind = ExpressionKind::Value(Value::text(name));
                 path.push(Expression { kind, span });
@@ -196,7 +197,7 @@ impl Parser<'_> {
         Ok(self.built(start, ExpressionKind::Value(value)))
     }
 
-    /// `{ "name": value, … }`, over as many lines as it takes. A name may stand without quotes.
+    /// Parses `{ "name": value, … }`, over any number of lines. Names may lack quotes.
     fn object(&mut self) -> Result<Expression, Error> {
         let start = self.span().start;
         self.advance();
@@ -237,7 +238,7 @@ impl Parser<'_> {
         Ok(expression)
     }
 
-    /// A variable, or the call of a function.
+    /// Parses a variable, or the call of a function.
     fn name(&mut self) -> Result<Expression, Error> {
         let start = self.span().start;
         let name = self.expect_name("a value")?;
@@ -265,7 +266,7 @@ impl Parser<'_> {
         Ok(Expression { kind, span })
     }
 
-    /// Expressions between commas, up to the symbol that closes them.
+    /// Parses expressions between commas, up to the symbol that closes them.
     fn arguments(&mut self, close: &'static str) -> Result<Vec<Expression>, Error> {
         let mut arguments = Vec::new();
         if self.take_symbol(close) {

@@ -8,7 +8,7 @@ use crate::error::{Error, closest};
 use crate::lexer::TokenKind;
 use crate::tree::{Expression, Loop, Place, Statement, StatementKind};
 
-/// The words that statements begin with. Anywhere else, and before a `=`, they are names like all others.
+/// Words that begin statements. Elsewhere, and before a `=`, they are ordinary names.
 const STATEMENTS: [&str; 19] = [
     "call",
     "end",
@@ -31,7 +31,7 @@ const STATEMENTS: [&str; 19] = [
     "rem",
 ];
 
-/// Statements of other BASICs, and what there is instead.
+/// Statements of other BASICs, with advice.
 const FOREIGN: [(&str, &str); 6] = [
     ("goto", "FOR and WHILE repeat, FUNCTION and SUB are called"),
     ("gosub", "SUB … END SUB is called by its name"),
@@ -44,11 +44,11 @@ const FOREIGN: [(&str, &str); 6] = [
     ("select", "IF … ELSEIF … END IF tells cases apart"),
 ];
 
-/// What to write in place of the braces of other languages.
+/// Advice for the braces of other languages.
 pub(super) const NO_BRACES: &str = "blocks end with END IF, NEXT, WEND, END FUNCTION or END SUB";
 
 impl Parser<'_> {
-    /// One line, or all those of a block. Nothing is left of one that only declares something.
+    /// Parses a line, or all lines of a block. A mere declaration gives nothing.
     pub(super) fn line(&mut self) -> Result<Option<Statement>, Error> {
         let start = self.span().start;
         let word = if *self.peek_after(1) == TokenKind::Symbol("=") {
@@ -76,7 +76,7 @@ impl Parser<'_> {
         Ok(Some(Statement { kind, span }))
     }
 
-    /// A statement within a line.
+    /// Parses a statement within a line.
     pub(super) fn inline_statement(&mut self) -> Result<Statement, Error> {
         let start = self.span().start;
         let kind = if self.is_word("if") && *self.peek_after(1) != TokenKind::Symbol("=") {
@@ -95,7 +95,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The rest of the line is for those who ask what the program takes.
+    /// Parses a PARAM. The rest of the line is read by another component.
     fn parameter(&mut self) -> Result<(), Error> {
         self.advance();
         let name = self.expect_name("the name of a parameter")?;
@@ -133,7 +133,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Whether something is assigned to, whatever the word means elsewhere.
+    /// Returns whether the line is an assignment, whatever the word means elsewhere.
     fn is_assignment(&self, word: &str) -> bool {
         match self.peek_after(1) {
             TokenKind::Symbol("=") => true,
@@ -161,7 +161,7 @@ impl Parser<'_> {
         Ok(Place { name, path, span })
     }
 
-    /// What is changed must be there.
+    /// Records an assignment to an element, which requires that the variable exists.
     fn change(&mut self, place: &Place) {
         let Place { name, span, .. } = place;
         self.reads.push((Arc::clone(name), span.clone()));
@@ -174,8 +174,8 @@ impl Parser<'_> {
         Ok(StatementKind::Push(place, self.expression()?))
     }
 
-    /// What is printed: after a comma comes a blank, after a semicolon nothing, and at the end a new line
-    /// unless there is one of the two.
+    /// Parses the parts of a PRINT: a blank follows a comma, nothing follows a semicolon, and the
+    /// line ends unless one of the two comes last.
     fn print(&mut self) -> Result<StatementKind, Error> {
         let mut parts: Vec<(Expression, &'static str)> = Vec::new();
         while !self.is_line_end() && !self.is_word("else") {

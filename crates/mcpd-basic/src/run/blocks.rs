@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::tree::{Block, Expression, Loop, Name};
 use crate::value::{List, Value};
 
-/// What comes after a turn of a loop.
+/// Control flow after an iteration.
 enum Turn {
     Again,
     Leave(Flow),

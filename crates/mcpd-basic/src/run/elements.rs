@@ -1,4 +1,4 @@
-//! What is in lists and objects: reading it and changing it.
+//! Elements of lists and objects: reading and changing them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::limits::Meter;
 use crate::value::{Size, Value};
 
-/// What is at a key. An object has nothing, NOTHING, under the names it doesn't have.
+/// Returns the element at a key. An object has NOTHING under an unknown name.
 pub(super) fn element(value: &Value, key: &Value) -> Result<Value, Error> {
     match (value, key) {
         (Value::List(list), Value::Number(number)) => {
@@ -25,7 +25,7 @@ pub(super) fn element(value: &Value, key: &Value) -> Result<Value, Error> {
     }
 }
 
-/// Changes what a path leads to; a name that an object doesn't have is added to it.
+/// Changes the element at a path; an unknown name is added to its object.
 pub(super) fn change(
     value: &mut Value,
     path: &[Value],
@@ -60,7 +60,7 @@ pub(super) fn change(
     Ok(())
 }
 
-/// Adds a value at the end of a list.
+/// Appends a value to a list.
 pub(super) fn push(list: &mut Value, value: Value, meter: &mut Meter) -> Result<(), Error> {
     let Value::List(list) = list else {
         let kind = list.kind();
@@ -73,7 +73,7 @@ pub(super) fn push(list: &mut Value, value: Value, meter: &mut Meter) -> Result<
     Ok(())
 }
 
-/// What is shared is copied before it is changed.
+/// Counts the copy that precedes a change of a shared value.
 fn count_copy<T>(shared: &Arc<T>, length: usize, meter: &mut Meter) -> Result<(), Error> {
     match Arc::strong_count(shared) {
         1 => Ok(()),

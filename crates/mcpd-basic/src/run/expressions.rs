@@ -74,7 +74,7 @@ impl Run<'_> {
         values.collect()
     }
 
-    /// The right side of AND and OR is looked at only if it matters.
+    /// Evaluates a chain of operators. The right side of AND and OR is evaluated only if needed.
     fn chain(
         &mut self,
         first: &Expression,

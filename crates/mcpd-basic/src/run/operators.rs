@@ -1,4 +1,4 @@
-//! What operators do with two values.
+//! Binary operators.
 
 use std::cmp::Ordering;
 
@@ -10,7 +10,7 @@ use crate::limits::Meter;
 use crate::tree::Operator;
 use crate::value::{Size, Value};
 
-/// Applies any operator but AND and OR, which may not want to know their right side.
+/// Applies any operator but AND and OR, which may skip their right side.
 pub(super) fn apply(
     operator: Operator,
     left: &Value,
@@ -106,9 +106,9 @@ fn calculate(
     Ok(Value::Number(result.normalize()))
 }
 
-/// None is too big.
+/// Returns a power; `None` if it is too big.
 fn power(base: Decimal, exponent: Decimal, meter: &mut Meter) -> Result<Option<Decimal>, Error> {
-    /// A power that is not whole takes as long as so many other operations.
+    /// Cost of a fractional power, in steps.
     const STEPS: usize = 100;
     let (is_whole, shrinks) = (exponent.is_integer(), exponent.is_sign_negative());
     let power = if is_whole {
@@ -127,7 +127,7 @@ fn power(base: Decimal, exponent: Decimal, meter: &mut Meter) -> Result<Option<D
     Ok(power.or(is_tiny.then_some(Decimal::ZERO)))
 }
 
-/// By squaring: exponents may be big.
+/// Computes a power by squaring, because exponents may be big.
 fn whole_power(base: Decimal, mut exponent: u64) -> Option<Decimal> {
     let mut result = Decimal::ONE;
     let mut square = base;
