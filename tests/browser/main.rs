@@ -53,8 +53,8 @@ fn a_page_reaches_nothing_through_a_name_that_leads_here() {
     assert_eq!(runs, 0);
 }
 
-/// Serves the same page with a server that is configured for its name: shows that the attempts refused
-/// in the other test work in principle.
+/// Serves the same page with a server that is configured for its name: shows that the attempts
+/// refused in the other test work in principle.
 #[test]
 fn a_page_reaches_what_it_is_allowed_to() {
     let Some(browser) = browser() else { return };

@@ -39,8 +39,8 @@ impl Sandbox {
     ///
     /// # Panics
     ///
-    /// Panics if the file system refuses, or there is a configuration that holds for every mcpd of this
-    /// machine.
+    /// Panics if the file system refuses, or there is a configuration that holds for every mcpd of
+    /// this machine.
     #[must_use]
     pub fn new() -> Self {
         let everywhere = Path::new("/etc/mcpd/mcpd.toml");

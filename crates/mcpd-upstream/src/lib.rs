@@ -1,4 +1,4 @@
-//! MCP servers behind an mcpd server: their tools, resources and prompts are served as its own, under a prefix.
+//! MCP servers behind an mcpd server: their tools, resources and prompts are served under a prefix.
 //!
 //! ```no_run
 //! use mcpd_server::Server;
