@@ -1,5 +1,6 @@
-//! Action endpoints: commands that read one request, `{"action": …}`, and answer with one object. Their words as data,
-//! for who is one: it is [`Connection`](crate::Connection) that calls a tool, here as everywhere. And those of others,
+//! Action endpoints: commands that read one request, `{"action": …}`, and answer with one object.
+//! Serving: the requests and answers as data, for a program that is an endpoint;
+//! [`Connection`](crate::Connection) calls the tools. Consuming: the endpoints of other programs,
 //! as a [source](Endpoint).
 
 use mcpd_protocol::{CallToolResult, ContentBlock};
@@ -18,29 +19,29 @@ mod source;
 pub use descriptor::{Descriptor, Origin};
 pub use source::Endpoint;
 
-/// What an endpoint is asked.
+/// Request to an endpoint.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Request {
-    /// What tools there are.
+    /// Lists the tools.
     ListTools,
-    /// What one tool is.
+    /// Describes one tool.
     #[non_exhaustive]
     DescribeTool {
-        /// Its name.
+        /// Name of the tool.
         tool: String,
     },
-    /// To call a tool.
+    /// Calls a tool.
     #[non_exhaustive]
     CallTool {
-        /// Its name.
+        /// Name of the tool.
         tool: String,
-        /// One JSON object, as it was sent.
+        /// Arguments: one JSON object, byte for byte as sent.
         arguments: Box<RawValue>,
     },
 }
 
-/// A request as it is written.
+/// Request in JSON.
 #[derive(Deserialize)]
 struct Written {
     action: String,
@@ -49,11 +50,12 @@ struct Written {
 }
 
 impl Request {
-    /// Reads a request. A field that means nothing to its action is passed over; arguments that are left out are none.
+    /// Parses a request. A field that its action does not use is ignored; missing arguments are
+    /// an empty object.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as a fault of [`Category::Usage`].
+    /// The fault of the request, of [`Category::Usage`].
     pub fn read(text: &str) -> Result<Self, Fault> {
         if !text.trim_start().starts_with('{') {
             return Err(Fault::usage("the request is no JSON object"));
@@ -89,44 +91,44 @@ fn object(arguments: Option<Box<RawValue>>) -> Result<Box<RawValue>, Fault> {
     }
 }
 
-/// What an endpoint answers.
+/// Answer of an endpoint.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Answer {
-    /// To any request that could be carried out.
+    /// Answer to a request that was carried out.
     Result(Outcome),
-    /// To any other.
+    /// Answer to any other request.
     #[non_exhaustive]
     Error {
-        /// Why not.
+        /// Reason for the failure.
         error: Fault,
     },
 }
 
-/// What came of a request.
+/// Result of a request.
 #[derive(Debug, Clone, Serialize)]
 #[serde(untagged)]
 #[non_exhaustive]
 pub enum Outcome {
-    /// Of `list_tools`.
+    /// Result of `list_tools`.
     #[non_exhaustive]
     Tools {
-        /// In the order of their paths.
+        /// Tools, in the order of their paths.
         tools: Vec<Descriptor>,
     },
-    /// Of `describe_tool`.
+    /// Result of `describe_tool`.
     #[non_exhaustive]
     Tool {
-        /// The one that was asked for.
+        /// Description of the requested tool.
         tool: Box<Descriptor>,
     },
-    /// Of `call_tool`.
+    /// Result of `call_tool`.
     #[non_exhaustive]
     Called {
-        /// The path of the tool.
+        /// Path of the tool.
         tool: String,
-        /// What came of it.
+        /// Result of the call.
         result: Returned,
     },
 }
@@ -138,51 +140,52 @@ pub enum Outcome {
 pub enum Returned {
     /// Output of a tool that prints.
     Printed(Printed),
-    /// Object of the tool's own, from an endpoint behind this one.
+    /// Result object of a tool behind another endpoint, unchanged.
     Object(Box<RawValue>),
 }
 
-/// Member of a result's `_meta` that marks its structured content as the object of an endpoint's tool.
+/// Member of a result's `_meta` that marks its structured content as the result object of an
+/// endpoint's tool.
 const OWN_OBJECT: &str = "mcpd/own-object";
 
-/// What a tool printed, and how it ended.
+/// Output and exit code of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Printed {
-    /// Its output as a model would read it: content that is no text is JSON on a line of its own.
+    /// Output as a model would read it: content other than text is JSON on a separate line.
     pub stdout: String,
-    /// 0 if it succeeded.
+    /// Exit code; 0 for success.
     pub exit_code: i64,
 }
 
-/// Why a request could not be carried out.
+/// Reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[error("{message}")]
 #[non_exhaustive]
 pub struct Fault {
-    /// Which program says so.
+    /// Program that reports the fault.
     pub name: String,
-    /// Whose fault it is.
+    /// Responsible party.
     pub category: Category,
-    /// For people.
+    /// Message for people.
     pub message: String,
 }
 
-/// Whose fault it is that a request could not be carried out.
+/// Party responsible for the failure of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Category {
-    /// The caller's.
+    /// Caller.
     Usage,
-    /// The tool's: it gave no result.
+    /// Tool: it gave no result.
     Pipeline,
-    /// The endpoint's own.
+    /// Endpoint.
     Fatal,
 }
 
 impl Fault {
-    /// A fault that mcpd tells.
+    /// Creates a fault reported by mcpd.
     pub fn new(category: Category, message: impl Into<String>) -> Self {
         Self {
             name: "mcpd".to_owned(),
@@ -191,31 +194,31 @@ impl Fault {
         }
     }
 
-    /// A fault of the caller.
+    /// Creates a fault of the caller.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Category::Usage, message)
     }
 }
 
 impl Answer {
-    /// The answer to `list_tools`.
+    /// Answers `list_tools`.
     #[must_use]
     pub fn tools(tools: Vec<Descriptor>) -> Self {
         Self::Result(Outcome::Tools { tools })
     }
 
-    /// The answer to `describe_tool`.
+    /// Answers `describe_tool`.
     #[must_use]
     pub fn tool(tool: Descriptor) -> Self {
         let tool = Box::new(tool);
         Self::Result(Outcome::Tool { tool })
     }
 
-    /// The answer to `call_tool`.
+    /// Answers `call_tool`.
     ///
     /// # Errors
     ///
-    /// The tool has failed without having run.
+    /// The tool failed before it ran.
     pub fn called(tool: impl Into<String>, result: &CallToolResult) -> Result<Self, Fault> {
         Ok(Self::Result(Outcome::Called {
             tool: tool.into(),
@@ -248,7 +251,7 @@ impl Printed {
         };
         let has_failed = result.is_error == Some(true);
         let (notes, printed): (Vec<_>, Vec<_>) = result.content.iter().partition(|b| is_note(b));
-        // A tool that failed without a word on stdout is described by its note alone.
+        // A tool that failed without output is described by its note alone.
         let shown = if printed.is_empty() && has_failed {
             notes
         } else {

@@ -1,5 +1,5 @@
-//! Asking an action endpoint: a process of its own for each request, and one object for an answer. Whatever else comes
-//! of it is told twice: to whoever called, and to whoever runs the server.
+//! Client of an action endpoint: starts one process per request, and reads one object as its
+//! answer. Failures have two messages, one for the caller and one for the operator.
 
 use std::path::PathBuf;
 
@@ -15,27 +15,27 @@ use crate::policy::{Policy, Terms};
 use crate::run::RunError;
 use crate::source::NO_SOURCES;
 
-/// What the caller is told where there is nothing of use to tell.
+/// Message for the caller if the failure contains nothing useful to it.
 const NO_ANSWER: &str = "The endpoint gave no valid answer. The log says why.";
-/// How much of what an endpoint says a message repeats, in characters.
+/// Maximum length of an endpoint's message that is repeated, in characters.
 const MAX_SAID: usize = 400;
-/// How much of an answer that is none, in characters.
+/// Maximum length of an invalid answer that is repeated, in characters.
 const MAX_SHOWN: usize = 80;
-/// How many lines of its stderr are logged, the last.
+/// Maximum number of lines of stderr that are logged; of more, the last.
 const MAX_LINES: usize = 20;
 
-/// How an endpoint is run.
+/// Configuration for running an endpoint.
 #[derive(Debug)]
 pub(super) struct Client {
-    /// For people.
+    /// Name for people.
     pub(super) name: String,
-    /// The program and its arguments.
+    /// Program and its arguments.
     pub(super) command: Vec<String>,
     pub(super) directory: PathBuf,
     pub(super) policy: Policy,
 }
 
-/// A request as it is sent.
+/// Request in JSON.
 #[derive(Debug, Serialize)]
 pub(super) struct Asked<'a> {
     pub(super) action: &'static str,
@@ -45,7 +45,7 @@ pub(super) struct Asked<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// What there can be in an answer.
+/// Members of an answer.
 #[derive(Debug, Deserialize)]
 pub(super) struct Answer {
     r#type: String,
@@ -59,12 +59,12 @@ struct Told {
     message: String,
 }
 
-/// Why there is no answer.
+/// Reason why there is no answer.
 #[derive(Debug)]
 pub(super) struct Unanswered {
-    /// What the caller may know.
+    /// Message for the caller.
     pub(super) told: Failure,
-    /// What the operator should.
+    /// Reason for the operator.
     pub(super) reason: String,
 }
 
@@ -85,14 +85,14 @@ impl From<RunError> for Unanswered {
 }
 
 impl Client {
-    /// What holds for its tool at `path`.
+    /// Returns the policy for the tool at `path`.
     pub(super) fn terms(&self, path: &ScriptPath) -> Terms {
         let mut spec = ScriptSpec::default();
         spec.output = OutputFormat::Json;
         self.policy.terms(path, &self.directory, Some(&spec))
     }
 
-    /// What asks it under these terms.
+    /// Builds the command that sends a request under these terms.
     pub(super) fn command(&self, terms: &Terms, asked: &Asked<'_>) -> Command {
         let mut words = self.command.iter();
         let program = words.next().map_or("", String::as_str);
@@ -102,12 +102,12 @@ impl Client {
         };
         let command = command.args(words).current_dir(&self.directory);
         let mut request = serde_json::to_vec(asked).expect("a request has string keys only");
-        // A shell that reads a line wants its end.
+        // The line end is for a shell that reads a line.
         request.push(b'\n');
         terms.apply(command).env(NO_SOURCES, "1").stdin(request)
     }
 
-    /// The answer in what it printed; its stderr goes to the log.
+    /// Reads the answer in the output, and logs stderr.
     pub(super) fn answer(&self, outcome: &Outcome) -> Result<Answer, Unanswered> {
         let said = output::tail(&outcome.stderr);
         let lines: Vec<_> = said.lines().collect();
@@ -118,7 +118,8 @@ impl Client {
     }
 }
 
-/// The one object that was printed: on stdout, or an error on stderr, perhaps after other lines.
+/// Finds the one object of the output: on stdout, or an error on stderr, perhaps after other
+/// lines.
 fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Answer, Unanswered> {
     let answer = stdout.whole().and_then(|text| object(&text));
     let said = stderr.whole().unwrap_or_default();
@@ -140,7 +141,7 @@ fn read(stdout: &Captured, stderr: &Captured, ending: Ending) -> Result<Answer, 
     }
 }
 
-/// An answer, if that is what the text is. (An array would pass for an object.)
+/// Parses an answer, which must be an object. (Serde would accept an array as well.)
 fn object(text: &[u8]) -> Option<Answer> {
     let text = text.trim_ascii();
     let answer = text.starts_with(b"{").then(|| serde_json::from_slice(text));
@@ -172,7 +173,8 @@ fn printed(stdout: &Captured) -> String {
     }
 }
 
-/// Of a time-out the caller is told as well: another call may take less.
+/// Describes an ending without an answer. The caller learns of a timeout too: another call may
+/// take less.
 fn ended(ending: Ending) -> Unanswered {
     let unanswered = Unanswered::because(reason(ending));
     match ending {
@@ -209,7 +211,7 @@ mod tests {
         captured
     }
 
-    /// What was printed on each stream, and the exit code, make this answer or reason.
+    /// Checks the answer or the reason for these outputs and this exit code.
     #[track_caller]
     fn check(stdout: &str, stderr: &str, code: i32, expected: Result<&str, &str>) {
         let read = read(&captured(stdout), &captured(stderr), Ending::Exited(code));

@@ -1,4 +1,4 @@
-//! What an endpoint says of a tool, made from what MCP clients are told and from the script's own words.
+//! Description of a tool by an endpoint, made from its MCP definition and its script spec.
 
 use mcpd_scriptspec::ScriptSpec;
 use serde::Serialize;
@@ -8,24 +8,24 @@ use serde_json::{Value, json};
 use super::safety;
 use crate::tool::{Tool, raw};
 
-/// Where the definition of a tool keeps what an endpoint says of it and MCP has no word for.
+/// Members of a definition's `_meta` for fields of a descriptor that MCP lacks.
 pub(super) const COMMAND: &str = "mcpd/command";
 pub(super) const SAFETY: &str = "mcpd/safety";
 pub(super) const RESULT_SCHEMA: &str = "mcpd/result-schema";
 
-/// A tool in the words of action endpoints.
+/// Tool as described by an action endpoint.
 #[derive(Debug, Clone, Serialize)]
 #[non_exhaustive]
 pub struct Descriptor {
-    /// The path of the tool.
+    /// Path of the tool.
     pub name: String,
-    /// For people and models; may be empty.
+    /// Description for people and models; may be empty.
     pub description: String,
-    /// How it might be called: the script's own words, or one word for each option.
+    /// Example call: given by the script, or made with one word per option.
     pub command: String,
-    /// Where it runs.
+    /// Place where the tool runs.
     pub origin: Origin,
-    /// The script's own words, or those for its hints.
+    /// Safety: given by the script, or made from its hints.
     pub safety: String,
     /// JSON Schema of the arguments.
     pub input_schema: Box<RawValue>,
@@ -33,19 +33,19 @@ pub struct Descriptor {
     pub result_schema: Box<RawValue>,
 }
 
-/// Where a tool runs.
+/// Place where a tool runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Origin {
-    /// On this server itself.
+    /// This server.
     Local,
-    /// Behind another endpoint or server.
+    /// Another endpoint or server.
     Remote,
 }
 
 impl Descriptor {
-    /// What there is to say of `tool`.
+    /// Describes `tool`.
     #[must_use]
     pub fn of(tool: &Tool) -> Self {
         let definition = tool.definition();
@@ -70,7 +70,7 @@ impl Descriptor {
     }
 }
 
-/// The script's own words, or those that came with a tool from elsewhere.
+/// Returns a text given by the script, or one that came with a tool from elsewhere.
 fn own(tool: &Tool, of: impl FnOnce(&ScriptSpec) -> &Option<String>, key: &str) -> Option<String> {
     match tool.spec() {
         Some(spec) => of(spec).clone(),
@@ -78,12 +78,12 @@ fn own(tool: &Tool, of: impl FnOnce(&ScriptSpec) -> &Option<String>, key: &str) 
     }
 }
 
-/// Returns what came with a tool from elsewhere under `key`.
+/// Returns the member `key` that came with a tool from elsewhere.
 fn word<'a>(tool: &'a Tool, key: &str) -> Option<&'a Value> {
     tool.definition().meta.as_ref()?.get(key)
 }
 
-/// The tool and its options as `mcpd call` takes them, those that may be left out in brackets.
+/// Formats the tool and its options as `mcpd call` takes them, with optional ones in brackets.
 fn usage(tool: &Tool) -> String {
     let schema: Value =
         serde_json::from_str(tool.definition().input_schema.get()).unwrap_or_default();
@@ -103,7 +103,7 @@ fn usage(tool: &Tool) -> String {
     words.join(" ")
 }
 
-/// What stands for a value: the texts it is one of, or its type.
+/// Returns the placeholder of a value: its allowed texts, or its type.
 fn value(option: &Value) -> String {
     if let Some(values) = option["enum"].as_array() {
         let texts = values.iter().map(|value| match value {
@@ -115,7 +115,8 @@ fn value(option: &Value) -> String {
     option["type"].as_str().unwrap_or("json").to_uppercase()
 }
 
-/// The whole envelope of a result; `output` is the schema of what the tool prints, if it prints JSON.
+/// Returns the schema of the whole answer; `output` is the schema of the tool's JSON output, if
+/// it has one.
 fn result_schema(output: Option<&RawValue>) -> Value {
     let mut stdout = json!({"type": "string"});
     if let Some(output) = output {

@@ -1,4 +1,5 @@
-//! The tools of an action endpoint as tools of this server: descriptors become definitions, and calls requests.
+//! Tools of an action endpoint as tools of this server: descriptors become definitions, and calls
+//! become requests.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::schema::Schema;
 use crate::source::{Offer, below};
 use crate::tool::raw;
 
-/// A tool in an endpoint's words. Only its name must be there.
+/// Descriptor from an endpoint. Only the name is required.
 #[derive(Debug, Deserialize)]
 struct Described {
     name: String,
@@ -36,18 +37,18 @@ struct Described {
     result_schema: Option<Value>,
 }
 
-/// A tool of an endpoint.
+/// Tool of an endpoint.
 #[derive(Debug)]
 struct EndpointTool {
     client: Arc<Client>,
-    /// As the endpoint knows it.
+    /// Name at the endpoint.
     name: String,
     path: ScriptPath,
     schema: Schema,
     terms: Terms,
 }
 
-/// What an endpoint of mcpd's gives, and others that run commands.
+/// Result of an endpoint that runs commands, as mcpd's own does.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Printed {
@@ -55,7 +56,8 @@ struct Printed {
     exit_code: f64,
 }
 
-/// Adds the tools of a list to `offer`, below `prefix`. What can't be served of it is a fault; the rest is served.
+/// Adds the tools of a list to `offer`, below `prefix`. An unusable entry is a fault; the others
+/// are served.
 pub(super) fn fill(offer: &mut Offer, client: &Arc<Client>, prefix: &str, list: &RawValue) {
     let entries: Vec<&RawValue> = match serde_json::from_str(list.get()) {
         Ok(entries) => entries,
@@ -120,7 +122,8 @@ impl EndpointTool {
         })
     }
 
-    /// Whatever goes wrong is a result: the model that wrote the call shall read it.
+    /// Calls the tool. A failure is a result as well, because the model that wrote the call
+    /// should read it.
     async fn call(
         &self,
         arguments: &RawValue,
@@ -171,7 +174,8 @@ impl EndpointTool {
     }
 }
 
-/// What its caller gets: the output of a command as text, and any other object also as it is.
+/// Converts the answer for the caller: the output of a command becomes text; any other object is
+/// also passed on unchanged.
 fn result(
     answer: Answer,
     readable: impl FnOnce(String) -> String,
@@ -189,8 +193,8 @@ fn result(
     Ok(shown)
 }
 
-/// The exit code as 32 bits, which is how processes end: one of Windows may be written without its sign. Whatever is not 0
-/// has failed.
+/// Converts an exit code to 32 bits, the size of a process's: a code of Windows may be written
+/// without its sign. Every number but 0 stays a failure.
 fn process_code(number: f64) -> i32 {
     match number as i64 as i32 {
         0 if number != 0.0 => -1,

@@ -1,14 +1,15 @@
-//! The safety of a tool in words, and the hints that the words stand for. Only its own words are understood: whatever
-//! else an endpoint says of safety is for people, and makes no hint that a client might rely on.
+//! Safety of a tool in words, and the hints that the words stand for. Only sentences of this
+//! module are understood: any other text about safety is for people, and makes no hint that a
+//! client might rely on.
 
 use mcpd_protocol::ToolAnnotations;
 
-/// What is said of a tool that says nothing of its effects.
+/// Text for a tool without hints.
 const UNKNOWN: &str = "Unknown.";
 
 type Hint = fn(&mut ToolAnnotations) -> &mut Option<bool>;
 
-/// Each hint with its words if it holds and if it doesn't.
+/// Hints, each with the sentence for true and that for false.
 const HINTS: [(Hint, &str, &str); 4] = [
     (
         |annotations| &mut annotations.read_only_hint,
@@ -32,7 +33,7 @@ const HINTS: [(Hint, &str, &str); 4] = [
     ),
 ];
 
-/// The words for these hints.
+/// Returns the text for these hints.
 pub(super) fn of(annotations: Option<&ToolAnnotations>) -> String {
     let mut annotations = annotations.cloned().unwrap_or_default();
     let words = HINTS.iter().filter_map(|(hint, yes, no)| {
@@ -45,7 +46,7 @@ pub(super) fn of(annotations: Option<&ToolAnnotations>) -> String {
     }
 }
 
-/// The hints that these words are, if they are nothing else.
+/// Returns the hints for a text that consists of these sentences alone.
 pub(super) fn read(words: &str) -> Option<ToolAnnotations> {
     let mut annotations = ToolAnnotations::default();
     for (hint, yes, no) in HINTS {

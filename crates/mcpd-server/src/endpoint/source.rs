@@ -1,5 +1,10 @@
-//! An action endpoint as a source: asked for its list now and then, and for whatever is called. Whatever becomes of it,
-//! the rest is served, and a list that fails leaves the one before.
+//! Action endpoint as a source: polled for its list, and called for each tool call. A failure
+//! never affects other sources, and a failed poll keeps the previous list. Back-off:
+//!
+//! ```text
+//! listed ─► wait `refresh` (60 s) ─► poll
+//! failed ─► wait 1 s, 2 s, 4 s … at most `refresh` ─► poll
+//! ```
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -19,17 +24,18 @@ use crate::policy::Rule;
 use crate::run;
 use crate::source::{Publisher, Source, below};
 
-/// How often an endpoint is asked for its list by default.
+/// Default interval of polls.
 const REFRESH: Duration = Duration::from_secs(60);
-/// How long it may take to list its tools.
+/// Timeout of a poll.
 const LIST_TIME: Duration = Duration::from_secs(10);
-/// How long to wait after the first failure; twice as long after the next.
+/// First delay after a failure; each further failure doubles it.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// How much of its command a message repeats, in characters.
+/// Maximum length of the command in a message, in characters.
 const MAX_COMMAND: usize = 80;
 const LIST_TOOLS: &str = "list_tools";
 
-/// An action endpoint whose tools are served. See [`ServerBuilder::source`](crate::ServerBuilder::source).
+/// Action endpoint whose tools are served. See
+/// [`ServerBuilder::source`](crate::ServerBuilder::source).
 ///
 /// ```
 /// use std::time::Duration;
@@ -52,8 +58,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// The endpoint that `command`, a program and its arguments, is in `directory`. Where the program is a path, that
-    /// is relative to the directory, too. Nothing of it is for a shell.
+    /// Creates the endpoint `command`, a program and its arguments, which runs in `directory`. A
+    /// program given as a path is relative to the directory, too. No shell is involved.
     pub fn new(
         command: impl IntoIterator<Item = impl Into<String>>,
         directory: impl Into<PathBuf>,
@@ -67,19 +73,19 @@ impl Endpoint {
         }
     }
 
-    /// Serves its tools below the path `prefix`, such as `notes`.
+    /// Serves the tools below the path `prefix`, such as `notes`.
     pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
         self.prefix = prefix.into();
         self
     }
 
-    /// Asks for its list so often. By default that is every minute.
+    /// Sets the interval of polls; the default is one minute.
     pub fn refresh(mut self, refresh: Duration) -> Self {
         self.refresh = refresh;
         self
     }
 
-    /// Sets how long a call may take, if no rule of the [`Policy`](crate::Policy) does.
+    /// Sets the time limit of a call, if no rule of the [`Policy`](crate::Policy) does.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.rule = self.rule.timeout(timeout);
         self
@@ -91,14 +97,14 @@ impl Endpoint {
         self
     }
 
-    /// Asks for the list of its tools.
+    /// Requests the list of tools.
     async fn list(&self, client: &Client, executor: &Executor) -> Result<Box<RawValue>, String> {
         let path = below(&self.prefix, LIST_TOOLS);
         let wrong = |error: PathError| format!("has a prefix that can't be one: {error}");
-        // Rules are about paths, so the request has one too.
+        // Policy rules match paths, so the request has one too.
         let terms = client.terms(&path.parse().map_err(wrong)?);
         let mut limits = terms.limits().clone();
-        // That of a call says nothing of a list, without which there are no calls.
+        // The limit of a call does not apply to the list, without which there are no calls.
         limits.wall = LIST_TIME;
         let asked = Asked {
             action: LIST_TOOLS,
@@ -173,7 +179,8 @@ impl Source for Endpoint {
     }
 }
 
-/// Publishes the tools of a list. A long one takes its time, so it does not take that of others.
+/// Publishes the tools of a list. A long list is processed on a blocking thread, so that it
+/// delays no other task.
 async fn publish(publisher: &Publisher, client: &Arc<Client>, prefix: &str, list: Box<RawValue>) {
     let mut offer = publisher.offer();
     let (client, prefix) = (Arc::clone(client), prefix.to_owned());
