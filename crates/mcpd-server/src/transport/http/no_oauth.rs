@@ -1,4 +1,4 @@
-//! Without the feature `oauth` nobody else makes tokens that could be accepted.
+//! OAuth without its feature: no token of an issuer is accepted.
 
 use hyper::header::HeaderValue;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::auth::{Problem, Unidentified};
 use crate::principal::Principal;
 
-/// There is none.
+/// Uninhabited: without the feature no value exists.
 #[derive(Debug)]
 pub(super) enum OAuth {}
 

@@ -1,5 +1,5 @@
-//! Access tokens that issuers elsewhere have made: which are accepted, whose they are, and what they may be used for.
-//! Nothing of a token is kept but its hash, and none is ever passed on.
+//! OAuth 2.1 resource server: validates access tokens of configured issuers, and maps them to
+//! principals and permissions. It keeps only the hash of a token, and never passes a token on.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,22 +23,22 @@ pub use issuer::Issuer;
 use token::Claims;
 use verified::Verified;
 
-/// The longest token that is looked at, in bytes.
+/// Maximum length of a token, in bytes.
 const MAX_TOKEN: usize = 8 << 10;
-/// How many combinations of scopes are remembered.
+/// Maximum number of cached combinations of scopes.
 const MAX_ACCESSES: usize = 64;
 
-/// Why OAuth can't be set up as it is wanted.
+/// Error in the configuration of OAuth.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OAuthError {
-    /// A URL that can't be used, and why.
+    /// Unusable URL, with the reason.
     Url(String, &'static str),
-    /// A set of keys that can't be used, and why.
+    /// Unusable set of keys, with the reason.
     Keys(String),
-    /// No name of a scope: one consists of visible characters, without `"` and `\`.
+    /// Invalid name of a scope: a name consists of visible characters, without `"` and `\`.
     Scope(String),
-    /// The HTTP client can't be made.
+    /// Failure to create the HTTP client.
     Client(String),
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for OAuthError {
 
 impl std::error::Error for OAuthError {}
 
-/// What a scope allows.
+/// OAuth scope with the calls that it allows.
 #[derive(Debug, Clone)]
 pub struct Scope {
     name: String,
@@ -64,11 +64,12 @@ pub struct Scope {
 }
 
 impl Scope {
-    /// The scope called `name`, with which these calls may be made. Only their tools count, not their arguments.
+    /// Creates the scope `name`, which allows the tools of these calls; patterns of arguments are
+    /// ignored.
     ///
     /// # Errors
     ///
-    /// Scopes can't be called that.
+    /// The name is not valid for a scope.
     pub fn new(name: &str, calls: Calls) -> Result<Self, OAuthError> {
         // "scope-token = 1*( %x21 / %x23-5B / %x5D-7E )" -- RFC 6749, 3.3
         let is_allowed = |byte| matches!(byte, b'!' | b'#'..=b'[' | b']'..=b'~');
@@ -82,7 +83,7 @@ impl Scope {
         })
     }
 
-    /// The same scope, which clients are told of only when they need it.
+    /// Makes it a step-up scope, announced to clients only when they need it.
     #[must_use]
     pub fn in_step_up(mut self) -> Self {
         self.in_step_up = true;
@@ -90,10 +91,10 @@ impl Scope {
     }
 }
 
-/// An OAuth 2.1 resource server: accepts access tokens of some issuers, each a JWT that names this server as its
-/// audience.
+/// OAuth 2.1 resource server: accepts access tokens of some issuers, each a JWT that names this
+/// server as its audience.
 ///
-/// Whoever comes with one is called `ISSUER#SUBJECT`.
+/// The bearer of a token becomes the principal `ISSUER#SUBJECT`.
 ///
 /// ```no_run
 /// use mcpd_server::Calls;
@@ -119,11 +120,11 @@ pub struct OAuth {
     verified: Verified,
 }
 
-/// The name of a principal, if it is a client of its own, and the places of the scopes it has been granted.
+/// Name of a separately configured principal, if it is one, and indices of the granted scopes.
 type AccessKey = (Option<String>, Vec<usize>);
 
 impl OAuth {
-    /// Accepts tokens of these issuers.
+    /// Creates a resource server that accepts tokens of these issuers.
     #[must_use]
     pub fn new(issuers: impl IntoIterator<Item = Issuer>) -> Self {
         Self {
@@ -138,54 +139,56 @@ impl OAuth {
         }
     }
 
-    /// Where clients reach `/mcp`, which is what tokens must name as their audience. Without it that is where the server
-    /// listens.
+    /// Sets the public URL of `/mcp`, which tokens must name as their audience. The default is
+    /// the listening address.
     ///
     /// # Errors
     ///
-    /// When `url` is none of `http` or `https`, or has a query or a fragment.
+    /// `url` is not of `http` or `https`, or has a query or a fragment.
     pub fn resource(mut self, url: &str) -> Result<Self, OAuthError> {
         address::resource(url)?;
         self.resource = Some(url.to_owned());
         Ok(self)
     }
 
-    /// Accepts tokens for this audience, too, for issuers that have names of their own for what tokens are for.
+    /// Accepts tokens for this audience as well, for issuers that name audiences differently.
     #[must_use]
     pub fn audience(mut self, audience: impl Into<String>) -> Self {
         self.audiences.push(audience.into());
         self
     }
 
-    /// Grants what `scope` allows to whoever has it. Without any scope whoever has a token may use everything.
+    /// Grants the calls of `scope` to tokens that contain it. Without any scope, every valid
+    /// token may use everything.
     #[must_use]
     pub fn scope(mut self, scope: Scope) -> Self {
         self.scopes.push(scope);
         self
     }
 
-    /// Whoever comes under the name of `client` is that, and may use no more than it, whatever the scopes.
+    /// Configures the client of this name: its permissions apply, and scopes can only narrow
+    /// them.
     #[must_use]
     pub fn client(mut self, client: Principal) -> Self {
         self.clients.insert(client.name().to_owned(), client);
         self
     }
 
-    /// Everybody else is like this but for the name.
+    /// Sets the template of every other principal; only the name differs.
     #[must_use]
     pub fn others(mut self, like: Principal) -> Self {
         self.others = like;
         self
     }
 
-    /// Takes over what `old` knows of the keys of issuers: they may be down.
+    /// Takes over the cached keys of `old`: an issuer may be down.
     pub(super) fn succeed(&self, old: &Self) {
         for issuer in &self.issuers {
             old.issuers.iter().for_each(|old| issuer.succeed(old));
         }
     }
 
-    /// Whose token it is, if it is for this server, which is at `url`.
+    /// Validates a token for this server, which is at `url`, and returns its principal.
     pub(super) async fn principal(
         &self,
         token: &[u8],
@@ -206,7 +209,7 @@ impl OAuth {
         if token.len() > MAX_TOKEN {
             return Err(Unidentified::InvalidToken("the token is too long"));
         }
-        // Nothing is done with what an unverified token says but to look for who could have made it.
+        // The claims of an unverified token serve only to find the issuer that may have made it.
         let issuer = token::issuer(token).ok_or(Unidentified::UnknownToken)?;
         let known = self.issuers.iter().find(|known| known.url() == issuer);
         let issuer = known.ok_or(Unidentified::UnknownToken)?;
@@ -219,7 +222,7 @@ impl OAuth {
     }
 
     fn principal_of(&self, claims: &Claims) -> Principal {
-        // An issuer has no fragment, so no two pairs come to the same name.
+        // An issuer has no fragment, so no two pairs result in the same name.
         let name = format!("{}#{}", claims.issuer(), claims.subject());
         let (principal, own) = match self.clients.get(&name) {
             Some(client) => (client.clone(), Some(name)),
@@ -235,7 +238,7 @@ impl OAuth {
         principal.with_shared(access)
     }
 
-    /// What somebody may use, the same for all of whom the same is known.
+    /// Returns the access for a set of scopes, shared by all principals with the same set.
     fn shared_access(&self, access: Option<&Arc<Access>>, key: AccessKey) -> Arc<Access> {
         let mut accesses = lock(&self.accesses);
         if let Some(known) = accesses.get(&key) {

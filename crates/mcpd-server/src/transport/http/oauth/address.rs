@@ -1,5 +1,5 @@
-//! Where the server may look for what it needs of an issuer: over TLS, and in no network that only it can reach, unless
-//! whoever runs it has said so.
+//! SSRF guard: URLs from which the server may fetch data of an issuer. They use TLS, and lead to
+//! no private network unless the operator has named the host.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -8,11 +8,11 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use super::OAuthError;
 
-/// Checks where clients reach the server.
+/// Checks the public URL of the server.
 ///
 /// # Errors
 ///
-/// It can't be reached there.
+/// Clients cannot reach such a URL.
 pub(super) fn resource(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
     let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
@@ -31,11 +31,11 @@ pub(super) fn resource(url: &str) -> Result<Url, OAuthError> {
     Ok(parsed)
 }
 
-/// Checks a URL that something is fetched from.
+/// Checks a URL to fetch from.
 ///
 /// # Errors
 ///
-/// Nothing may be fetched from there.
+/// Fetching from there is not allowed.
 pub(super) fn fetched(url: &str) -> Result<Url, OAuthError> {
     let wrong = |why| OAuthError::Url(url.to_owned(), why);
     let parsed = Url::parse(url).map_err(|_| wrong("it is none"))?;
@@ -59,7 +59,7 @@ fn is_loopback(host: &str) -> bool {
     host == "localhost" || literal(host).is_some_and(|address| address.is_loopback())
 }
 
-/// The address that a host is written as.
+/// Parses a host that is a literal address.
 fn literal(host: &str) -> Option<IpAddr> {
     let host = host
         .strip_prefix('[')
@@ -68,22 +68,23 @@ fn literal(host: &str) -> Option<IpAddr> {
     host.parse().ok()
 }
 
-/// Finds the addresses of hosts. The host that the operator has named may be anywhere; one that an issuer names has to
-/// be in the open Internet.
+/// DNS resolver with a filter. The host that the operator has named may have any address; a host
+/// that an issuer names must have a public one.
 #[derive(Debug, Clone)]
 pub(super) struct Resolver {
     named: String,
 }
 
 impl Resolver {
-    /// One by which the host of this URL is found wherever it is.
+    /// Creates a resolver that accepts any address for the host of this URL.
     pub(super) fn new(named: &Url) -> Self {
         Self {
             named: named.host_str().unwrap_or_default().to_owned(),
         }
     }
 
-    /// Whether `url` may be asked. If its host is a name, that is decided when its addresses are known.
+    /// Returns whether `url` may be fetched. For a host name, the decision is made when its
+    /// addresses are known.
     pub(super) fn allows(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default();
         match literal(host) {
@@ -94,7 +95,7 @@ impl Resolver {
 
     fn allows_address(&self, host: &str, address: IpAddr) -> bool {
         match host {
-            // Without TLS, so it has to be this machine.
+            // The connection has no TLS, so it must stay on this machine.
             "localhost" => address.is_loopback(),
             host => host == self.named || is_public(address),
         }
@@ -117,7 +118,7 @@ impl Resolve for Resolver {
     }
 }
 
-/// Whether anybody could reach it.
+/// Returns whether the address is reachable from the whole Internet.
 fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
@@ -125,7 +126,7 @@ fn is_public(address: IpAddr) -> bool {
     }
 }
 
-/// -- IANA IPv4 Special-Purpose Address Registry
+/// Returns whether the address is public. -- IANA IPv4 Special-Purpose Address Registry
 fn is_public_v4(address: Ipv4Addr) -> bool {
     let [a, b, c, _] = address.octets();
     !(address.is_private()
@@ -140,8 +141,8 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
         || (a, b & 0xfe) == (198, 18))
 }
 
-/// Only what is handed out to be reached, and of that nothing that leads on into IPv4.
-/// -- IANA IPv6 Special-Purpose Address Registry
+/// Returns whether the address is global unicast, without those that lead on into IPv4. -- IANA
+/// IPv6 Special-Purpose Address Registry
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let segments = address.segments();
     let is_global_unicast = segments[0] & 0xe000 == 0x2000;

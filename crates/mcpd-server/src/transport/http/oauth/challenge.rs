@@ -1,4 +1,5 @@
-//! What clients are told of how to get a token: the metadata of this server, and the challenge that points to it.
+//! Metadata of this resource server, which names the issuers, and the `WWW-Authenticate`
+//! challenge that points to it.
 
 use hyper::header::HeaderValue;
 use serde_json::{Value, json};
@@ -6,15 +7,15 @@ use serde_json::{Value, json};
 use super::{OAuth, address};
 use crate::transport::http::auth::Problem;
 
-/// Where the metadata of protected resources is -- RFC 9728, 3
+/// Path of the metadata of protected resources -- RFC 9728, 3
 pub(in super::super) const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
 impl OAuth {
-    /// The metadata that is served at `path`, if any is, by a server that listens at `url`.
+    /// Returns the metadata served at `path`, if any, by a server that listens at `url`.
     pub(in super::super) fn metadata(&self, path: &str, url: &str) -> Option<Value> {
         let resource = self.resource.as_deref().unwrap_or(url);
         let suffix = path.strip_prefix(WELL_KNOWN)?;
-        // What leads here from outside may have another path there.
+        // A reverse proxy may use another path outside.
         if !matches!(suffix, "" | "/mcp") && suffix != path_of(resource) {
             return None;
         }
@@ -31,8 +32,7 @@ impl OAuth {
         Some(metadata)
     }
 
-    /// The challenge of a response to a request that is not answered.
-    /// -- RFC 6750, 3, and RFC 9728, 5.1
+    /// Returns the challenge of a refused request. -- RFC 6750, 3, and RFC 9728, 5.1
     pub(in super::super) fn challenge(&self, problem: Problem<'_>, url: &str) -> HeaderValue {
         let resource = self.resource.as_deref().unwrap_or(url);
         let mut challenge = format!("Bearer resource_metadata=\"{}\"", metadata_url(resource));
@@ -53,21 +53,21 @@ impl OAuth {
         HeaderValue::try_from(challenge).unwrap_or(HeaderValue::from_static("Bearer"))
     }
 
-    /// The scopes that clients ask for from the start.
+    /// Scopes that clients request from the start.
     fn first_scopes(&self) -> impl Iterator<Item = &str> {
         let scopes = self.scopes.iter().filter(|scope| !scope.in_step_up);
         scopes.map(|scope| scope.name.as_str())
     }
 }
 
-/// The path of a URL as the metadata has it, without a slash at its end.
+/// Returns the path of a URL as in the metadata, without a trailing slash.
 fn path_of(resource: &str) -> String {
     let url = address::resource(resource);
     url.map(|url| url.path().trim_end_matches('/').to_owned())
         .unwrap_or_default()
 }
 
-/// Where the metadata of a resource is for those who reach it there -- RFC 9728, 3.1
+/// Returns the public URL of the metadata of a resource -- RFC 9728, 3.1
 fn metadata_url(resource: &str) -> String {
     match address::resource(resource) {
         Ok(mut url) => {

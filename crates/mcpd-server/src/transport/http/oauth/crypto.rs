@@ -1,4 +1,4 @@
-//! Signatures are checked by ring, which TLS needs anyway.
+//! Cryptography provider for JWT signatures: ring, which TLS needs anyway.
 
 use jsonwebtoken::crypto::{CryptoProvider, JwtVerifier, KeyUtils};
 use jsonwebtoken::errors::{Error, ErrorKind};
@@ -24,7 +24,8 @@ static PROVIDER: CryptoProvider = CryptoProvider {
     },
 };
 
-/// Has signatures checked. Whoever embeds this may have chosen another provider already, and that is as good.
+/// Installs the provider. An embedding program may have installed another one already, which is
+/// fine.
 pub(super) fn install() {
     PROVIDER.install_default().ok();
 }
@@ -33,7 +34,7 @@ fn unsupported<T>() -> Result<T, Error> {
     Err(ErrorKind::UnsupportedAlgorithm.into())
 }
 
-/// Checks signatures of one algorithm with one key.
+/// Verifier of signatures of one algorithm with one key.
 struct Signature {
     algorithm: Algorithm,
     key: DecodingKey,
@@ -64,7 +65,7 @@ impl Verifier<Vec<u8>> for Signature {
     }
 }
 
-/// Keys of fewer than 2048 bits are no keys.
+/// Returns the parameters for an RSA algorithm, which exclude keys of fewer than 2048 bits.
 fn rsa(algorithm: Algorithm) -> Option<&'static RsaParameters> {
     Some(match algorithm {
         Algorithm::RS256 => &ring_signature::RSA_PKCS1_2048_8192_SHA256,
@@ -86,7 +87,7 @@ fn curve(algorithm: Algorithm) -> Option<&'static dyn VerificationAlgorithm> {
     })
 }
 
-/// Some issuers write numbers with a zero before them.
+/// Strips leading zeros, which some issuers write.
 fn without_zeros(number: &[u8]) -> &[u8] {
     let zeros = number.iter().take_while(|byte| **byte == 0).count();
     &number[zeros..]

@@ -1,4 +1,5 @@
-//! What is fetched from an issuer: where its keys are, and the keys. Small, soon, and from where it was said to be.
+//! Fetcher of an issuer's metadata and keys: bounded in size and time, and restricted to
+//! permitted addresses.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,21 +12,22 @@ use super::OAuthError;
 use super::address::{self, Resolver};
 use crate::error::chain;
 
-/// The largest answer that is read, in bytes.
+/// Maximum size of a response, in bytes.
 const MAX_BODY: usize = 64 << 10;
-/// How long keys are used before there is another look, if the issuer does not say, at least and at most.
+/// Lifetime of keys if the issuer sets none, and the bounds of any other.
 const DEFAULT_AGE: Duration = Duration::from_secs(10 * 60);
 const MIN_AGE: Duration = Duration::from_secs(60);
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Asks the host that the configuration names, and those in the open Internet that it names.
+/// HTTP client for the host that the configuration names, and for public hosts that this one
+/// names.
 #[derive(Debug, Clone)]
 pub(super) struct Fetcher {
     client: Client,
     resolver: Resolver,
 }
 
-/// What there was, and how long it may be used.
+/// Response body and its lifetime.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) body: Vec<u8>,
@@ -33,13 +35,13 @@ pub(super) struct Fetched {
 }
 
 impl Fetcher {
-    /// One for the host of `named`, which gives up after `deadline`.
+    /// Creates a fetcher for the host of `named`, with the timeout `deadline`.
     ///
     /// # Errors
     ///
-    /// This system's store of certificates can't be read.
+    /// The certificate store of the system cannot be read.
     pub(super) fn new(named: &Url, deadline: Duration) -> Result<Self, OAuthError> {
-        // Whoever embeds this may have chosen another already, and that is as good.
+        // An embedding program may have installed another provider already, which is fine.
         rustls::crypto::ring::default_provider()
             .install_default()
             .ok();
@@ -49,7 +51,7 @@ impl Fetcher {
             .redirect(reqwest::redirect::Policy::none())
             .timeout(deadline)
             .pool_max_idle_per_host(0);
-        // A system without authorities, which could vouch for nobody, can still speak to its own.
+        // Plain HTTP also works on a system without certificate authorities.
         let client = match named.scheme() {
             "http" => client.tls_certs_only([]),
             _ => client,
@@ -59,11 +61,11 @@ impl Fetcher {
         Ok(Self { client, resolver })
     }
 
-    /// What is at `url`.
+    /// Fetches `url`.
     ///
     /// # Errors
     ///
-    /// Why nothing of it can be used.
+    /// The reason for the failure.
     pub(super) async fn get(&self, url: &Url) -> Result<Fetched, String> {
         let failed = |error: reqwest::Error| format!("{url} can't be read: {}", chain(&error));
         if !self.resolver.allows(url) {
@@ -93,15 +95,16 @@ impl Fetcher {
         Ok(Fetched { body, age })
     }
 
-    /// Where the keys of an issuer are, as its metadata says.
+    /// Discovers the key URL of an issuer from its metadata.
     ///
     /// # Errors
     ///
-    /// Why there is no such metadata.
+    /// The reason why no metadata was found.
     pub(super) async fn discover(&self, issuer: &str) -> Result<Url, String> {
         let mut failures = Vec::new();
         for place in places(issuer).map_err(|error| error.to_string())? {
-            // Some answer with a page for people where there is nothing, or name their keys in one of two places.
+            // Some issuers answer with a page for people where there is no metadata, or name
+            // their keys in one of two places.
             let fetched = self.get(&place).await;
             match fetched.and_then(|fetched| keys_of(issuer, &fetched.body)) {
                 Ok(keys) => return Ok(keys),
@@ -112,8 +115,9 @@ impl Fetcher {
     }
 }
 
-/// Where the metadata of an issuer may be, in the order in which it is looked for.
-/// -- 2026-07-28/basic/authorization/authorization-server-discovery#authorization-server-metadata-discovery
+/// Candidate URLs of an issuer's metadata, in the order of the search.
+/// -- 2026-07-28/basic/authorization/authorization-server-discovery, Authorization Server Metadata
+/// Discovery
 fn places(issuer: &str) -> Result<Vec<Url>, OAuthError> {
     const OAUTH: &str = "/.well-known/oauth-authorization-server";
     const OPENID: &str = "/.well-known/openid-configuration";
@@ -145,7 +149,7 @@ fn keys_of(issuer: &str, metadata: &[u8]) -> Result<Url, String> {
     address::fetched(&metadata.jwks_uri).map_err(|error| error.to_string())
 }
 
-/// How long something may be used by its `Cache-Control`.
+/// Returns the lifetime given by `Cache-Control`.
 fn age(control: &str) -> Duration {
     let mut directives = control.split(',').map(str::trim);
     let age = directives.find_map(|directive| directive.strip_prefix("max-age=")?.parse().ok());
@@ -199,7 +203,7 @@ mod tests {
         assert!(keys_of("https://auth.example", b"{}").is_err());
     }
 
-    /// Somebody whose metadata is where OpenID has it, and who has `elsewhere` in all other places.
+    /// Starts an issuer with metadata where OpenID has it, and `elsewhere` in all other places.
     async fn issuer(elsewhere: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let issuer = format!("http://{}", listener.local_addr().unwrap());

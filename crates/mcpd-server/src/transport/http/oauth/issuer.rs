@@ -1,5 +1,12 @@
-//! Somebody who makes tokens, and the keys by which they are known: fetched when they are needed, by one for all who
-//! wait, and kept when there are no others to be had.
+//! Token issuer and its cached keys: fetched when needed, by one task for all that wait, and kept
+//! in use while new ones are unavailable.
+//!
+//! ```text
+//! none ──fetch──► fresh ──lifetime over──► overdue: still used, renewed in the background
+//!                   ▲                         │   └─ after 24 h: unused, requests wait
+//!                   └───────── fetched ───────┘
+//! a token with an unknown key: fetch, at most every 60 s; a failed fetch is retried after 10 s
+//! ```
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,16 +21,16 @@ use super::token::Header;
 use super::{OAuthError, address, crypto};
 use crate::transport::http::auth::Unidentified;
 
-/// How long an issuer has to give its keys.
+/// Timeout for fetching the keys of an issuer.
 const DEADLINE: Duration = Duration::from_secs(5);
-/// How long to wait before an issuer is asked again for the sake of a key that it has not had.
+/// Minimum interval between fetches for an unknown key.
 const UNKNOWN_KEY_PAUSE: Duration = Duration::from_secs(60);
-/// The same after it could not be asked.
+/// Delay after a failed fetch.
 const FAILURE_PAUSE: Duration = Duration::from_secs(10);
-/// How long keys are used that are due to be fetched again, and can't be.
+/// Maximum time that keys stay in use after their lifetime, while new ones are unavailable.
 const MAX_OVERDUE: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// An authorization server whose tokens are accepted. All clones are one.
+/// Authorization server whose tokens are accepted. All clones share the keys.
 #[derive(Debug, Clone)]
 pub struct Issuer(Arc<Inner>);
 
@@ -35,17 +42,17 @@ struct Inner {
     attempts: Mutex<Attempts>,
 }
 
-/// Where the keys come from.
+/// Source of the keys.
 #[derive(Debug)]
 enum Source {
-    /// The issuer's own metadata says where they are.
+    /// URL named by the issuer's metadata.
     Metadata(Fetcher),
     Address(Fetcher, Url),
-    /// They are given, and never change.
+    /// Configured keys, which never change.
     Given,
 }
 
-/// Keys as they were at one time.
+/// Keys at one point in time.
 #[derive(Debug)]
 struct Set {
     keys: Keys,
@@ -53,31 +60,32 @@ struct Set {
     age: Duration,
 }
 
-/// When the keys were last asked for.
+/// Times of the last fetches.
 #[derive(Debug, Default)]
 struct Attempts {
     failed: Option<Instant>,
     for_unknown_key: Option<Instant>,
 }
 
-/// What another look at the keys is for.
+/// Reason for a fetch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reason {
-    /// There are none, or they are old.
+    /// The keys are missing or overdue.
     Due,
-    /// A token names one that is not among them.
+    /// A token names a key that is not among them.
     UnknownKey,
 }
 
 impl Issuer {
-    /// The issuer that calls itself `url`, byte for byte. Where its keys are it says itself, by the metadata of RFC 8414
-    /// or OpenID Connect.
+    /// Creates the issuer that identifies itself as `url`, byte for byte. It names its keys in
+    /// the metadata of RFC 8414 or OpenID Connect.
     ///
-    /// Chooses the cryptography of `rustls` and of `jsonwebtoken` for this process, where nobody has chosen another.
+    /// Installs the cryptography providers of `rustls` and of `jsonwebtoken` for this process,
+    /// where none is installed.
     ///
     /// # Errors
     ///
-    /// Nothing can be fetched there: it is none of `https`, or of `http` on this machine.
+    /// Nothing can be fetched there: it is not a URL of `https`, or of `http` on this machine.
     pub fn new(url: &str) -> Result<Self, OAuthError> {
         let parsed = address::fetched(url)?;
         if parsed.query().is_some() {
@@ -87,7 +95,7 @@ impl Issuer {
         Ok(Self::with(url, Source::Metadata(fetcher), None))
     }
 
-    /// The same, whose set of keys is at the address `keys`.
+    /// Sets the URL of the key set, `keys`.
     ///
     /// # Errors
     ///
@@ -98,11 +106,11 @@ impl Issuer {
         Ok(Self::with(self.url(), Source::Address(fetcher, keys), None))
     }
 
-    /// The same, whose keys are these, a JSON Web Key Set.
+    /// Sets the keys, a JSON Web Key Set.
     ///
     /// # Errors
     ///
-    /// There are no keys in it that could be used.
+    /// None of the keys is usable.
     pub fn keys(self, keys: &[u8]) -> Result<Self, OAuthError> {
         let keys = Keys::parse(keys).map_err(OAuthError::Keys)?;
         if keys.is_empty() {
@@ -122,13 +130,13 @@ impl Issuer {
         }))
     }
 
-    /// What it calls itself.
+    /// Identifier of the issuer.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.0.url
     }
 
-    /// Takes over the keys of `old`, if that has them from the same place.
+    /// Takes over the keys of `old`, if they come from the same source.
     pub(super) fn succeed(&self, old: &Self) {
         let is_same = match (&self.0.source, &old.0.source) {
             (Source::Metadata(_), Source::Metadata(_)) => self.url() == old.url(),
@@ -140,7 +148,7 @@ impl Issuer {
         }
     }
 
-    /// The key that a token with this header is checked with.
+    /// Returns the key for a token with this header.
     pub(super) async fn key(&self, header: &Header) -> Result<Key, Unidentified> {
         let set = self.current().await?;
         match set.keys.find(header) {
@@ -157,7 +165,7 @@ impl Issuer {
         }
     }
 
-    /// The keys as they are known, without waiting if there are any that may be used.
+    /// Returns the cached keys, without waiting if they may still be used.
     async fn current(&self) -> Result<Arc<Set>, Unidentified> {
         let known = self.0.set.load_full();
         if let Some(set) = known.as_ref().filter(|set| set.overdue() <= MAX_OVERDUE) {
@@ -173,14 +181,15 @@ impl Issuer {
         renewed.ok_or(Unidentified::Unavailable(FAILURE_PAUSE))
     }
 
-    /// Fetches the keys anew, unless somebody else has done so since they were `seen`.
+    /// Fetches the keys again, unless another task has done so since they were `seen`.
     ///
     /// # Errors
     ///
-    /// There are no others to be had at the moment.
+    /// No other keys are available at the moment.
     async fn renew(&self, seen: Option<Arc<Set>>, reason: Reason) -> Result<(), Unidentified> {
         let inner = Arc::clone(&self.0);
-        // A task of its own: whoever has begun it for all may hang up.
+        // A separate task, because the client whose request started the fetch for all may
+        // disconnect.
         let renewing = tokio::spawn(async move { inner.renew(seen.as_ref(), reason).await });
         renewing
             .await
@@ -197,7 +206,7 @@ impl Set {
         }
     }
 
-    /// How long ago it should have been fetched again.
+    /// Time since the end of the lifetime.
     fn overdue(&self) -> Duration {
         self.fetched.elapsed().saturating_sub(self.age)
     }

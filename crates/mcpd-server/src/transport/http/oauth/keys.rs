@@ -1,4 +1,4 @@
-//! The keys of an issuer, as it publishes them (RFC 7517), and which of them a token is checked with.
+//! Keys of an issuer (JSON Web Key Set, RFC 7517), and the choice of the key for a token.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, AlgorithmFamily, DecodingKey};
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use super::token::Header;
 
-/// How many keys a set may have.
+/// Maximum number of keys in a set.
 const MAX_KEYS: usize = 64;
 
-/// A key, and the algorithms that signatures made with it may be of. What a token says of itself adds none.
+/// Key with the algorithms that it may be used for. The header of a token adds none.
 #[derive(Debug, Clone)]
 pub(super) struct Key {
     id: Option<String>,
@@ -18,25 +18,25 @@ pub(super) struct Key {
     pub(super) key: DecodingKey,
 }
 
-/// All keys of an issuer that can be used.
+/// Usable keys of an issuer.
 #[derive(Debug)]
 pub(super) struct Keys(Vec<Key>);
 
-/// Why there is no key for a token.
+/// Reason why there is no key for a token.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoKey {
-    /// The issuer may have one by now.
+    /// The issuer may have published one since.
     Unknown,
-    /// Another look would not help.
+    /// Another fetch would not help.
     Unfit(&'static str),
 }
 
 impl Keys {
-    /// What of a set can be used. Keys of kinds that nobody here knows may be in it, and are passed over.
+    /// Parses the usable keys of a set. Keys of unknown kinds are allowed, and ignored.
     ///
     /// # Errors
     ///
-    /// It is no set, or too large.
+    /// The text is not a key set, or the set is too large.
     pub(super) fn parse(json: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Set {
@@ -53,7 +53,7 @@ impl Keys {
         self.0.is_empty()
     }
 
-    /// The key that `header` names; without a name, the only one that fits.
+    /// Returns the key that `header` names, or without a name the only one that fits.
     pub(super) fn find(&self, header: &Header) -> Result<&Key, NoKey> {
         let fits = |key: &&Key| key.algorithms.contains(&header.algorithm);
         let Some(id) = &header.key_id else {
@@ -109,8 +109,8 @@ impl Key {
     }
 }
 
-/// The algorithms that a kind of key is for. None of them has a secret that both sides know, so that no public key can be
-/// taken for one.
+/// Algorithms of a kind of key. None of them uses a shared secret, so that no public key can be
+/// used as one (algorithm confusion).
 fn algorithms(parameters: &AlgorithmParameters) -> Vec<Algorithm> {
     match parameters {
         AlgorithmParameters::RSA(_) => AlgorithmFamily::Rsa.algorithms().to_vec(),
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// A set of these keys, each with what a key of its kind must have.
+    /// Parses a set of these keys, each completed with the members that its kind requires.
     fn set(keys: &[Value]) -> Keys {
         let whole = |key: &Value| {
             let mut whole = json!({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA", "n": "AA", "e": "AQAB", "k": "AA"});

@@ -1,4 +1,4 @@
-//! One access token: a JWT (RFC 9068). What it says counts only after its signature has been found to be right.
+//! Access token: a JWT (RFC 9068). Its claims count only after its signature is verified.
 
 use std::time::Duration;
 
@@ -8,22 +8,23 @@ use serde::Deserialize;
 
 use super::keys::Key;
 
-/// How far the clocks of an issuer and of this machine may be apart.
+/// Tolerated difference between the clocks of an issuer and of this machine.
 pub(super) const LEEWAY: Duration = Duration::from_secs(30);
-/// "It MUST NOT exceed 255 ASCII characters in length" -- OpenID Connect Core 1.0, 2
+/// Maximum length of a subject. "It MUST NOT exceed 255 ASCII characters in length" -- OpenID
+/// Connect Core 1.0, 2
 const MAX_SUBJECT: usize = 255;
 
-/// What the header of a token says of its signature. Where it points to keys, nobody looks.
+/// Part of a token's header about the signature. Links to keys in it are ignored.
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) algorithm: Algorithm,
     pub(super) key_id: Option<String>,
 }
 
-/// What a token says.
+/// Claims of a token.
 #[derive(Debug, Deserialize)]
 pub(super) struct Claims {
-    // A list of issuers would do for the library that checks it; here it is no issuer.
+    // The JWT library would accept a list of issuers; here a list is invalid.
     iss: String,
     sub: String,
     exp: f64,
@@ -33,7 +34,7 @@ pub(super) struct Claims {
     azp: Option<String>,
 }
 
-/// Names between spaces, or an array of them.
+/// Names separated by spaces, or an array of them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum List {
@@ -59,12 +60,12 @@ impl Claims {
         &self.sub
     }
 
-    /// The program that it was made for.
+    /// Program that the token was issued for.
     pub(super) fn client(&self) -> Option<&str> {
         self.client_id.as_deref().or(self.azp.as_deref())
     }
 
-    /// When it is no longer accepted, since 1970.
+    /// Time since 1970 from which the token is no longer accepted.
     pub(super) fn expires(&self) -> Duration {
         Duration::try_from_secs_f64(self.exp)
             .unwrap_or_default()
@@ -78,11 +79,11 @@ impl Claims {
 }
 
 impl Header {
-    /// That of `token`.
+    /// Parses the header of `token`.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The fault of the token.
     pub(super) fn of(token: &[u8]) -> Result<Self, &'static str> {
         let header = decode_header(token).map_err(|_| "the header of the token is wrong")?;
         if header.crit.is_some() {
@@ -103,7 +104,7 @@ impl Header {
     }
 }
 
-/// Who a token says has made it. It may be lying.
+/// Returns the issuer that a token claims, unverified.
 pub(super) fn issuer(token: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Issuer {
@@ -113,11 +114,11 @@ pub(super) fn issuer(token: &[u8]) -> Option<String> {
     Some(claims.iss)
 }
 
-/// What `token` says, if it is of `issuer`, for one of the `audiences`, and neither too old nor too young.
+/// Verifies `token`, made by `issuer` for one of the `audiences`, including its time of validity.
 ///
 /// # Errors
 ///
-/// What is wrong with it.
+/// The fault of the token.
 pub(super) fn verify(
     token: &[u8],
     key: &Key,
@@ -143,7 +144,8 @@ pub(super) fn verify(
     Ok(claims)
 }
 
-/// Nothing of the token, which others may read.
+/// Describes an error without content of the token, because the message may be read by third
+/// parties.
 fn told(error: &Error) -> &'static str {
     match error.kind() {
         ErrorKind::InvalidSignature => "the signature of the token is wrong",

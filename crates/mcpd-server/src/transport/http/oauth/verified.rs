@@ -1,4 +1,4 @@
-//! Tokens that were checked a moment ago, so that a client that calls often has its token checked now and then.
+//! Cache of verified tokens, so that a busy client does not cost a signature check per request.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -9,14 +9,14 @@ use sha2::{Digest as _, Sha256};
 use crate::principal::Principal;
 use crate::sync::lock;
 
-/// How many are remembered.
+/// Maximum number of cached tokens.
 const MAX_TOKENS: usize = 1024;
-/// How long: a key that its issuer has withdrawn counts for so much longer.
+/// Lifetime of an entry; a key that its issuer has withdrawn stays valid for as long.
 const KEPT: Duration = Duration::from_secs(60);
 
 type Hash = [u8; 32];
 
-/// Whose each of them is, by its hash.
+/// Principals of the tokens, by hash.
 #[derive(Debug, Default)]
 pub(super) struct Verified {
     by_hash: Mutex<BTreeMap<Hash, Entry>>,
@@ -25,7 +25,7 @@ pub(super) struct Verified {
 #[derive(Debug)]
 struct Entry {
     principal: Principal,
-    /// Since 1970.
+    /// Expiry of the token, since 1970.
     expires: Duration,
     since: Instant,
 }
@@ -50,7 +50,7 @@ impl Verified {
             entries.retain(|_, entry| entry.is_valid());
         }
         if entries.len() >= MAX_TOKENS {
-            // Their hashes are random, so this is any of them.
+            // The hashes are random, so this is a random entry.
             entries.pop_first();
         }
         let since = Instant::now();
