@@ -84,7 +84,7 @@
 //!
 //! | feature | default | what it adds |
 //! |---|---|---|
-//! | `database` | yes | [`Database`], which outlives the server, and tasks; without it the crate has no C code |
+//! | `database` | yes | [`Database`], which outlives the server, and tasks; without it, no C code |
 //! | `metrics` | no | [`Server::metrics_text`], what the server does as text for Prometheus |
 //! | `otel` | no | [`ServerBuilder::spans`], what the server does as spans of OpenTelemetry |
 //! | `http` | yes | [`transport::http`]; without it the crate has no HTTP dependency |

@@ -1,6 +1,6 @@
 //! Arguments that a client repeats in HTTP headers (`Mcp-Param-*`), so that a gateway can route
-//! by them without reading the body. Both must agree --
-//! 2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
+//! by them without reading the body. Both must agree
+//! -- 2026-07-28/basic/transports/streamable-http#custom-headers-from-tool-parameters
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

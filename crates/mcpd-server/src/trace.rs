@@ -30,8 +30,8 @@ impl TraceContext {
     ) -> Self {
         let parent = valid(parent, is_parent);
         Self {
-            // "If the vendor failed to parse `traceparent`, it MUST NOT attempt to parse `tracestate`"
-            // -- W3C Trace Context, 3.3.
+            // "If the vendor failed to parse `traceparent`, it MUST NOT attempt to parse
+            // `tracestate`" -- W3C Trace Context, 3.3.
             state: valid(state, |state| is_printable(state, STATE)).filter(|_| parent.is_some()),
             parent,
             baggage: valid(baggage, |baggage| is_printable(baggage, BAGGAGE)),

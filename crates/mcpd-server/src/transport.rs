@@ -1,11 +1,12 @@
-//! Where messages come from and go to. A transport moves bytes; what they mean, it leaves to
-//! [`Connection`](crate::Connection) and the dispatch behind it.
+//! Transports, which move bytes between clients and the server. The meaning of the bytes is left
+//! to [`Connection`](crate::Connection) and the dispatch behind it.
 
 #[cfg(feature = "http")]
 pub mod http;
 pub mod stdio;
 
-/// How long a client may by default leave what is written to it unread before it is given up.
+/// Default time for which a client may leave written data unread before its connection is
+/// dropped.
 ///
-/// What waits for it meanwhile is bounded in bytes.
+/// Data queued meanwhile is bounded in bytes (backpressure).
 pub const DEFAULT_WRITE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(60);

@@ -64,8 +64,8 @@ pub(super) fn tool(object: &Object<'_>, files: &mut Files<'_>) -> Result<CallToo
     let mut result = match (content, &structured) {
         (Some(content), None) => CallToolResult::new(content),
         (Some(content), Some(_)) if !content.is_empty() => CallToolResult::new(content),
-        // "a tool that returns structured content SHOULD also return the serialized JSON in a TextContent
-        // block" -- 2026-07-28/server/tools#structured-content
+        // "a tool that returns structured content SHOULD also return the serialized JSON in a
+        // TextContent block" -- 2026-07-28/server/tools#structured-content
         (_, Some(structured)) => CallToolResult::text(structured.get()),
         (None, None) => {
             return Err(Fault::new(

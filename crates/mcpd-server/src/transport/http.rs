@@ -1,11 +1,14 @@
-//! Streamable HTTP: many clients on one listener, each message a POST. Owns the listener and the
-//! connections; who may come in is decided in `guard`, what a message means behind it.
+//! Streamable HTTP transport: many clients on one listener, each message a POST. Owns the
+//! listener and the connections; `guard` decides on access, and the modules behind it on the
+//! meaning of a message.
 //!
 //! ```no_run
 //! use mcpd_server::transport::http::{self, Auth, Options, Token};
 //! use mcpd_server::{Principal, Server};
 //!
-//! # async fn example(told_to_stop: impl Future<Output = ()>) -> Result<(), Box<dyn std::error::Error>> {
+//! # async fn example(
+//! #     told_to_stop: impl Future<Output = ()>,
+//! # ) -> Result<(), Box<dyn std::error::Error>> {
 //! let server = Server::builder().scripts("/srv/tools").start()?;
 //! let listener = tokio::net::TcpListener::bind("127.0.0.1:43210").await?;
 //! let auth = Auth::tokens([Token::new("a secret", Principal::new("me"))]);
@@ -86,61 +89,63 @@ use tide::Tide;
 #[cfg(feature = "tls")]
 pub use tls::{ClientCertificates, Identity, Tls};
 
-/// How many connections may be open at once without another wish.
+/// Default maximum number of open connections.
 pub const DEFAULT_MAX_CONNECTIONS: usize = 16 * 1024;
-/// Bytes of events that each session keeps for clients that come back, by default.
+/// Default size of the events that each session keeps for clients that reconnect, in bytes.
 pub const DEFAULT_RESUME_BUFFER: usize = 1024 * 1024;
-/// How long a new connection may take to show its first request.
+/// Time for a new connection to send its first request.
 const FIRST: Duration = Duration::from_secs(10);
-/// How long a connection is kept on which no request is open.
+/// Idle timeout: time for which a connection without an open request is kept.
 const IDLE: Duration = Duration::from_secs(30);
-/// How often a quiet HTTP/2 connection shows that it is alive.
+/// Interval of the HTTP/2 keep-alive pings on a quiet connection.
 const PING: Duration = Duration::from_secs(15);
-/// How many requests an HTTP/2 connection may have open at once.
+/// Maximum number of open requests on an HTTP/2 connection.
 const MAX_STREAMS: u32 = 256;
-/// How long connections may go on when the server stops.
+/// Time for which connections may continue when the server stops.
 const DRAIN: Duration = Duration::from_secs(3);
-/// How long to wait when the system has no descriptor for another connection.
+/// Delay after a failed accept, for instance without a free descriptor.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// HTTP/1 and HTTP/2, whichever a client begins with: one for all, as connections would have a copy each.
+/// HTTP/1 and HTTP/2, detected by the first bytes; shared, as connections would have a copy each.
 static PROTOCOLS: LazyLock<Builder<Carrier>> = LazyLock::new(protocols);
 
-/// HTTP/1 alone, where that is known before: a connection takes less memory then.
+/// HTTP/1 alone, if that is known beforehand: such a connection takes less memory.
 static HTTP1: LazyLock<Builder<Carrier>> = LazyLock::new(|| protocols().http1_only());
 
-/// How clients are served over HTTP.
+/// Options for serving clients over HTTP.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// What a client must show.
+    /// Credentials that clients need.
     pub auth: Auth,
-    /// Names this server may be reached under, besides the loopback names and the address it listens on. None.
+    /// Names of this server besides the loopback names and the listening address. None.
     pub allowed_hosts: Vec<String>,
-    /// Web origins that may call, such as `https://app.example.com`, besides the server's own. None.
+    /// Web origins that may call, such as `https://app.example.com`, besides the server's own.
+    /// None.
     pub allowed_origins: Vec<String>,
-    /// How lists spell the names of tools: by default portable names on `/mcp`, paths on `/rpc` and
+    /// Spelling of tool names in lists: by default portable names on `/mcp`, paths on `/rpc` and
     /// `/api/mcp`.
     pub names: Option<ToolNames>,
-    /// Whether revision 2024-11-05 is served on its own paths, `/sse` and `/messages`. False.
+    /// Serve revision 2024-11-05 on its own paths, `/sse` and `/messages`. False.
     pub http_sse: bool,
-    /// Whether clients are also served the metrics, at `/metrics`. False.
+    /// Serve the metrics to clients, at `/metrics`. False.
     #[cfg(feature = "metrics")]
     pub metrics: bool,
-    /// The largest request body that is read, in bytes. 16 MiB.
+    /// Maximum size of a request body, in bytes. 16 MiB.
     pub max_message: usize,
-    /// How many connections may be open at once; further ones wait in the system's queue. Each takes a descriptor, and
-    /// where there is none left, nothing else can be opened either. 16384.
+    /// Maximum number of open connections; further ones wait in the system's queue. Each takes a
+    /// descriptor, and where none is left, nothing else can be opened either. 16384.
     pub max_connections: usize,
-    /// Bytes of events that each session keeps, so that a client whose connection broke can resume a stream by
-    /// `Last-Event-ID`; 0 for none, and streams without ids. 1 MiB.
+    /// Size of the events that each session keeps, in bytes, so that a client whose connection
+    /// broke can resume a stream by `Last-Event-ID`; with 0, streams have no ids. 1 MiB.
     pub resume_buffer: usize,
-    /// How long a client may leave what is written to it unread before its connection is closed. 60 s.
+    /// Time for which a client may leave written data unread before its connection is closed. 60
+    /// s.
     pub write_timeout: Duration,
 }
 
 impl Options {
-    /// Loopback names only, nothing from the web, and this to be shown.
+    /// Creates options with this authentication, loopback names only and no web origins.
     #[must_use]
     pub fn new(auth: Auth) -> Self {
         Self {
@@ -163,7 +168,7 @@ impl Options {
 ///
 /// # Errors
 ///
-/// When the listener fails for good.
+/// The listener fails permanently.
 ///
 /// # Cancel safety
 ///
@@ -178,7 +183,7 @@ pub async fn serve(
     accept(listener, router).await
 }
 
-/// Serves what `router` serves until the server stops.
+/// Accepts connections until the server stops, then drains them.
 async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     let router = Arc::new(router);
     let places = Arc::new(Semaphore::new(router.max_connections));
@@ -208,7 +213,8 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
                 });
             }
             (_, Err(error)) => {
-                // Out of descriptors, or a client that has already left: neither is a reason to end.
+                // The process may be out of descriptors, or the client may have left already:
+                // neither is a reason to end.
                 if is_failing {
                     tracing::debug!(%error, "failed again to accept a connection");
                 } else {
@@ -227,7 +233,7 @@ async fn accept(mut listener: Listener, router: Router) -> Result<(), Error> {
     Ok(())
 }
 
-/// One client's connection, from its first byte to its end.
+/// Serves one connection, from its first byte to its end.
 async fn connection(client: Accepted, router: Arc<Router>) {
     let begin = Instant::now();
     let activity = Activity::new(begin, FIRST);
@@ -237,7 +243,7 @@ async fn connection(client: Accepted, router: Arc<Router>) {
     let stream = Box::pin(stream);
     #[cfg(feature = "tls")]
     if let Some(tls) = client.tls {
-        // The room that encryption takes is not kept for connections without.
+        // The future is boxed, so that connections without TLS do not take up its memory.
         return Box::pin(encrypted(&tls, stream, begin, peer, router, activity)).await;
     }
     let protocols = tokio::select! {
@@ -248,7 +254,7 @@ async fn connection(client: Accepted, router: Arc<Router>) {
     requests(stream, protocols, peer, router, activity).await;
 }
 
-/// The requests that come on `stream` once both sides agree on how it is encrypted.
+/// Serves the requests on `stream` after a TLS handshake.
 #[cfg(feature = "tls")]
 async fn encrypted(
     tls: &Tls,
@@ -269,7 +275,8 @@ async fn encrypted(
     }
 }
 
-/// The requests that come on `stream`, until the client has no more, makes none for too long, or the server stops.
+/// Serves the requests on `stream`, until the client closes it, the idle timeout expires or the
+/// server stops.
 async fn requests(
     stream: impl AsyncRead + AsyncWrite + Unpin + 'static,
     protocols: &Builder<Carrier>,
@@ -278,15 +285,16 @@ async fn requests(
     activity: Activity,
 ) {
     let address = peer.address();
-    // One of its own, as looking at one that is shared by all connections would have them wait for each other.
+    // A token per connection: polling one that all connections share would make them contend for
+    // its lock.
     let stopping = router.server.stopping().child_token();
     let seen = activity.clone();
     let service = service_fn(move |request: Request<Incoming>| {
         let peer = peer.clone().speaking(request.version());
         let (router, open) = (Arc::clone(&router), seen.begin(IDLE));
-        // Before anything else: the end may have come with the request.
+        // The watch starts first: the client's end of stream may have come with the request.
         let awaited = peer.await_answer();
-        // Room for it on its own is there as long as the request only, and not as long as the connection.
+        // A boxed future lives as long as the request, and not as long as the connection.
         Box::pin(async move {
             let response = router.route(request, &peer).await;
             let is_endless = response.extensions().get::<WithoutEnd>().is_some();
@@ -299,7 +307,8 @@ async fn requests(
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
         () = async { tokio::select! { () = activity.ceased() => {}, () = stopping.cancelled() => {} } } => {
-            // What is open goes on, and a client of HTTP/2 hears that it has to connect anew for more.
+            // Open requests continue, and an HTTP/2 client learns that it has to reconnect for
+            // more.
             connection.as_mut().graceful_shutdown();
             activity.limit(DRAIN);
             tokio::select! {
@@ -315,7 +324,7 @@ async fn requests(
 
 fn protocols() -> Builder<Carrier> {
     let mut builder = Builder::new(Carrier);
-    // How long a request may take to come, the activity of the connection says for both.
+    // The idle timeout of the connection covers slow headers as well.
     builder
         .http1()
         .timer(TokioTimer::new())

@@ -1,5 +1,6 @@
-//! One client on a pair of pipes, one message a line. Two threads block on the pipes so that nothing
-//! else has to; answers that are ready go out in as few writes as they came in reads.
+//! Stdio transport: one client on a pair of pipes, one message per line. Two threads block on the
+//! pipes so that nothing else has to; ready responses go out in as few writes as their requests
+//! came in reads.
 //!
 //! ```text
 //! Serving ──end of input──► first scan ──► Lingering ──idle, or linger over──► Flushing ──► over
@@ -26,33 +27,35 @@ use crate::outbox::Closed;
 use crate::wire::Transport;
 use crate::{Error, Principal, Server};
 
-/// How much is read from or written to a pipe at once.
+/// Maximum size of one read or write on a pipe, in bytes.
 const CHUNK: usize = 64 * 1024;
 
-/// How a client on pipes is served.
+/// Options for serving a client on pipes.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Options {
-    /// Who the client is. [`Principal::local`].
+    /// Principal of the client. [`Principal::local`].
     pub principal: Principal,
-    /// How lists spell the names of tools. Portably.
+    /// Spelling of tool names in lists. Portable.
     pub names: ToolNames,
-    /// The longest line that is read, in bytes; a longer one is refused and skipped. 16 MiB.
+    /// Maximum length of a line, in bytes; a longer one is refused and skipped. 16 MiB.
     pub max_message: usize,
-    /// How long requests may go on when the client has nothing more to say, so that
-    /// `echo '…' | mcpd stdio DIR` gets its answer. What takes longer gets an error, unless the client has a session:
-    /// closing the input is how such a client leaves, and an answer to a request it has abandoned would be a fault of
-    /// the server to it. 600 ms.
+    /// Time for which requests may continue after the end of input, so that `echo '…' | mcpd
+    /// stdio DIR` gets its response. Slower requests get an error, unless the client has a
+    /// session: such a client leaves by closing the input, and would treat a response to an
+    /// abandoned request as a fault of the server. 600 ms.
     pub linger: Duration,
-    /// How long a client may leave what is written to it unread before it is given up. It is noticed
-    /// at the latest after twice that time. 60 s.
+    /// Time for which a client may leave written data unread before it is dropped; detected after
+    /// twice that time at the latest. 60 s.
     pub write_timeout: Duration,
-    /// Cancelled by [`serve`] when the input has ended, which is before the last answers are written.
+    /// Cancelled by [`serve`] at the end of input, before the last responses are written.
     pub input_ended: CancellationToken,
-    /// Cancelled by the embedding program when nothing can read `output` any more: then nothing lingers.
+    /// Cancelled by the embedding program when nothing can read `output` any more: then nothing
+    /// lingers.
     pub output_closed: CancellationToken,
-    /// Cancelled by the embedding program to end the conversation. While requests linger it has to wait: that is short,
-    /// and clients that have closed the input send a signal meanwhile.
+    /// Cancelled by the embedding program to end the conversation. It takes effect after requests
+    /// have lingered: that is short, and clients that have closed the input send a signal
+    /// meanwhile.
     pub stop: CancellationToken,
 }
 
@@ -71,17 +74,18 @@ impl Default for Options {
     }
 }
 
-/// Serves one client until it closes `input` or `output`, the server stops or [`Options::stop`] is cancelled.
+/// Serves one client until it closes `input` or `output`, the server stops or [`Options::stop`]
+/// is cancelled.
 ///
 /// # Errors
 ///
-/// When reading or writing fails for another reason than that the client is gone; also when it does not
+/// Reading or writing fails for another reason than the client's exit, or the client does not
 /// read.
 ///
 /// # Cancel safety
 ///
-/// Dropping the future cancels every open request. The thread that reads `input` ends with its next
-/// message, or with the process; so does one that writes to a client that doesn't read.
+/// Dropping the future cancels every open request. The thread that reads `input` ends with its
+/// next message, or with the process; so does one that writes to a client that does not read.
 pub async fn serve(
     server: &Server,
     input: impl Read + Send + 'static,
@@ -144,7 +148,7 @@ pub async fn serve(
     farewell.say(ended, write_ended).await
 }
 
-/// Last phase of a conversation, whose input has ended.
+/// Last phase of a conversation, after the end of input.
 struct Farewell<'a> {
     server: &'a Server,
     connection: Arc<Connection>,
@@ -157,11 +161,11 @@ struct Farewell<'a> {
 }
 
 impl Farewell<'_> {
-    /// Writes the last answers, as long as something reads them.
+    /// Writes the last responses, as long as something reads them.
     ///
     /// # Errors
     ///
-    /// How the input `ended`, or the output does, unless the client is gone.
+    /// The error of the input, `ended`, or that of the output, unless the client is gone.
     async fn say(
         self,
         ended: io::Result<()>,
@@ -169,7 +173,7 @@ impl Farewell<'_> {
     ) -> Result<(), Error> {
         self.connection.close();
         let mut written = None;
-        // Some answers have to wait until there is a catalog, which may take long.
+        // Some responses wait for the catalog, which may take long.
         tokio::select! {
             () = self.connection.idle() => {}
             () = self.server.catalog_ready() => {}
@@ -192,7 +196,8 @@ impl Farewell<'_> {
             connection, guard, ..
         } = self;
         let last = async {
-            // With the connection its queue ends, and the writer with it, as soon as all is read.
+            // Dropping the connection closes its queue, and the writer ends when the queue is
+            // written.
             drop((connection, guard));
             match written {
                 Some(written) => written,
@@ -210,8 +215,9 @@ impl Farewell<'_> {
         unless_gone(written.and(ended))
     }
 
-    /// Ends what is still open. A client with a session that has gone on after its first answer is a program that leaves
-    /// by closing the input; some of them end with an exception when an answer comes after that.
+    /// Ends the requests that are still open. A client with a session that has continued after
+    /// its first response is a program that leaves by closing the input; some of these end with
+    /// an exception when a response arrives after that.
     async fn abandon_requests(&self) {
         let is_leaving = self.connection.has_session() && self.progress.has_conversed();
         let open = match is_leaving {
@@ -233,7 +239,8 @@ fn too_late() -> ErrorObject {
     )
 }
 
-/// Hangs up when it is dropped: answers that wait for room hold the outbox, too.
+/// Guard that closes the connection when dropped: responses that wait for space hold the outbox,
+/// too.
 struct HangUp(Arc<Connection>);
 
 impl Drop for HangUp {
@@ -252,9 +259,9 @@ fn spawn<T>(name: &str, body: impl FnOnce() -> T + Send + 'static) -> Result<(),
         .map_err(Error::Transport)
 }
 
-/// Cuts the input into lines and hands each to the connection.
+/// Reader thread: splits the input into lines and passes each to the connection.
 struct Reader {
-    /// It may block for ever on its input, and must not keep the server with it.
+    /// Weak: the thread may block on its input for ever, and must not keep the server alive.
     connection: Weak<Connection>,
     runtime: Handle,
     max_message: usize,
@@ -262,16 +269,16 @@ struct Reader {
 }
 
 impl Reader {
-    /// Reads until the input ends or nobody wants answers any more.
+    /// Reads until the input ends or the outbox is closed.
     fn run(self, input: impl Read) -> io::Result<()> {
-        // It fills its memory with zeros once, and not before every read.
+        // The reader zeroes its buffer once, and not before every read.
         let mut input = BufReader::with_capacity(CHUNK, input);
         let mut buffer = Vec::with_capacity(CHUNK);
         let mut skipping = false;
         loop {
             let searched = buffer.len();
             if read_some(&mut input, &mut buffer)? == 0 {
-                // A last line without its end is still a message.
+                // A last line without a line end is still a message.
                 let more = !buffer.is_empty() && !skipping;
                 return if more { self.line(&buffer) } else { Ok(()) };
             }
@@ -299,12 +306,12 @@ impl Reader {
     }
 
     fn line(&self, line: &[u8]) -> io::Result<()> {
-        // The end of one may come with what makes it too long.
+        // A line may exceed the limit with its last chunk, which contains the line end.
         if self.is_too_long(line) {
             return self.answer(self.too_long());
         }
         let line = line.trim_ascii();
-        // Some shells begin what they pipe with a byte order mark, also when nothing follows on that line.
+        // Some shells begin piped text with a byte order mark, even on an empty line.
         if line.is_empty() || line == "\u{feff}".as_bytes() {
             return Ok(());
         }
@@ -334,7 +341,7 @@ impl Reader {
     }
 }
 
-/// Appends what is there, at most a chunk; 0 is the end.
+/// Appends the available bytes, at most a chunk; 0 at the end of input.
 fn read_some(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<usize> {
     let read = loop {
         match input.fill_buf() {
@@ -350,7 +357,7 @@ fn read_some(input: &mut impl BufRead, buffer: &mut Vec<u8>) -> io::Result<usize
     Ok(read)
 }
 
-/// Writes messages as they come, all that are waiting in one go.
+/// Writer thread: writes messages as they arrive, all queued ones at once.
 fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Result<()> {
     let mut waiting = Vec::new();
     let mut output = BufWriter::with_capacity(CHUNK, output);
@@ -367,36 +374,36 @@ fn write_all(mut messages: mpsc::Receiver<Bytes>, output: impl Write) -> io::Res
 /// Progress of the output, and of the input as far as it depends on that.
 #[derive(Debug, Default)]
 struct Progress {
-    /// Number of beginnings and ends of writes: odd while a write is under way.
+    /// Number of starts and ends of writes: odd while a write is under way.
     writes: AtomicU64,
     has_conversed: AtomicBool,
 }
 
 impl Progress {
-    /// Notes that something was read.
+    /// Records that something was read.
     fn note_read(&self) {
         if self.writes.load(Ordering::Relaxed) > 0 {
             self.has_conversed.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns whether the client has sent something after something was written to it. What a shell pipes in has come
-    /// before.
+    /// Returns whether the client has sent something after something was written to it. Input
+    /// piped by a shell comes before.
     fn has_conversed(&self) -> bool {
         self.has_conversed.load(Ordering::Relaxed)
     }
 
-    /// Ends when nothing was to be written for all of `time`.
+    /// Waits until nothing was to be written for all of `time`.
     async fn rest(&self, time: Duration) {
         self.stay(time, 0).await;
     }
 
-    /// Ends when one write has taken all of `timeout`.
+    /// Waits until one write has taken all of `timeout`.
     async fn stall(&self, timeout: Duration) {
         self.stay(timeout, 1).await;
     }
 
-    /// Ends when the number, modulo 2 this, has not changed for all of `time`.
+    /// Waits until the counter has kept its value, of this `parity`, for all of `time`.
     async fn stay(&self, time: Duration, parity: u64) {
         let mut before = None;
         loop {
@@ -410,7 +417,7 @@ impl Progress {
     }
 }
 
-/// An output that tells of its progress.
+/// Output that reports its progress.
 struct Watched<W> {
     output: W,
     progress: Arc<Progress>,
@@ -419,7 +426,7 @@ struct Watched<W> {
 impl<W: Write> Write for Watched<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.progress.writes.fetch_add(1, Ordering::Relaxed);
-        // A part at a time: a pipe may take all before it says that anything was read.
+        // Each write is one chunk at most: a pipe may accept everything before any of it is read.
         let written = self.output.write(&bytes[..bytes.len().min(CHUNK)]);
         self.progress.writes.fetch_add(1, Ordering::Relaxed);
         written
@@ -434,7 +441,7 @@ fn gone(_: Closed) -> io::Result<()> {
     Err(io::ErrorKind::BrokenPipe.into())
 }
 
-/// That the client has closed its end is the ordinary way for a conversation to end.
+/// Maps the end of a connection: a client that closes its end is the normal case.
 fn unless_gone(ended: io::Result<()>) -> Result<(), Error> {
     match ended {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

@@ -1,4 +1,5 @@
-//! Whether a connection is of use: one without an open request is kept for a while only, whatever else happens on it.
+//! Idle timeout of a connection: without an open request it is kept for a limited time, despite
+//! any other traffic.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -7,21 +8,22 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::sync::lock;
 
-/// The requests of one connection. All clones are one.
+/// Open requests of one connection. All clones share them.
 #[derive(Debug, Clone)]
 pub(super) struct Activity(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
     open: usize,
-    /// Since when none is open, if none is.
+    /// Time since which no request is open, if none is.
     since: Instant,
-    /// How long that may last.
+    /// Maximum length of that time.
     limit: Duration,
 }
 
 impl Activity {
-    /// That of a connection which has begun at `start`, and whose first request has to be there within `limit`.
+    /// Creates the activity of a connection that began at `start` and must send its first request
+    /// within `limit`.
     pub(super) fn new(start: Instant, limit: Duration) -> Self {
         Self(Arc::new(Mutex::new(State {
             open: 0,
@@ -30,7 +32,8 @@ impl Activity {
         })))
     }
 
-    /// A request is open until what this returns is dropped. After it the next one has to be there within `limit`.
+    /// Counts a request as open until the result is dropped. The next one must come within
+    /// `limit` after that.
     pub(super) fn begin(&self, limit: Duration) -> Open {
         let mut state = lock(&self.0);
         state.open += 1;
@@ -38,19 +41,20 @@ impl Activity {
         Open(self.clone())
     }
 
-    /// From now on no request has to be open for `limit` only.
+    /// Restarts the idle time, with a new `limit`.
     pub(super) fn limit(&self, limit: Duration) {
         let mut state = lock(&self.0);
         state.limit = limit;
         state.since = Instant::now();
     }
 
-    /// Waits until no request has been open for too long.
+    /// Waits until no request has been open for the limit.
     pub(super) async fn ceased(&self) {
         loop {
             let deadline = {
                 let state = lock(&self.0);
-                // One that is open now may last for ever; it is looked at again no earlier than it could be missed.
+                // An open request has no limit. The check is repeated at the earliest time at
+                // which the limit could expire after its end.
                 let since = if state.open > 0 {
                     Instant::now()
                 } else {
@@ -66,7 +70,7 @@ impl Activity {
     }
 }
 
-/// A request that is open.
+/// Guard of an open request.
 #[derive(Debug)]
 pub(super) struct Open(Activity);
 

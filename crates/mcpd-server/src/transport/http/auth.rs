@@ -1,4 +1,5 @@
-//! What clients must show, whose each token and each certificate is, and who has shown wrong tokens too often.
+//! Authentication: tokens and certificates with their principals, and a rate limit on wrong
+//! tokens per address.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +18,11 @@ use crate::Principal;
 use crate::id;
 use crate::sync::lock;
 
-/// What is kept of a token, or known of a certificate: what is compared with is of no use to whoever reads it.
+/// SHA-256 hash of a token or a certificate. Only the hash is kept, because it is useless to a
+/// reader of this memory.
 pub(super) type Hash = [u8; 32];
 
-/// A token, as its SHA-256 hash, and whose it is.
+/// Bearer token, stored as its SHA-256 hash, with its principal.
 #[derive(Clone)]
 pub struct Token {
     hash: Hash,
@@ -28,29 +30,29 @@ pub struct Token {
 }
 
 impl Token {
-    /// The token `secret`.
+    /// Creates the token `secret`.
     #[must_use]
     pub fn new(secret: &str, owner: Principal) -> Self {
         let hash = Sha256::digest(secret).into();
         Self { hash, owner }
     }
 
-    /// The token that has this SHA-256 hash, in hexadecimal; `None` if that is none. The token must be long and random:
-    /// one that people choose is guessed.
+    /// Creates the token with this SHA-256 hash, in hexadecimal; `None` if that is malformed. The
+    /// token must be long and random: one that a person chooses can be guessed.
     #[must_use]
     pub fn from_hash(hex: &str, owner: Principal) -> Option<Self> {
         let hash = unhex(hex)?;
         Some(Self { hash, owner })
     }
 
-    /// The hash that [`from_hash`](Self::from_hash) takes, of `secret`.
+    /// Returns the hash of `secret`, as [`from_hash`](Self::from_hash) takes it.
     #[must_use]
     pub fn hash(secret: &str) -> String {
         id::hex(&Sha256::digest(secret))
     }
 }
 
-/// Not even the hash: a `Debug` ends up in logs.
+/// Omits the hash as well: a `Debug` text ends up in logs.
 impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Token")
@@ -59,9 +61,10 @@ impl fmt::Debug for Token {
     }
 }
 
-/// The certificate of a client, by its SHA-256 hash, and whose it is.
+/// Client certificate, known by its SHA-256 hash, with its principal.
 ///
-/// Whoever has shown it in a handshake of TLS has its key, and it comes from an authority that is accepted there.
+/// A client that has presented it in a TLS handshake has its key, and the certificate is issued
+/// by an authority accepted there.
 #[derive(Debug, Clone)]
 pub struct Certificate {
     hash: Hash,
@@ -69,8 +72,9 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// The certificate that has this SHA-256 hash, in hexadecimal and perhaps with colons between its bytes; `None` if
-    /// that is none. The hash is of all the certificate in DER: its fingerprint.
+    /// Creates the certificate with this SHA-256 hash, in hexadecimal and optionally with colons
+    /// between the bytes; `None` if that is malformed. The hash is the fingerprint: of the whole
+    /// certificate in DER.
     #[must_use]
     pub fn from_hash(hex: &str, owner: Principal) -> Option<Self> {
         let hash = unhex(&hex.replace(':', ""))?;
@@ -89,7 +93,8 @@ fn unhex(hex: &str) -> Option<Hash> {
     Some(hash)
 }
 
-/// What a client must show to be served. All clones are one, so that it can be replaced while it is in force.
+/// Credentials that clients need. All clones share them, so that they can be replaced while in
+/// use.
 #[derive(Debug, Clone)]
 pub struct Auth {
     accepted: Arc<ArcSwap<Accepted>>,
@@ -97,9 +102,9 @@ pub struct Auth {
 
 #[derive(Debug, Clone)]
 enum Accepted {
-    /// Whoever comes is this one.
+    /// Every client is this principal.
     Anybody(Principal),
-    /// Whoever shows one of these.
+    /// Clients with one of these credentials.
     Known(Known),
 }
 
@@ -107,21 +112,21 @@ enum Accepted {
 struct Known {
     tokens: Vec<Token>,
     certificates: Vec<Certificate>,
-    /// Those that somebody else has made.
+    /// Access tokens of issuers.
     oauth: Option<Arc<OAuth>>,
 }
 
-/// What a client shows of itself with a request.
+/// Credentials of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Shown<'a> {
-    /// Nothing, or nothing of use.
+    /// None, or none of use.
     Nothing,
     Token(&'a [u8]),
-    /// The one of its connection, by its hash.
+    /// Hash of the certificate of the connection.
     Certificate(&'a Hash),
 }
 
-/// Why it is not known who sends a request.
+/// Reason why the sender of a request is not identified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[cfg_attr(
     not(feature = "oauth"),
@@ -129,15 +134,15 @@ pub(super) enum Shown<'a> {
 )]
 pub(super) enum Unidentified {
     NoToken,
-    /// The token is nobody's.
+    /// The token belongs to no principal.
     UnknownToken,
-    /// What is wrong with the token of an issuer.
+    /// Fault of an issuer's token.
     InvalidToken(&'static str),
-    /// It can't be said now whose the token is, but perhaps in this time.
+    /// The token cannot be verified now, but perhaps after this time.
     Unavailable(Duration),
 }
 
-/// What a client is told to mend.
+/// Problem that the client can solve.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "oauth"),
@@ -146,18 +151,18 @@ pub(super) enum Unidentified {
 pub(super) enum Problem<'a> {
     NoToken,
     InvalidToken(&'static str),
-    /// The scope that the token lacks.
+    /// Scope that the token lacks.
     InsufficientScope(&'a str),
 }
 
 impl Auth {
-    /// Nothing, for listeners that only trusted programs can reach: all of them are `principal`.
+    /// Accepts every client as `principal`, for listeners that only trusted programs can reach.
     #[must_use]
     pub fn anybody(principal: Principal) -> Self {
         Self::new(Accepted::Anybody(principal))
     }
 
-    /// One of these bearer tokens.
+    /// Accepts these bearer tokens.
     #[must_use]
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Self {
         Self::new(Accepted::Known(Known {
@@ -166,13 +171,14 @@ impl Auth {
         }))
     }
 
-    /// The same, or no token and one of these certificates. Where anybody is let in, that makes no difference.
+    /// Also accepts requests without a token from clients with one of these certificates. No
+    /// effect if every client is accepted.
     #[must_use]
     pub fn certificates(self, certificates: impl IntoIterator<Item = Certificate>) -> Self {
         self.or(|known| known.certificates = certificates.into_iter().collect())
     }
 
-    /// The same, or an access token that an issuer has made. Where anybody is let in, that makes no difference.
+    /// Also accepts access tokens of issuers. No effect if every client is accepted.
     #[cfg(feature = "oauth")]
     #[must_use]
     pub fn oauth(self, oauth: OAuth) -> Self {
@@ -193,7 +199,7 @@ impl Auth {
         }
     }
 
-    /// Wants what `other` wants, from the next request on.
+    /// Switches to the credentials of `other`, from the next request on.
     pub fn replace(&self, other: &Self) {
         let new = other.accepted.load_full();
         if let (Some(old), Some(new)) = (self.accepted.load().oauth(), new.oauth()) {
@@ -202,8 +208,8 @@ impl Auth {
         self.accepted.store(new);
     }
 
-    /// Wants the token `secret` of `owner` in the place of the one that `owner` has, from the next request on. Whether
-    /// that is another.
+    /// Replaces the token of `owner` by `secret`, from the next request on. Returns whether that
+    /// changes it.
     pub fn exchange(&self, owner: &str, secret: &str) -> bool {
         let hash: Hash = Sha256::digest(secret).into();
         let is_old = |token: &Token| token.owner.name() == owner && token.hash != hash;
@@ -221,7 +227,7 @@ impl Auth {
         true
     }
 
-    /// Who shows this to a server at `url`.
+    /// Identifies the principal with these credentials, at a server with `url`.
     pub(super) async fn principal(
         &self,
         shown: Shown<'_>,
@@ -248,8 +254,8 @@ impl Auth {
         }
     }
 
-    /// How a client of a server at `url` is told what to mend. Without OAuth there is no `resource_metadata`: a client
-    /// that finds it ignores the token it was configured with.
+    /// Returns the challenge for a client of a server at `url`. Without OAuth there is no
+    /// `resource_metadata`: a client that finds it ignores its configured token.
     pub(super) fn challenge(&self, problem: Problem<'_>, url: &str) -> HeaderValue {
         match (self.accepted.load().oauth(), problem) {
             (Some(oauth), _) => oauth.challenge(problem, url),
@@ -260,7 +266,8 @@ impl Auth {
         }
     }
 
-    /// What a server at `url` says of itself at `path` for clients that want to get a token, if there are any to get.
+    /// Returns the metadata that a server at `url` has at `path`, for clients that want to get a
+    /// token.
     pub(super) fn metadata(&self, path: &str, url: &str) -> Option<Value> {
         self.accepted.load().oauth()?.metadata(path, url)
     }
@@ -274,7 +281,7 @@ impl Accepted {
         }
     }
 
-    /// Whoever else has made tokens that are accepted.
+    /// Resource server for tokens of issuers, if there is one.
     fn oauth(&self) -> Option<&OAuth> {
         match self {
             Self::Anybody(_) => None,
@@ -283,7 +290,8 @@ impl Accepted {
     }
 }
 
-/// Whose token it is. How long that takes tells nothing of the tokens there are but their number.
+/// Finds the owner of a token. The comparison takes constant time: its duration reveals only the
+/// number of tokens.
 fn owner(tokens: &[Token], shown: &[u8]) -> Option<Principal> {
     let shown: Hash = Sha256::digest(shown).into();
     let mut owner = None;
@@ -295,26 +303,26 @@ fn owner(tokens: &[Token], shown: &[u8]) -> Option<Principal> {
     owner
 }
 
-/// How many wrong tokens an address may show in [`WINDOW`] before it is told to wait.
+/// Rate limit: maximum number of wrong tokens per address in [`WINDOW`] before it has to wait.
 const MAX_FAILURES: u32 = 10;
 const WINDOW: Duration = Duration::from_secs(60);
-/// How many addresses are remembered.
+/// Maximum number of addresses remembered.
 const MAX_ADDRESSES: usize = 1024;
 
-/// Wrong tokens of late, by the address they came from.
+/// Recent wrong tokens, by address.
 #[derive(Debug, Default)]
 pub(super) struct Failures {
     by_address: Mutex<BTreeMap<IpAddr, (Instant, u32)>>,
 }
 
 impl Failures {
-    /// Counts one more. Says how long its sender should wait, if these are too many.
+    /// Counts a wrong token. Returns the time to wait, if the address exceeds the limit.
     pub(super) fn count(&self, address: IpAddr) -> Option<Duration> {
         let now = Instant::now();
         let mut failures = lock(&self.by_address);
         if failures.len() >= MAX_ADDRESSES && !failures.contains_key(&address) {
             failures.retain(|_, (since, _)| now.duration_since(*since) < WINDOW);
-            // Somebody with that many addresses is not kept off by counting them.
+            // A client with that many addresses is not stopped by counting them.
             if failures.len() >= MAX_ADDRESSES {
                 failures.pop_first();
             }

@@ -1,5 +1,5 @@
-//! A server over HTTP on a thread of its own, for programs that have no async runtime. It takes over nothing of the
-//! process: no signals, no log, no settings.
+//! HTTP server on a separate thread, for programs without an async runtime. It takes over nothing
+//! of the process: no signals, no log, no settings.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::sync::mpsc;
@@ -13,10 +13,10 @@ use tokio::sync::oneshot;
 use super::{Options, serve};
 use crate::{Error, Server, ServerBuilder, Settings};
 
-/// How long what can't be interrupted may go on after the server has stopped.
+/// Time for which uninterruptible work may continue after the server has stopped.
 const LEFTOVERS: Duration = Duration::from_secs(1);
 
-/// A server on a thread of its own. Dropped, it stops at once, and nobody waits for it.
+/// Server on a separate thread. Dropped, it stops at once, without waiting.
 ///
 /// ```
 /// use std::time::Duration;
@@ -35,17 +35,18 @@ const LEFTOVERS: Duration = Duration::from_secs(1);
 pub struct Background {
     server: Server,
     address: SocketAddr,
-    /// Takes how long open requests may go on.
+    /// Receives the deadline for open requests.
     stop: oneshot::Sender<Duration>,
     thread: JoinHandle<Result<(), Error>>,
 }
 
 impl Background {
-    /// Starts `server` and serves it at `address`, such as `127.0.0.1:43210`; port 0 is any that is free.
+    /// Starts `server` and serves it at `address`, such as `127.0.0.1:43210`; port 0 selects a
+    /// free one.
     ///
     /// # Errors
     ///
-    /// Nobody can listen there, or what [`ServerBuilder::start`] says.
+    /// The address is not available, or an error of [`ServerBuilder::start`].
     pub fn start(
         server: ServerBuilder,
         address: impl ToSocketAddrs,
@@ -62,7 +63,7 @@ impl Background {
             let served = runtime.block_on(async {
                 let listener = TcpListener::from_std(listener).map_err(Error::Transport)?;
                 let server = server.start()?;
-                // Whoever started it waits for this.
+                // The starting thread waits for this message.
                 started.send(server.clone()).ok();
                 until_stopped(&server, listener, options, stopped).await
             });
@@ -82,35 +83,35 @@ impl Background {
         }
     }
 
-    /// Where it listens.
+    /// Listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What is served.
+    /// Server behind the transport.
     #[must_use]
     pub fn server(&self) -> &Server {
         &self.server
     }
 
-    /// Goes by `settings` from now on: see [`Server::reload`].
+    /// Applies `settings` from now on: see [`Server::reload`].
     ///
     /// # Errors
     ///
-    /// As there.
+    /// See [`Server::reload`].
     pub fn reload(&self, settings: Settings) -> Result<(), Error> {
         self.server.reload(settings)
     }
 
-    /// Takes no further connections, lets open requests end within `deadline` and three seconds, whichever is less, ends
-    /// what scripts still run, and waits for all of that.
+    /// Stops: accepts no further connections, lets open requests end within `deadline` and at
+    /// most three seconds, ends the scripts still running, and waits for all of that.
     ///
     /// # Errors
     ///
     /// The server had failed before.
     pub fn stop(self, deadline: Duration) -> Result<(), Error> {
-        // An error means that it has ended already; it says why itself.
+        // An error means that the thread has ended already; its result says why.
         self.stop.send(deadline).ok();
         drop(self.server);
         ended(self.thread)
@@ -126,7 +127,7 @@ async fn until_stopped(
     let mut served = std::pin::pin!(serve(server, listener, options));
     let deadline = tokio::select! {
         served = &mut served => return served,
-        // It was dropped if there is none.
+        // A dropped sender means no deadline.
         deadline = stopped => deadline.unwrap_or_default(),
     };
     let end = async { tokio::join!(served, server.shutdown()).0 };

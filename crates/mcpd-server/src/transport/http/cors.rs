@@ -1,5 +1,5 @@
-//! What a browser asks before a web page may call, and wants to hear with every answer. Which pages may,
-//! the guard has decided: none gets here that is not allowed.
+//! CORS: the preflight response to browsers, and the headers that let a web page read responses.
+//! The guard has refused forbidden origins before.
 
 use hyper::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -11,13 +11,13 @@ use hyper::{Method, Response, StatusCode};
 
 use super::reply::{self, Body};
 
-/// How long a browser may remember the answer, in seconds.
+/// Cache lifetime of a preflight response, in seconds.
 const REMEMBERED: HeaderValue = HeaderValue::from_static("600");
-/// What a page may read besides the body.
+/// Headers that a page may read.
 const READABLE: HeaderValue = HeaderValue::from_static("Mcp-Session-Id, WWW-Authenticate");
 
-/// The answer to a browser that asks whether a page may send a request; it has no token yet. A page that is
-/// allowed may send what it likes, `Mcp-Param-*` included, which no list could name.
+/// Answers a preflight request, which has no token yet. An allowed page may send any header:
+/// `Mcp-Param-*` cannot be listed.
 pub(super) fn preflight(parts: &Parts) -> Option<Response<Body>> {
     let headers = &parts.headers;
     let is_preflight = parts.method == Method::OPTIONS

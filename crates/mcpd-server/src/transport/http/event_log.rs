@@ -1,5 +1,13 @@
-//! Event log of a session: its recent server-sent events, from which a client resumes a stream by `Last-Event-ID`.
-//! Bounded in bytes; the oldest events go first. What writes to a stream and who reads it is in `resumption`.
+//! Event log of a session: its recent server-sent events, from which a client resumes a stream by
+//! `Last-Event-ID`. Bounded in bytes; the oldest events are dropped first. Writers and readers of
+//! the streams are in `resumption`.
+//!
+//! ```text
+//!           open                    close                  > 64 ended streams
+//!  (none) ───────► open, written ──────────► ended, kept ────────────────────► forgotten
+//!                        ▲                       │
+//!                        └── listening streams: ─┘ reopened by a client that returns
+//! ```
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -14,20 +22,21 @@ use tokio_util::sync::CancellationToken;
 use super::events;
 use crate::sync::lock;
 
-/// Bytes that an event counts as besides its own.
+/// Overhead that an event counts besides its own bytes.
 const EVENT_OVERHEAD: usize = 128;
-/// Number of streams that are remembered after their end.
+/// Maximum number of ended streams that are remembered.
 const MAX_ENDED_STREAMS: usize = 64;
-/// Length of the longest request id that is remembered with its stream.
+/// Maximum length of a request id that is remembered with its stream.
 const MAX_REQUEST_ID: usize = 256;
 
-/// Id of one event: its stream and its place there. "event IDs should be assigned by servers on a per-stream basis, to
-/// act as a cursor within that particular stream" -- 2025-11-25/basic/transports#resumability-and-redelivery
+/// Id of one event: its stream, and its position there. "event IDs should be assigned by servers
+/// on a per-stream basis, to act as a cursor within that particular stream"
+/// -- 2025-11-25/basic/transports#resumability-and-redelivery
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct EventId {
     /// Random, so that an id of one session means nothing in another.
     pub(super) stream: u64,
-    /// 0 is the place before the first message.
+    /// 0 is the position before the first message.
     pub(super) sequence: u64,
 }
 
@@ -48,16 +57,17 @@ impl FromStr for EventId {
     }
 }
 
-/// Messages that a stream carries.
+/// Kind of messages that a stream carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// The messages of a POST, and at the end its answer; with the id of its request, if it is a single one.
+    /// Messages of a POST and its response at the end; with the id of the request, if it is a
+    /// single one.
     Answer(Option<RequestId>),
-    /// Notifications that the session gets without asking.
+    /// Notifications that the session receives without a request.
     Listening,
 }
 
-/// The response that a stream is read by.
+/// Response that delivers a stream to the client.
 #[derive(Debug, Clone)]
 pub(super) struct Reader {
     pub(super) events: mpsc::Sender<Bytes>,
@@ -65,27 +75,27 @@ pub(super) struct Reader {
     pub(super) ended: CancellationToken,
 }
 
-/// What follows at a place of a stream.
+/// Next item at a position in a stream.
 #[derive(Debug)]
 pub(super) enum Next {
     Event(Bytes),
-    /// Nothing yet: the reader is attached, and gets the events from here on as they come.
+    /// No event yet: the reader is attached, and receives the following events as they occur.
     Attached,
-    /// Nothing, and nothing will.
+    /// No event, now or later.
     End,
 }
 
-/// State of a stream in which a client wants to go on.
+/// State of a stream that a client wants to resume.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Unknown,
-    /// It has ended, and the client has had all of it.
+    /// The stream has ended, and the client has received all of it.
     Finished,
-    /// Its answer is no longer there, and it is not known to which request.
+    /// The response is dropped, and its request is unknown.
     Lost,
-    /// There is more to read or to wait for.
+    /// More events are available or may follow.
     Readable,
-    /// A stream to listen on that has no writer, and has now to be given one.
+    /// Listening stream without a writer, which the caller must provide now.
     Reopened {
         last: u64,
     },
@@ -99,13 +109,13 @@ pub(super) struct EventLog {
 
 #[derive(Debug)]
 struct State {
-    /// Bytes that may be kept; 0 after the session.
+    /// Maximum size in bytes; 0 after the session.
     limit: usize,
     bytes: usize,
-    /// Oldest first.
+    /// Events, the oldest first.
     events: VecDeque<Kept>,
     streams: BTreeMap<u64, Stream>,
-    /// Those without a writer, the longest ended first.
+    /// Streams without a writer, the longest ended first.
     ended: VecDeque<u64>,
 }
 
@@ -119,16 +129,16 @@ struct Kept {
 #[derive(Debug)]
 struct Stream {
     purpose: Purpose,
-    /// Place of the last event that was written.
+    /// Position of the last written event.
     last: u64,
-    /// Something may still be written.
+    /// More may be written.
     is_open: bool,
     is_answer_lost: bool,
     reader: Option<Reader>,
 }
 
 impl EventLog {
-    /// An empty log that keeps at most so many bytes.
+    /// Creates an empty log of at most `limit` bytes.
     pub(super) fn new(limit: usize) -> Self {
         Self {
             state: Mutex::new(State {
@@ -161,7 +171,7 @@ impl EventLog {
         stream
     }
 
-    /// Keeps an event as the last of its stream, and returns its reader, if it has one.
+    /// Adds an event as the last of its stream, and returns the reader, if one is attached.
     pub(super) fn append(&self, id: EventId, event: Bytes, is_answer: bool) -> Option<Reader> {
         let mut state = lock(&self.state);
         let stream = state.streams.get_mut(&id.stream)?;
@@ -175,12 +185,12 @@ impl EventLog {
         reader
     }
 
-    /// Notes that a stream has no writer any more, and ends its reader.
+    /// Marks a stream as ended by its writer, and ends its reader.
     pub(super) fn close(&self, stream: u64) {
         lock(&self.state).close(stream);
     }
 
-    /// Closes a stream unless a client reads it, by the reader that this gives.
+    /// Closes a stream unless a client reads it; in that case returns the reader.
     pub(super) fn close_unless_read(&self, stream: u64) -> Option<Reader> {
         let mut state = lock(&self.state);
         let reader = state.streams.get(&stream)?.reader.clone();
@@ -191,7 +201,7 @@ impl EventLog {
         reader
     }
 
-    /// Looks at the stream of an event that a client had last.
+    /// Looks up the stream of the last event that a client has received.
     pub(super) fn find(&self, id: EventId) -> Found {
         let mut state = lock(&self.state);
         let has_more = state.following(id).is_some();
@@ -219,7 +229,8 @@ impl EventLog {
         }
     }
 
-    /// What follows after `cursor`, which moves on; `reader` takes the place of another when that is all there is.
+    /// Returns the item after `cursor`, and advances the cursor. If no event is available,
+    /// attaches `reader` in place of an earlier one.
     pub(super) fn next(&self, cursor: &mut EventId, reader: &Reader) -> Next {
         let mut state = lock(&self.state);
         if let Some(kept) = state.following(*cursor) {
@@ -246,7 +257,7 @@ impl EventLog {
         }
     }
 
-    /// Forgets everything, and keeps nothing from now on: the session is over.
+    /// Drops all events, and keeps none from now on: the session is over.
     pub(super) fn end(&self) {
         let mut state = lock(&self.state);
         (state.limit, state.bytes) = (0, 0);
@@ -276,7 +287,7 @@ impl State {
         }
     }
 
-    /// Notes that an event is not there to be read again.
+    /// Records that an event cannot be read again.
     fn lose(&mut self, event: &Kept) {
         if event.is_answer
             && let Some(stream) = self.streams.get_mut(&event.id.stream)
@@ -308,7 +319,8 @@ impl Kept {
     }
 }
 
-/// The response to a request whose own is no longer there. Clients give up a request that has one, and no other.
+/// Builds an error in place of a response that was dropped. Clients abandon a request that gets a
+/// response, and wait for any other.
 fn lost_answer(request: &RequestId) -> Vec<u8> {
     let error = ErrorObject::internal_error(
         "the answer is no longer kept: its stream was resumed too late, or it is larger than `resume_buffer`; \
@@ -333,7 +345,7 @@ mod tests {
         log.append(EventId { stream, sequence }, event, is_answer);
     }
 
-    /// Everything there is to read after `sequence`, and what comes then.
+    /// Reads all events after `sequence`, and the item that follows.
     fn read(log: &EventLog, stream: u64, sequence: u64) -> (Vec<Bytes>, Next) {
         let (reader, _receiver) = reader();
         let mut cursor = EventId { stream, sequence };

@@ -1,5 +1,5 @@
-//! One call as a stream of events, `POST /events/TOOL`, for clients that know no MCP: `progress`, `output`, `error` and
-//! `complete`, each with one JSON object.
+//! Tool call as an event stream, `POST /events/TOOL`, for clients without MCP: `progress`,
+//! `output`, `error` and `complete`, each with one JSON object.
 
 use std::fmt;
 use std::future::ready;
@@ -31,11 +31,11 @@ use crate::tool::raw;
 use crate::trace::TraceContext;
 use crate::wire::Transport;
 
-/// What the paths begin with.
+/// Prefix of the paths.
 pub(super) const PREFIX: &str = "/events/";
 
 impl Router {
-    /// Calls the tool that `request` names with the arguments that are its body.
+    /// Calls the tool named in the path, with the arguments in the body.
     pub(super) async fn event_stream(
         &self,
         parts: &Parts,
@@ -60,7 +60,7 @@ impl Router {
             let reason = "the body must be a JSON object, the arguments of the tool";
             return reply::text(StatusCode::BAD_REQUEST, reason);
         };
-        // What can't be called is known at once then.
+        // With a complete catalog, unknown tools are refused at once.
         self.server.catalog_ready().await;
         let (connection, messages) = Connection::open_over(
             Transport::Http,
@@ -88,7 +88,7 @@ impl Router {
             Answer::Now(result) => Box::pin(ready(Some(encode(&id, result)))),
             Answer::Later(result) => {
                 let answer = async move {
-                    // It keeps the way open that the messages take.
+                    // The connection carries the messages until the answer is there.
                     let _connection = connection;
                     Some(encode(&id, result.await?))
                 };
@@ -99,7 +99,7 @@ impl Router {
         reply::events(events.probing(client.peer))
     }
 
-    /// The refusal of a call that comes too soon, or of what the client can't use.
+    /// Returns the refusal of a rate-limited call, or of a tool that the client may not use.
     fn refused(
         &self,
         error: &ErrorObject,
@@ -121,7 +121,7 @@ impl Router {
     }
 }
 
-/// The parameters of `tools/call` that ask for the same, if `body` is an object.
+/// Builds the equivalent parameters of `tools/call`, if `body` is an object.
 fn call(name: &str, body: &[u8], trace: &TraceContext) -> Option<Box<RawValue>> {
     let body = match body.trim_ascii() {
         [] => b"{}",
@@ -156,7 +156,7 @@ struct Params<'a> {
     meta: Value,
 }
 
-/// A message of MCP as events; nothing of what another message says, too.
+/// Converts a message of MCP to events, or to none if it has no equivalent.
 fn write(message: &[u8]) -> Option<Bytes> {
     match Message::decode(message).ok()? {
         Message::Notification(notification) => notified(&notification),
@@ -180,7 +180,7 @@ fn write(message: &[u8]) -> Option<Bytes> {
     .map(Bytes::from)
 }
 
-/// What a result says of itself. The rest of it goes on as it is.
+/// Members of a result that become events. The result itself is passed on unchanged.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Ended {
@@ -247,7 +247,7 @@ fn notified(notification: &Notification<'_>) -> Option<Vec<u8>> {
                 message,
                 meta,
             } = serde_json::from_str(params).ok()?;
-            // A line that was printed is an output.
+            // A printed line becomes an `output` event.
             if meta.get("mcpd/stream").is_some() {
                 return None;
             }
@@ -272,7 +272,7 @@ fn notified(notification: &Notification<'_>) -> Option<Vec<u8>> {
     }
 }
 
-/// Whole numbers without a point.
+/// Formats whole numbers without a decimal point.
 fn number(value: f64) -> Value {
     if value.fract() == 0.0 && value.abs() < 9e15 {
         json!(value as i64)
@@ -281,7 +281,7 @@ fn number(value: f64) -> Value {
     }
 }
 
-/// Messages are on one line each, and so is what is in them.
+/// Formats one event. Messages are on one line each, and so is their content.
 fn event(name: &str, data: &impl fmt::Display) -> Vec<u8> {
     format!("event: {name}\ndata: {data}\n\n").into_bytes()
 }

@@ -1,5 +1,5 @@
-//! A response as an event stream: notifications while the request runs, then its answer, then the end.
-//! Dropping the stream, as a connection does that breaks, drops the request with it.
+//! Response as a server-sent event stream: notifications while the request runs, then its
+//! response, then the end. A broken connection drops the stream, and the request with it.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -15,28 +15,29 @@ use tokio::time::{Interval, MissedTickBehavior, interval_at};
 use super::event_log::EventId;
 use super::peer::Peer;
 
-/// Interval of the comments on a quiet stream, and the time after which a silent call becomes one. Proxies give up a
-/// response after 15 s of silence or more, depending on their settings, and clients after some minutes.
+/// Keep-alive interval: time between comments on a quiet stream, and time after which a silent
+/// call becomes a stream. Proxies give up a response after 15 s of silence or more, depending on
+/// their settings, and clients after some minutes.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(10);
 
-/// An event stream's comment, which means nothing but that the other side is alive.
+/// Comment line of an event stream, which only shows that the server is alive.
 pub(super) const COMMENT: Bytes = Bytes::from_static(b":\r\n\r\n");
 
-/// The answer to a request; nothing if it was cancelled.
+/// Response to a request; `None` if the request was cancelled.
 pub(super) type Answer = Pin<Box<dyn Future<Output = Option<Bytes>> + Send>>;
 
-/// The stream of one response.
+/// Event stream of one response.
 pub(super) struct Events {
     first: Option<Frame<Bytes>>,
     write: Write,
     notifications: mpsc::Receiver<Bytes>,
     answer: State,
     keep_alive: Interval,
-    /// The next moment at which a comment shows whether a client that sends no more is still there.
+    /// Time of the next comment that tests whether a half-closed client is still there.
     probe: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// How a message is written, if it is.
+/// Conversion of a message to an event, or to none.
 type Write = fn(Bytes) -> Option<Bytes>;
 
 enum State {
@@ -46,8 +47,8 @@ enum State {
 }
 
 impl Events {
-    /// A stream of `notifications`, then `answer`. `first` was taken from the queue already, when the
-    /// decision for a stream was made.
+    /// Creates a stream of `notifications`, then `answer`. `first` was taken from the queue
+    /// already, when the decision for a stream was made.
     pub(super) fn new(
         first: Option<Bytes>,
         notifications: mpsc::Receiver<Bytes>,
@@ -56,7 +57,7 @@ impl Events {
         Self::written_by(event, notifications, answer).beginning_with(first.and_then(event))
     }
 
-    /// A stream of what `write` makes of `notifications`, then of `answer`.
+    /// Creates a stream of the events that `write` makes of `notifications`, then of `answer`.
     pub(super) fn written_by(
         write: Write,
         notifications: mpsc::Receiver<Bytes>,
@@ -74,18 +75,18 @@ impl Events {
         }
     }
 
-    /// A stream of `events`, which are written already, until `end`.
+    /// Creates a stream of finished `events`, until `end`.
     pub(super) fn of_events(events: mpsc::Receiver<Bytes>, end: Answer) -> Self {
         Self::written_by(Some, events, end)
     }
 
-    /// This stream after `first`, which is written already.
+    /// Puts the finished event `first` before the stream.
     pub(super) fn beginning_with(mut self, first: Option<Bytes>) -> Self {
         self.first = first.map(Frame::data);
         self
     }
 
-    /// This stream with a comment as soon as `peer` has closed its sending side.
+    /// Sends a comment as soon as `peer` has closed its sending side.
     pub(super) fn probing(mut self, peer: &Peer) -> Self {
         let peer = peer.clone();
         self.probe = Some(Box::pin(async move { peer.half_closed().await }));
@@ -94,14 +95,15 @@ impl Events {
 }
 
 impl Events {
-    /// The next notification that is there.
+    /// Takes the next queued notification.
     fn queued(&mut self, cx: &mut Context<'_>) -> Option<Bytes> {
         match self.answer {
             State::Pending(_) => match self.notifications.poll_recv(cx) {
                 Poll::Ready(notification) => notification,
                 Poll::Pending => None,
             },
-            // All of them are there. `poll_recv` would say nothing of some, once this task has had its share.
+            // All notifications are queued by now. `poll_recv` could return pending despite that,
+            // once this task has used up its cooperative budget.
             State::Known(_) => self.notifications.try_recv().ok(),
         }
     }
@@ -119,7 +121,8 @@ impl Body for Events {
         if let Some(first) = this.first.take() {
             return Poll::Ready(Some(Ok(first)));
         }
-        // Polled before the queue: what it sends, it sends before it is done.
+        // The answer is polled before the queue: everything it sends is queued before it is
+        // ready.
         if let State::Pending(answer) = &mut this.answer
             && let Poll::Ready(known) = answer.as_mut().poll(cx)
         {
@@ -145,19 +148,19 @@ impl Body for Events {
     }
 }
 
-/// One message as one event.
+/// Formats a message as an event.
 fn event(message: Bytes) -> Option<Bytes> {
     let written = [b"event: message\ndata: ", &*message, b"\n\n"].concat();
     Some(written.into())
 }
 
-/// One message as one event with an id.
+/// Formats a message as an event with an id.
 pub(super) fn numbered(id: EventId, message: &[u8]) -> Bytes {
     let head = format!("id: {id}\nevent: message\ndata: ");
     [head.as_bytes(), message, b"\n\n"].concat().into()
 }
 
-/// An event without data, which gives the client an id to come back with.
+/// Formats an event without data, which gives the client an id for reconnecting.
 pub(super) fn priming(id: EventId) -> Bytes {
     format!("id: {id}\ndata:\n\n").into()
 }

@@ -1,5 +1,5 @@
-//! Who may come in: the right host, the right origin, the right token or certificate, in this order and before
-//! anything else of a request is looked at.
+//! Guard against DNS rebinding and CSRF, and authentication: checks host, origin and credentials
+//! of a request, in this order, before anything else of it is read.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -13,27 +13,27 @@ use super::auth::{Auth, Failures, Hash, Problem, Shown, Unidentified};
 use super::peer::LocalSide;
 use crate::Principal;
 
-/// The rules of one listener.
+/// Access rules of one listener.
 #[derive(Debug)]
 pub(super) struct Guard {
     auth: Auth,
     failures: Failures,
     hosts: Vec<String>,
     origins: Vec<String>,
-    /// Where the listener is.
+    /// Listening addresses.
     local: Vec<IpAddr>,
-    /// Where the endpoint is for whoever reaches it without detours.
+    /// URL of the endpoint without proxies.
     url: String,
 }
 
-/// Why a request is turned away.
+/// Refusal of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Refusal {
     pub(super) status: StatusCode,
     pub(super) reason: &'static str,
-    /// When to try again, where waiting is what helps.
+    /// Time to wait, if a retry helps.
     pub(super) wait: Option<Duration>,
-    /// What to show instead, where that would help.
+    /// Challenge, if other credentials help.
     pub(super) challenge: Option<HeaderValue>,
 }
 
@@ -78,8 +78,8 @@ impl Guard {
         }
     }
 
-    /// Checks where a request thinks it is and where it comes from. A web page that has pointed a name
-    /// of its own at this machine gives itself away in both.
+    /// Checks the host and the origin of a request. A web page that points its own host name at
+    /// this machine (DNS rebinding) is refused by both checks.
     ///
     /// "Servers MUST validate the `Origin` header on all incoming connections"
     /// -- 2026-07-28/basic/transports/streamable-http#security
@@ -101,7 +101,8 @@ impl Guard {
         let origin = origin.to_str().unwrap_or_default().to_ascii_lowercase();
         let is_own = match origin.split_once("://") {
             Some(("http", place)) => place == authority && !local.is_encrypted,
-            // Where TLS doesn't end here it may end at a proxy, which goes by a name that the operator has allowed.
+            // If TLS does not end here, it may end at a proxy, which uses a name that the
+            // operator has allowed.
             Some(("https", place)) => {
                 place == authority && (local.is_encrypted || host == AllowedHost::Listed)
             }
@@ -116,7 +117,7 @@ impl Guard {
         Ok(())
     }
 
-    /// Finds out who sends a request from `address`, by what is shown with it.
+    /// Identifies the sender of a request from `address` by its credentials.
     pub(super) async fn identify(
         &self,
         shown: Shown<'_>,
@@ -130,7 +131,8 @@ impl Guard {
             Unidentified::NoToken => Problem::NoToken,
             Unidentified::InvalidToken(why) => Problem::InvalidToken(why),
             Unidentified::UnknownToken => {
-                // A right token is never kept waiting: others may have its address, above all on this machine.
+                // A valid token never has to wait: other clients may share the address, above all
+                // on this machine.
                 if let Some(wait) = self.failures.count(address) {
                     let reason = "too many wrong tokens; see where the server says the token is";
                     return Err(Refusal::later(StatusCode::TOO_MANY_REQUESTS, reason, wait));
@@ -160,12 +162,12 @@ impl Guard {
         })
     }
 
-    /// What clients without a token are told at `path`.
+    /// Returns the public metadata at `path`.
     pub(super) fn metadata(&self, path: &str) -> Option<Value> {
         self.auth.metadata(path, &self.url)
     }
 
-    /// Has the client of a response get a token with the scope that it lacks.
+    /// Turns a response into a challenge for a token with the scope that the client lacks.
     pub(super) fn ask_for<B>(&self, scope: &str, response: &mut Response<B>) {
         *response.status_mut() = StatusCode::FORBIDDEN;
         let problem = Problem::InsufficientScope(scope);
@@ -173,10 +175,11 @@ impl Guard {
         response.headers_mut().insert(WWW_AUTHENTICATE, challenge);
     }
 
-    /// Returns why `host` may be asked for, or nothing if it may not.
+    /// Returns the reason why `host` is allowed, or `None`.
     ///
-    /// An address is no name that a web page could point elsewhere, so the one that the client has connected to will
-    /// always do: a kubelet asks for that of its pod, which no operator knows beforehand.
+    /// An address is not a name that a web page could point elsewhere, so the one that the client
+    /// has connected to is always allowed: a kubelet uses the address of its pod, which no
+    /// operator knows beforehand.
     fn allowed_host(&self, host: &str, local: LocalSide) -> Option<AllowedHost> {
         if self.hosts.iter().any(|allowed| allowed == host) {
             return Some(AllowedHost::Listed);
@@ -197,7 +200,7 @@ impl Guard {
     }
 }
 
-/// Reason for which a host is allowed.
+/// Reason why a host is allowed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AllowedHost {
     /// It is on the operator's list.
@@ -206,11 +209,11 @@ enum AllowedHost {
     Own,
 }
 
-/// What is shown with a request, on a connection with the certificate of this hash. A header goes before a certificate,
-/// whatever it is worth: it is what the client says of this request.
+/// Returns the credentials of a request, on a connection with this certificate. A header takes
+/// precedence over the certificate, even if it is invalid: it belongs to this request.
 pub(super) fn shown<'a>(headers: &'a HeaderMap, certificate: Option<&'a Hash>) -> Shown<'a> {
     let mut given = headers.get_all(AUTHORIZATION).iter();
-    // Two headers would let two readers see different tokens.
+    // With two headers, two readers could see different tokens.
     match (given.next(), given.next()) {
         (None, _) => certificate.map_or(Shown::Nothing, Shown::Certificate),
         (Some(header), None) => bearer(header).map_or(Shown::Nothing, Shown::Token),
@@ -218,7 +221,7 @@ pub(super) fn shown<'a>(headers: &'a HeaderMap, certificate: Option<&'a Hash>) -
     }
 }
 
-/// What the request names as its host, lower-cased: in HTTP/2 the authority, else the header.
+/// Returns the host of the request, in lower case: the authority in HTTP/2, else the header.
 fn authority(parts: &Parts) -> Option<String> {
     if let Some(authority) = parts.uri.authority() {
         return Some(authority.as_str().to_ascii_lowercase());
@@ -228,7 +231,7 @@ fn authority(parts: &Parts) -> Option<String> {
     hosts.next().is_none().then(|| host.to_ascii_lowercase())
 }
 
-/// The host without its port. A dot at the end names the same host.
+/// Strips the port. A trailing dot names the same host.
 fn host_of(authority: &str) -> &str {
     let host = match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
@@ -237,7 +240,7 @@ fn host_of(authority: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-/// The token of `Bearer TOKEN`; the scheme's case doesn't matter.
+/// Returns the token of `Bearer TOKEN`; the case of the scheme is ignored.
 fn bearer(value: &HeaderValue) -> Option<&[u8]> {
     let (scheme, token) = value.as_bytes().split_at_checked(7)?;
     scheme
@@ -253,7 +256,7 @@ mod tests {
     use super::super::{Certificate, Options, Token};
     use super::*;
 
-    /// The hash of a certificate that is known.
+    /// Hash of a known certificate.
     const CERTIFICATE: Hash = [7; 32];
 
     fn guard() -> Guard {
@@ -384,7 +387,7 @@ mod tests {
         check_at(encrypted, own, Some("https://localhost:43210"), None);
         check_at(encrypted, own, Some("http://localhost:43210"), Some(403));
         check_at(encrypted, own, Some("ftp://localhost:43210"), Some(403));
-        // A proxy that encrypts passes on the name that it is reached by.
+        // An encrypting proxy passes on its own name.
         check_at(plain, "tools.example", Some("https://tools.example"), None);
         check_at(plain, "tools.example", Some("http://tools.example"), None);
         check_at(
@@ -413,7 +416,7 @@ mod tests {
         }
     }
 
-    /// Whom a client is taken for.
+    /// Checks the credentials found in these headers.
     #[track_caller]
     fn check_shown(values: &[&str], certificate: Option<&Hash>, expected: Option<&str>) {
         let mut headers = HeaderMap::new();

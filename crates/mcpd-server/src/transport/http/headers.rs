@@ -1,5 +1,6 @@
-//! Headers that repeat what the body says, so that a gateway need not read it. They must agree, or two
-//! readers would see two requests -- 2026-07-28/basic/transports/streamable-http#standard-mcp-request-headers
+//! Headers that repeat parts of the body, so that a gateway need not read it. They must agree
+//! with it, or two readers would see two requests
+//! -- 2026-07-28/basic/transports/streamable-http#standard-mcp-request-headers
 
 use std::borrow::Cow;
 
@@ -13,9 +14,9 @@ use serde::Deserialize;
 use crate::mirror::ParameterHeaders;
 use crate::trace::TraceContext;
 
-/// The revision the request is in.
+/// Revision of the request.
 pub(super) static PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
-/// The session of the stateful wire.
+/// Session of the stateful wire.
 pub(super) static SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 static METHOD: HeaderName = HeaderName::from_static("mcp-method");
 static NAME: HeaderName = HeaderName::from_static("mcp-name");
@@ -27,18 +28,18 @@ static BAGGAGE: HeaderName = HeaderName::from_static("baggage");
 ///
 /// # Errors
 ///
-/// `-32020` if they don't.
+/// `-32020` if they differ.
 pub(crate) fn check_version(headers: &HeaderMap, version: &str) -> Result<(), ErrorObject> {
     let header = required(headers, &PROTOCOL_VERSION)?;
     agree("MCP-Protocol-Version", header, version)
 }
 
-/// Checks the other headers of a stateless request against its body. In another revision they might be
-/// others, so the revision is known by then.
+/// Checks the other headers of a stateless request against its body. Another revision might have
+/// other headers, so the revision is checked before.
 ///
 /// # Errors
 ///
-/// `-32020`, saying which header is missing, malformed or different.
+/// `-32020`, naming the header that is missing, malformed or different.
 pub(crate) fn check(
     headers: &HeaderMap,
     method: &str,
@@ -55,11 +56,11 @@ pub(crate) fn check(
     Ok(())
 }
 
-/// The single value of a header, without the white space around it.
+/// Returns the single value of a header, without surrounding white space.
 ///
 /// # Errors
 ///
-/// `-32020` if there are several, or it has characters that no MCP header has.
+/// `-32020` for several values, or characters that no MCP header has.
 pub(super) fn single<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
@@ -81,7 +82,7 @@ pub(super) fn single<'a>(
     Ok(Some(text.trim_ascii()))
 }
 
-/// The trace that the headers name. One that is given more than once is none.
+/// Returns the trace context in the headers. A repeated header is ignored.
 pub(super) fn trace(headers: &HeaderMap) -> TraceContext {
     let header = |name| single(headers, name).ok().flatten();
     match header(&TRACE_PARENT) {
@@ -104,8 +105,9 @@ fn agree(name: &str, header: &str, body: &str) -> Result<(), ErrorObject> {
     )))
 }
 
-/// What `Mcp-Name` repeats, for the methods that have it. A body without it fails as that method's
-/// parameters, later. Only the one member is read: whatever stands beside it, a header must not go unchecked.
+/// Returns the value that `Mcp-Name` must repeat, for the methods that have it. A body without it
+/// fails later, as faulty parameters. Only this member is parsed: a faulty one beside it must not
+/// leave the header unchecked.
 fn name<'a>(method: &str, params: &Params<'a>) -> Option<Cow<'a, str>> {
     #[derive(Deserialize)]
     struct Named<'a> {
@@ -133,7 +135,7 @@ fn name<'a>(method: &str, params: &Params<'a>) -> Option<Cow<'a, str>> {
     }
 }
 
-/// The headers that repeat arguments. Which of them count, the tool decides.
+/// Collects the headers that repeat arguments. The tool decides which of them count.
 pub(super) fn parameters(headers: &HeaderMap) -> ParameterHeaders {
     let mut parameters = ParameterHeaders::default();
     for name in headers.keys() {
@@ -147,7 +149,7 @@ pub(super) fn parameters(headers: &HeaderMap) -> ParameterHeaders {
     parameters
 }
 
-/// A value that no header can carry as it is, travels as `=?base64?…?=`.
+/// Decodes a value. One that no header can carry is sent as `=?base64?…?=`.
 fn decode<'a>(name: &str, value: &'a str) -> Result<Cow<'a, str>, ErrorObject> {
     let Some(encoded) = value
         .strip_prefix("=?base64?")
@@ -187,7 +189,7 @@ mod tests {
         check_name("=?base64?Z3LDvMOfZQ?=", "grüße", false);
         check_name("=?base64?Z3LD vMOfZQ==?=", "grüße", false);
         check_name("=?BASE64?Z3LDvMOfZQ==?=", "grüße", false);
-        // Without both marks it is the name itself.
+        // Without both marks it is the plain name.
         check_name("=?base64?x", "=?base64?x", true);
         check_name("=?base64?/w==?=", "x", false);
     }

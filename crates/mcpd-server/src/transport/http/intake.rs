@@ -1,5 +1,5 @@
-//! What clients send, each message whole. Bounded in size and time, and in how much there may be of it at once: of one
-//! client, and of all of them, however many of their calls wait.
+//! Reader of request bodies, with a timeout, a size limit and a memory budget per client and over
+//! all, however many calls wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use crate::metrics::Metrics;
 use crate::principal::Principal;
 use crate::room::{Held, PATIENCE, Room, SMALL, Taken};
 
-/// How long a body may take to arrive.
+/// Timeout for receiving a body.
 const BODY: Duration = Duration::from_secs(30);
-/// How many of the largest bodies there may be at once, and how many of one client's.
+/// Memory budget in bodies of maximum size: over all clients, and for one of them.
 const LARGEST: usize = 64;
 const LARGEST_OF_ONE: usize = 16;
 
-/// What takes in the bodies of one listener.
+/// Body reader of one listener.
 #[derive(Debug)]
 pub(super) struct Intake {
-    /// The largest body, in bytes.
+    /// Maximum size of a body, in bytes.
     limit: usize,
     room: Room,
     metrics: Arc<Metrics>,
 }
 
 impl Intake {
-    /// With bodies of so many bytes at most.
+    /// Creates a reader of bodies of at most `limit` bytes.
     pub(super) fn new(limit: usize, metrics: Arc<Metrics>) -> Self {
         Self {
             limit,
@@ -41,11 +41,13 @@ impl Intake {
         }
     }
 
-    /// The whole body of a POST with these headers, and the room it takes: to be kept as long as anything of it is.
+    /// Reads the body of a POST with these headers. The caller keeps the returned memory
+    /// reservation as long as any part of the body.
     ///
     /// # Errors
     ///
-    /// The response for a body that is not JSON, too large, too slow or too much now.
+    /// The response for a body that is not JSON, too large, too slow, or beyond the memory
+    /// budget.
     pub(super) async fn read(
         &self,
         client: &Principal,
@@ -53,7 +55,7 @@ impl Intake {
         body: &mut Incoming,
     ) -> Result<(Bytes, Held), Refused> {
         let refused = |status, reason: &'static str| Err(Box::new(reply::text(status, reason)));
-        // What is empty is of no type.
+        // An empty body needs no type.
         if !is_json(headers) && !body.is_end_stream() {
             let reason = "the body must be application/json";
             return refused(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason);
@@ -76,13 +78,15 @@ impl Intake {
         body: &mut Incoming,
     ) -> Result<(Bytes, Held), Refused> {
         let announced = body.size_hint().exact();
-        // All of it in one go: those who have a part and wait for the rest would wait for each other.
+        // The reservation is made in one step: readers that hold a part and wait for the rest
+        // would wait for each other (deadlock).
         let most = announced.map_or(self.limit, |announced| announced as usize);
         let mut held = match announced {
             Some(_) => self.take(client, most).await?,
             None => None,
         };
-        // Most are of one part. Of others no part is kept for itself: each could be one byte.
+        // Most bodies have one part. Other parts are copied together and not kept, as each could
+        // be a single byte in its own buffer.
         let (mut first, mut whole) = (Bytes::new(), BytesMut::new());
         let mut body = Limited::new(body, self.limit);
         while let Some(frame) = body.frame().await {
@@ -134,7 +138,8 @@ impl Intake {
     }
 }
 
-/// "The client MUST use HTTP POST" with a JSON body; anything else could come from a web form.
+/// Returns whether the body is declared as JSON. "The client MUST use HTTP POST" with a JSON
+/// body; any other type could come from a web form.
 fn is_json(headers: &HeaderMap) -> bool {
     let content_type = headers
         .get(CONTENT_TYPE)

@@ -1,4 +1,4 @@
-//! Where clients come in: sockets of the network and of the file system, one or several.
+//! Listening sockets of TCP and of the file system, one or several.
 
 use std::future::poll_fn;
 use std::io;
@@ -15,15 +15,16 @@ use super::peer::Peer;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 
-/// How long a connection is quiet before the system finds out whether the other side is still there.
+/// Time without traffic after which the system probes the other side (TCP keep-alive).
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
-/// How long the other side may leave everything unacknowledged before the system gives it up.
+/// Time after which the system drops a connection whose data is not acknowledged.
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Sockets on which the same is served.
+/// Listening sockets of one service.
 ///
-/// A socket of the file system is for programs on this machine that may open it; a Host of `localhost` is allowed there.
+/// A socket in the file system is for programs on this machine that may open it; a Host of
+/// `localhost` is allowed there.
 #[derive(Debug)]
 pub struct Listener {
     sockets: Vec<Socket>,
@@ -43,11 +44,11 @@ enum Kind {
     Unix(UnixListener),
 }
 
-/// A client that has connected.
+/// Client that has connected.
 #[derive(Debug)]
 pub(super) struct Accepted {
     pub(super) peer: Peer,
-    /// What it has to agree on first.
+    /// TLS configuration for the handshake.
     #[cfg(feature = "tls")]
     pub(super) tls: Option<Tls>,
 }
@@ -82,14 +83,14 @@ impl From<Kind> for Listener {
 }
 
 impl Listener {
-    /// The sockets of both.
+    /// Combines the sockets of both.
     #[must_use]
     pub fn and(mut self, other: impl Into<Self>) -> Self {
         self.sockets.append(&mut other.into().sockets);
         self
     }
 
-    /// The same with everything encrypted.
+    /// Requires TLS on all sockets.
     #[cfg(feature = "tls")]
     #[must_use]
     pub fn encrypted(mut self, tls: &Tls) -> Self {
@@ -99,7 +100,7 @@ impl Listener {
         self
     }
 
-    /// The addresses of those sockets that have one in the network.
+    /// Addresses of the TCP sockets.
     pub(super) fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
         self.sockets.iter().filter_map(|socket| match &socket.kind {
             Kind::Tcp(listener) => listener.local_addr().ok(),
@@ -108,7 +109,7 @@ impl Listener {
         })
     }
 
-    /// Where the endpoint is for whoever reaches it without detours: at the first of these addresses.
+    /// URL of the endpoint without proxies: at the first of the addresses.
     pub(super) fn url(&self) -> String {
         let address = self.addresses().next();
         let host = address.map_or_else(|| "localhost".to_owned(), |address| address.to_string());
@@ -125,7 +126,7 @@ impl Listener {
     ///
     /// No client is lost.
     pub(super) async fn accept(&mut self) -> io::Result<Accepted> {
-        // So that a busy socket doesn't keep the others waiting.
+        // Rotation gives the sockets turns, so that a busy one does not starve the others.
         let next = self.sockets.len().min(1);
         self.sockets.rotate_left(next);
         poll_fn(|cx| {
@@ -160,7 +161,8 @@ impl Kind {
     }
 }
 
-/// Has the system notice when the other side of a connection is gone without a word. What is accepted inherits this.
+/// Enables TCP keep-alive, so that the system notices a client that vanished. Accepted sockets
+/// inherit it.
 fn watch(listener: &TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
     let keep_alive = TcpKeepalive::new()

@@ -1,5 +1,5 @@
-//! The metrics, for programs that collect them: on a listener of their own, where nothing else is served and nobody
-//! needs a token, or beside the clients.
+//! Metrics endpoint: on a separate listener, which serves nothing else and needs no token, or
+//! beside the clients.
 
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -9,17 +9,17 @@ use super::router::Router;
 use super::{Auth, Listener, Options};
 use crate::{Error, Principal, Server};
 
-/// Where they are.
+/// Path of the metrics.
 pub(super) const PATH: &str = "/metrics";
-/// Collectors are few, and the descriptors are for clients.
+/// Maximum number of connections: collectors are few, and the descriptors are for clients.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Serves the metrics at `/metrics`, and nothing else, to whoever asks for them under a loopback name, the address
-/// that is listened on, or one of `allowed_hosts`, until the server stops.
+/// Serves the metrics at `/metrics`, and nothing else, until the server stops. Accepts the Hosts
+/// of loopback names, the listening address and `allowed_hosts`.
 ///
 /// # Errors
 ///
-/// When the listener fails for good.
+/// The listener fails permanently.
 ///
 /// # Cancel safety
 ///
@@ -37,7 +37,7 @@ pub async fn serve_metrics(
     super::accept(listener, router.only_metrics()).await
 }
 
-/// The metrics as they are now.
+/// Responds with the current metrics.
 pub(super) fn answer(server: &Server, method: &Method) -> Response<Body> {
     if !reply::is_read(method) {
         return reply::not_allowed(reply::READ);

@@ -1,8 +1,10 @@
-//! The socket of one client, shared between whoever moves its bytes and whoever must know that it is
-//! gone. Hyper reads no further than the request it answers, so it does not see an end behind more.
+//! Socket of one client, shared between hyper, which moves its bytes, and the code that must
+//! detect a disconnect. Hyper reads no further than the request it answers, so it does not see an
+//! end behind more input.
 //!
-//! A client that has closed its sending side may still read (half-close), or be gone; over TCP both look alike until
-//! something is written, which a socket that is closed answers with a reset:
+//! A client that has closed its sending side may still read (half-close), or be gone; over TCP
+//! both look alike until something is written, which a socket that is closed answers with a
+//! reset:
 //!
 //! ```text
 //! Sending ──FIN──► HalfClosed ──comment of an event stream──► still reads: it gets its answer
@@ -31,13 +33,14 @@ use tokio::net::UnixStream;
 
 use super::auth::Hash;
 
-/// How often a client that is waited for is looked at.
+/// Interval of checks for a disconnect.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// What a connection that speaks HTTP/2 begins with (RFC 9113 §3.4), and no request of HTTP/1.
+/// First bytes of a connection that speaks HTTP/2 (RFC 9113 §3.4), and of no HTTP/1 request.
 const HTTP2: &[u8] = b"PRI";
 
-/// The socket. All clones are one, and small: each connection has several.
+/// Client of a connection. All clones share the socket, and are small: each connection has
+/// several.
 #[derive(Debug, Clone)]
 pub(super) struct Peer {
     socket: Arc<Socket>,
@@ -52,14 +55,14 @@ struct Socket {
     stream: Stream,
     address: IpAddr,
     local_address: Option<IpAddr>,
-    /// Answers for which the end of what the client sends is hidden from hyper.
+    /// Number of pending answers during which hyper does not learn of the end of input.
     awaited: AtomicUsize,
-    /// Reader from which it is hidden now.
+    /// Waker of the reader that waits behind the hidden end.
     reader: AtomicWaker,
 }
 
-/// Answer that a client may read after it has closed its sending side. Until it is dropped, hyper does not learn of that,
-/// at which it would close the connection.
+/// Guard of an answer that a client may read after it has closed its sending side. Until it is
+/// dropped, the end of input is hidden from hyper, which would close the connection.
 #[derive(Debug)]
 pub(super) struct Awaited(Arc<Socket>);
 
@@ -70,10 +73,10 @@ impl Drop for Awaited {
     }
 }
 
-/// This server's side of a connection: what a request that came on it may name as its host and origin.
+/// Server's side of a connection: determines the hosts and origins that a request on it may name.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LocalSide {
-    /// The address that the client has connected to; none for a socket in the file system.
+    /// Address that the client has connected to; `None` for a socket in the file system.
     pub(super) address: Option<IpAddr>,
     /// TLS ends here.
     pub(super) is_encrypted: bool,
@@ -86,7 +89,7 @@ enum Stream {
     Unix(UnixStream),
 }
 
-/// Both kinds of sockets have the same methods, but no trait for them.
+/// Calls a method on either kind of socket; they have the same methods, but no common trait.
 macro_rules! on {
     ($stream:expr, $socket:ident => $call:expr) => {
         match $stream {
@@ -106,8 +109,8 @@ impl Stream {
         on!(self, socket => socket.poll_write_ready(cx))
     }
 
-    /// Reads what there is. When that is less than there is room for, nothing more is there, and the socket counts as
-    /// empty until the system says otherwise: that saves another look for each request.
+    /// Reads the available bytes. A read that does not fill the buffer marks the socket as empty
+    /// until the system reports more: that saves a system call per request.
     fn try_read_buf(&self, buffer: &mut ReadBuf<'_>) -> io::Result<usize> {
         let mut last = None;
         let read = on!(self, socket => socket.try_io(Interest::READABLE, || {
@@ -135,13 +138,13 @@ impl Stream {
 }
 
 impl Peer {
-    /// The socket of a client at `address`.
+    /// Creates the peer of a client at `address`.
     pub(super) fn tcp(stream: TcpStream, address: SocketAddr) -> Self {
         // Without this, small answers wait for the other side's delayed acknowledgements.
         if let Err(error) = stream.set_nodelay(true) {
             tracing::debug!(%error, %address, "failed to set TCP_NODELAY");
         }
-        // One that listens everywhere learns only from the connection under which address it was reached.
+        // A server that listens on all addresses learns the used one only from the connection.
         let local_address = stream
             .local_addr()
             .ok()
@@ -149,7 +152,7 @@ impl Peer {
         Self::new(Stream::Tcp(stream), address.ip(), local_address)
     }
 
-    /// The socket of a client that has found this server in the file system, so on this machine.
+    /// Creates the peer of a client on a socket in the file system, and so on this machine.
     #[cfg(unix)]
     pub(super) fn unix(stream: UnixStream) -> Self {
         Self::new(Stream::Unix(stream), Ipv4Addr::LOCALHOST.into(), None)
@@ -171,13 +174,14 @@ impl Peer {
         }
     }
 
-    /// This peer as the sender of a request in `version` of HTTP.
+    /// Sets the HTTP version of a request on the connection.
     pub(super) fn speaking(mut self, version: Version) -> Self {
         self.is_multiplexed = version == Version::HTTP_2;
         self
     }
 
-    /// Keeps the connection open for an answer, also of a client that sends no more. None where requests share it.
+    /// Keeps the connection open for an answer, even if the client sends no more. `None` where
+    /// several requests share the connection.
     pub(super) fn await_answer(&self) -> Option<Awaited> {
         if self.is_multiplexed {
             return None;
@@ -186,7 +190,8 @@ impl Peer {
         Some(Awaited(Arc::clone(&self.socket)))
     }
 
-    /// This peer after its TLS handshake, with the hash of the certificate that it has shown, if any.
+    /// Marks the connection as encrypted, with the hash of the client certificate, if one was
+    /// presented.
     #[cfg(feature = "tls")]
     pub(super) fn encrypted(mut self, certificate: Option<Hash>) -> Self {
         self.certificate = certificate.map(Arc::new);
@@ -194,7 +199,7 @@ impl Peer {
         self
     }
 
-    /// This server's side of the connection.
+    /// Server's side of the connection.
     pub(super) fn local_side(&self) -> LocalSide {
         LocalSide {
             address: self.socket.local_address,
@@ -202,20 +207,20 @@ impl Peer {
         }
     }
 
-    /// Where the client is.
+    /// Address of the client.
     pub(super) fn address(&self) -> IpAddr {
         self.socket.address
     }
 
-    /// The hash of the certificate that the client has shown and that was found to be its own.
+    /// Hash of the verified client certificate.
     pub(super) fn certificate(&self) -> Option<&Hash> {
         self.certificate.as_deref()
     }
 
-    /// Waits for the first bytes, and says whether they are of a request of HTTP/1 for certain.
+    /// Waits for the first bytes, and returns whether they certainly belong to an HTTP/1 request.
     ///
-    /// They stay where they are: taken out of the stream and put before it again, they would be a piece of their own,
-    /// for which hyper makes its buffer twice as large as for a whole request.
+    /// The bytes are only peeked at: read and prepended to the stream they would form a separate
+    /// piece, for which hyper doubles its buffer.
     pub(super) async fn speaks_http1(&self) -> bool {
         let mut first = [0; HTTP2.len()];
         let found = match &self.socket.stream {
@@ -226,8 +231,9 @@ impl Peer {
         found.is_ok_and(|count| !HTTP2.starts_with(&first[..count]))
     }
 
-    /// Waits until the client is gone, whatever it sent before that is still unread. One that `takes_events`
-    /// gets a comment when it has closed its sending side, so that a reset tells.
+    /// Waits until the client is gone, even if it has sent bytes before that are still unread. A
+    /// client that `takes_events` receives a comment when it has closed its sending side, and
+    /// answers with a reset if it is gone.
     ///
     /// # Cancel safety
     ///
@@ -247,7 +253,8 @@ impl Peer {
         .await;
     }
 
-    /// Waits until the client has closed its sending side, and may still read; for ever where requests share it.
+    /// Waits until the client has closed its sending side, and may still read; for ever where
+    /// several requests share the connection.
     ///
     /// # Cancel safety
     ///
@@ -263,7 +270,8 @@ impl Peer {
         let every = Interest::READABLE | Interest::WRITABLE | Interest::ERROR;
         loop {
             tokio::time::sleep(LOOK).await;
-            // Unread bytes would end a wait for this at once, again and again.
+            // The readiness is polled: unread bytes would end an ordinary wait at once, again and
+            // again.
             let ready = self.socket.stream.ready(every).now_or_never();
             if ready.is_some_and(|ready| ready.map_or(true, &is_so)) {
                 return;
@@ -271,7 +279,8 @@ impl Peer {
         }
     }
 
-    /// Returns whether the end of what the client sends is to be hidden, and has the reader woken when it no longer is.
+    /// Returns whether the end of input must be hidden, and registers the reader to be woken
+    /// afterwards.
     fn hides_end(&self, cx: &Context<'_>) -> bool {
         self.socket.reader.register(cx.waker());
         self.socket.awaited.load(Ordering::Acquire) > 0
@@ -334,7 +343,7 @@ impl AsyncWrite for Peer {
         Poll::Ready(Ok(()))
     }
 
-    /// Hyper lets go of the socket when this is done, and that closes it.
+    /// Does nothing: hyper drops the socket after this, which closes it.
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }

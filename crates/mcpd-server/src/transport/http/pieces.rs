@@ -1,4 +1,4 @@
-//! A body that is there as a whole.
+//! Response body that is complete from the start.
 
 use std::convert::Infallible;
 use std::mem;
@@ -11,15 +11,16 @@ use mcpd_protocol::jsonrpc::{self, RequestId};
 
 use crate::room;
 
-/// A result from here on is sent from where it is kept. It might be the list of a thousand tools, which everybody gets.
+/// Size from which a result is sent without a copy, in bytes. It may be the list of a thousand
+/// tools, which all clients share.
 const LARGE: usize = 16 * 1024;
 
-/// A body in at most three pieces, empty ones among them.
+/// Body in at most three pieces, some of them empty.
 #[derive(Debug)]
 pub(super) struct Pieces([Bytes; 3]);
 
 impl Pieces {
-    /// The response to a request with this result, which is not copied if it is large.
+    /// Builds the response with this result, which is not copied if it is large.
     pub(super) fn response(id: &RequestId, result: Bytes) -> Self {
         if result.len() < LARGE {
             return Bytes::from(jsonrpc::response_raw(id, &result)).into();
@@ -28,7 +29,7 @@ impl Pieces {
         Self([before.into(), result, Bytes::from_static(after)])
     }
 
-    /// All of it in one piece and on one line, as an event stream wants it.
+    /// Joins the pieces on one line, as an event stream requires.
     pub(super) fn joined(self) -> Bytes {
         match self.0 {
             [whole, rest, _] if rest.is_empty() => whole,

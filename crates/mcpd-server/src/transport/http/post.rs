@@ -1,5 +1,6 @@
-//! One message, one POST. Decides its wire, checks its headers, and gives the answer as one JSON body,
-//! or as an event stream from the first notification on, and after some seconds of silence.
+//! POST handler: one message, one POST. Decides the wire, checks the headers, and responds with
+//! one JSON body, or with an event stream after the first notification or some seconds of
+//! silence.
 
 use std::future::{pending, ready};
 use std::panic::resume_unwind;
@@ -42,37 +43,37 @@ use crate::room::Held;
 use crate::session::{Introduction, Session};
 use crate::wire::{Face, StatelessEnvelope, Transport};
 
-/// "the server SHOULD assume protocol version `2025-03-26`" without the header
-/// -- 2025-11-25/basic/transports#protocol-version-header
+/// Revision of a request without the header: "the server SHOULD assume protocol version
+/// `2025-03-26`" -- 2025-11-25/basic/transports#protocol-version-header
 const UNANNOUNCED: ProtocolVersion = ProtocolVersion::V2025_03_26;
 
-/// Time after which a silent call becomes a stream where that begins with an id: from then on its answer survives the
-/// connection.
+/// Time after which a silent call becomes a stream, if the stream begins with an id: from then on
+/// the answer survives the connection.
 const PRIMING_DELAY: Duration = Duration::from_secs(2);
 
-/// What is said of a session that was never there, or is no longer.
+/// Error for a session that never existed, or has ended.
 const NO_SESSION: &str = "there is no such session; initialize again";
 
-/// An answer that may be the whole of a response; nothing if it was cancelled.
+/// Answer that may be the whole response; `None` if the request was cancelled.
 type WholeAnswer = Pin<Box<dyn Future<Output = Option<Whole>> + Send>>;
 
-/// A request that is being answered.
+/// Request that is being answered.
 struct Ongoing {
     notifications: Option<mpsc::Receiver<Bytes>>,
     answer: WholeAnswer,
-    /// How its stream can be resumed, if it becomes one.
+    /// Resumption of its stream, if it becomes one.
     resumable: Option<Resumable>,
 }
 
-/// What the head of a request says about all messages in its body.
+/// Properties of a POST that apply to all messages in its body.
 struct Head<'a> {
     headers: &'a HeaderMap,
     names: ToolNames,
     wants_events: bool,
     client: &'a Client<'a>,
-    /// The room that the body takes.
+    /// Memory reservation of the body.
     held: Held,
-    /// The scope that the client turns out to lack.
+    /// Scope that the client turns out to lack.
     needed_scope: NeededScope,
 }
 
@@ -93,7 +94,7 @@ impl Head<'_> {
 }
 
 impl Router {
-    /// Answers a POST.
+    /// Handles a POST.
     pub(super) async fn post(
         &self,
         parts: &Parts,
@@ -135,7 +136,7 @@ impl Router {
         }
     }
 
-    /// Ends a session at its client's wish.
+    /// Ends a session at the request of its client.
     pub(super) fn end_session(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
         if let Err(response) = self.named(headers, caller) {
             return *response;
@@ -167,7 +168,7 @@ impl Router {
         }
     }
 
-    /// A request that stands alone: when its client hangs up, it is over.
+    /// Answers a stateless request, which ends when its client disconnects.
     async fn stateless(
         &self,
         head: &Head<'_>,
@@ -178,7 +179,8 @@ impl Router {
         let (face, notifications) = self.face(head, hears);
         let known = match params.meta.is_stateless() {
             true => Ok(()),
-            // Who speaks a revision that nobody knows need not know of `_meta`.
+            // A client of an unknown revision need not know `_meta`, so the revision is checked
+            // first.
             false => announced(head.headers).map(drop),
         };
         let envelope = known.and_then(|()| StatelessEnvelope::new(&params.meta));
@@ -245,8 +247,9 @@ impl Router {
         response
     }
 
-    /// A request within a session, or of a client that never opened one. "Disconnection SHOULD NOT be
-    /// interpreted as the client cancelling its request" -- 2025-11-25/basic/transports#sending-messages-to-the-server
+    /// Answers a request in a session, or of a client that never opened one. "Disconnection
+    /// SHOULD NOT be interpreted as the client cancelling its request"
+    /// -- 2025-11-25/basic/transports#sending-messages-to-the-server
     async fn stateful(
         &self,
         head: &Head<'_>,
@@ -273,7 +276,7 @@ impl Router {
         head.respond(notifications, answer, resumable).await
     }
 
-    /// A batch of 2025-03-26.
+    /// Answers a batch of 2025-03-26.
     async fn batch(&self, head: &Head<'_>, elements: &[&RawValue]) -> Response<Body> {
         let visit = match self.conversation(head) {
             Ok(visit) => visit,
@@ -303,7 +306,7 @@ impl Router {
         }
     }
 
-    /// The answer to a question that was asked on the stream of another request.
+    /// Accepts the answer to a question that was asked on the stream of another request.
     fn response(&self, head: &Head<'_>, response: RpcResponse<'_>) -> Response<Body> {
         match self.named(head.headers, &head.client.principal) {
             Ok(Some(visit)) => {
@@ -321,11 +324,11 @@ impl Router {
         }
     }
 
-    /// The conversation whose session a request names.
+    /// Returns the conversation whose session a request names.
     ///
     /// # Errors
     ///
-    /// The response for one that is unknown or in another revision than the header says.
+    /// The response for an unknown session, or one in another revision than the header names.
     pub(super) fn named(
         &self,
         headers: &HeaderMap,
@@ -354,11 +357,11 @@ impl Router {
         Ok(Some(visit))
     }
 
-    /// The conversation whose session a request names, or one for this request alone.
+    /// Returns the conversation whose session a request names, or one for this request alone.
     ///
     /// # Errors
     ///
-    /// As for [`named`](Self::named), and the response for a revision that nobody knows.
+    /// See [`named`](Self::named), and the response for an unknown revision.
     fn conversation(&self, head: &Head<'_>) -> Result<Visit, Refused> {
         if let Some(visit) = self.named(head.headers, &head.client.principal)? {
             return Ok(visit);
@@ -373,7 +376,7 @@ impl Router {
         Ok(Visit::alone(session))
     }
 
-    /// A queue for the notifications of one response.
+    /// Returns the context of a peer, and the queue of notifications for its response.
     fn face(&self, head: &Head<'_>, hears: bool) -> (Face, Option<mpsc::Receiver<Bytes>>) {
         let (outbox, notifications) = if hears && head.wants_events {
             let (outbox, notifications) = Outbox::new();
@@ -399,7 +402,8 @@ impl Router {
     }
 }
 
-/// What a client says of the nearest kind counts, and one that doesn't say what it takes, takes everything.
+/// Returns whether the client accepts event streams. The most specific media range counts;
+/// without the header every type is accepted.
 pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     let values = headers.get_all(ACCEPT).iter();
     let ranges = values
@@ -416,7 +420,7 @@ pub(super) fn accepts_events(headers: &HeaderMap) -> bool {
     nearest.map_or(accepted.is_empty(), |(_, is_wanted)| *is_wanted)
 }
 
-/// A media range, and whether it is wanted at all -- RFC 9110, 12.4.2 and 12.5.1
+/// Parses a media range, and whether its weight accepts it -- RFC 9110, 12.4.2 and 12.5.1
 fn accepted(range: &str) -> Option<(&str, bool)> {
     let mut parts = range.split(';').map(str::trim);
     let kind = parts.next().filter(|kind| !kind.is_empty())?;
@@ -427,7 +431,8 @@ fn accepted(range: &str) -> Option<(&str, bool)> {
     Some((kind, weight != Some(Ok(0.0))))
 }
 
-/// The wire of a request: its own envelope decides, then a header that no older client sends.
+/// Decides the wire of a request: by its own envelope, then by a header that no older client
+/// sends.
 fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
     let is_stateful = |version: &str| {
         version
@@ -440,13 +445,13 @@ fn is_stateless(headers: &HeaderMap, meta: &RequestMeta<'_>) -> bool {
     meta.is_stateless() || header.is_some_and(|version| !is_stateful(version))
 }
 
-/// The revision that the header names, for messages of which nothing else says it. "If the server receives a request with
-/// an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with `400 Bad Request`"
-/// -- 2025-11-25/basic/transports#protocol-version-header
+/// Returns the revision in the header, for messages without another indication. "If the server
+/// receives a request with an invalid or unsupported `MCP-Protocol-Version`, it MUST respond with
+/// `400 Bad Request`" -- 2025-11-25/basic/transports#protocol-version-header
 ///
 /// # Errors
 ///
-/// It is none that is spoken.
+/// The revision is not supported.
 fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
     let Some(version) = headers::single(headers, &PROTOCOL_VERSION)? else {
         return Ok(UNANNOUNCED);
@@ -456,10 +461,11 @@ fn announced(headers: &HeaderMap) -> Result<ProtocolVersion, ErrorObject> {
         .map_err(|_| ErrorObject::unsupported_protocol_version(version, &ProtocolVersion::ALL))
 }
 
-/// Returns the answer as one body; as an event stream if a notification comes before it, or if it takes so long that
-/// clients and proxies give up a response without a head. One that was cancelled is a stream without events: "the server
-/// MUST either return `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type: application/json`"
-/// -- 2025-11-25/basic/transports#sending-messages-to-the-server
+/// Responds with one body, or with an event stream if a notification comes before the answer, or
+/// if the answer takes so long that clients and proxies would give up a response without a head.
+/// A cancelled request gets a stream without events: "the server MUST either return
+/// `Content-Type: text/event-stream`, to initiate an SSE stream, or `Content-Type:
+/// application/json`" -- 2025-11-25/basic/transports#sending-messages-to-the-server
 async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> Response<Body> {
     let Ongoing {
         mut notifications,
@@ -481,11 +487,11 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
         first = next(&mut notifications) => Some(first),
         answer = &mut answer => match notifications {
             Some(notifications) => return respond_with(answer, notifications, resumable),
-            // There are no words for a cancelled call to a client that takes no events.
+            // A client that accepts no events gets an empty response for a cancelled call.
             None => return answer.map_or_else(reply::accepted, Response::from),
         },
         () = tokio::time::sleep(silence), if takes_events => None,
-        // Its first comment shows whether the client still reads.
+        // The first comment of the stream tests whether the client still reads.
         () = half_closed, if takes_events => None,
     };
     // A stream has its status before its answer.
@@ -498,7 +504,8 @@ async fn respond(ongoing: Ongoing, takes_events: bool, peer: Option<&Peer>) -> R
     })
 }
 
-/// Returns the stream of an answer that is not there yet, which shows at once that it has begun.
+/// Returns the stream of a pending answer, which sends something at once to show that it has
+/// begun.
 fn stream(
     first: Option<Bytes>,
     notifications: mpsc::Receiver<Bytes>,
@@ -526,7 +533,7 @@ async fn next(notifications: &mut Option<mpsc::Receiver<Bytes>>) -> Bytes {
     }
 }
 
-/// Returns an answer that is there, after the notification that came in the same breath, if one did.
+/// Responds with a finished answer, after a notification that was queued in the same poll.
 fn respond_with(
     answer: Option<Whole>,
     mut notifications: mpsc::Receiver<Bytes>,
@@ -543,8 +550,8 @@ fn respond_with(
     }
 }
 
-/// The answer of a request that ends when its client hangs up. A task of its own all the same: a run
-/// must meet its limits whether or not its client reads.
+/// Runs a request that ends when its client disconnects. It has a separate task all the same: a
+/// run must meet its limits whether or not its client reads.
 pub(super) fn attached<T: Send + 'static>(
     answer: impl Future<Output = Option<T>> + Send + 'static,
     peer: &Peer,
@@ -560,8 +567,8 @@ pub(super) fn attached<T: Send + 'static>(
     })
 }
 
-/// The answer of a request that goes on when its client hangs up, with the session it belongs to. If that is ended
-/// meanwhile, this is an error.
+/// Runs a request that continues when its client disconnects, with the session it belongs to. If
+/// the session ends meanwhile, the answer is an error.
 fn detached(
     id: Option<RequestId>,
     answer: impl Future<Output = Option<Whole>> + Send + 'static,
@@ -578,8 +585,8 @@ fn detached(
     Box::pin(outcome(running))
 }
 
-/// What a task has come to. One that is gone has come to nothing, which is not to be mistaken for having no answer: it
-/// ends with the runtime, or has panicked, and its connection with it.
+/// Returns the output of a task. A cancelled task stays pending, because it must not look like a
+/// request without an answer: it ends with the runtime. A panic continues here.
 async fn outcome<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
     match task.await {
         Ok(outcome) => outcome,
@@ -590,12 +597,12 @@ async fn outcome<T>(task: impl Future<Output = Result<T, JoinError>>) -> T {
     }
 }
 
-/// A fault in the envelope or the headers.
+/// Responds to a fault in the envelope or the headers.
 fn bad_request(request: &Request<'_>, error: &ErrorObject) -> Response<Body> {
     reply::error(StatusCode::BAD_REQUEST, Some(&request.id), error)
 }
 
-/// The response to a request, with the status that an error has on its wire.
+/// Builds the response to a request, with the status that an error has on its wire.
 fn whole(id: &RequestId, result: MethodResult, status: fn(&ErrorObject) -> StatusCode) -> Whole {
     match result {
         Ok(result) => Whole::result(id, result),
@@ -603,7 +610,7 @@ fn whole(id: &RequestId, result: MethodResult, status: fn(&ErrorObject) -> Statu
     }
 }
 
-/// The status of an error on the stateless wire.
+/// Returns the status of an error on the stateless wire.
 /// -- 2026-07-28/basic/transports/streamable-http#error-responses
 fn status(error: &ErrorObject) -> StatusCode {
     match error.code {
@@ -644,7 +651,7 @@ mod tests {
         check(&["*/*;q=0.000"], false);
     }
 
-    /// The answer of a call that takes so long.
+    /// Returns the answer of a call that takes this long.
     fn answer_after(seconds: u64) -> WholeAnswer {
         Box::pin(async move {
             tokio::time::sleep(Duration::from_secs(seconds)).await;
@@ -652,7 +659,7 @@ mod tests {
         })
     }
 
-    /// A call without notifications whose stream can't be resumed.
+    /// Creates a call without notifications whose stream cannot be resumed.
     fn ongoing(answer: WholeAnswer) -> Ongoing {
         Ongoing {
             notifications: None,

@@ -1,4 +1,4 @@
-//! The few shapes of an HTTP response here: one JSON body, an event stream, or a status with a reason.
+//! Shapes of HTTP responses: one JSON body, an event stream, or a status with a reason.
 
 use std::time::Duration;
 
@@ -16,15 +16,15 @@ use super::guard::Refusal;
 use super::pieces::Pieces;
 use crate::quota;
 
-/// The body of every response.
+/// Body of every response.
 pub(super) type Body = Either<Pieces, Events>;
 
-/// A JSON-RPC response, and what HTTP says of it where it is all of the response there.
+/// JSON-RPC response, and the HTTP status for the case that it is the whole response.
 #[derive(Debug)]
 pub(super) struct Whole {
     pub(super) message: Pieces,
     status: StatusCode,
-    /// When to try again.
+    /// Time to wait before a retry.
     wait: Option<Duration>,
 }
 
@@ -37,12 +37,12 @@ impl Whole {
         }
     }
 
-    /// The response with this result.
+    /// Builds a response with this result.
     pub(super) fn result(id: &RequestId, result: Bytes) -> Self {
         Self::ok(Pieces::response(id, result))
     }
 
-    /// An error. One that says when to try again says so in HTTP, too.
+    /// Builds an error. One with a retry delay becomes a 429 with the header `Retry-After`.
     pub(super) fn error(status: StatusCode, id: Option<&RequestId>, error: &ErrorObject) -> Self {
         let wait = quota::wait(error);
         Self {
@@ -63,7 +63,7 @@ impl From<Whole> for Response<Body> {
     }
 }
 
-/// One JSON value.
+/// Responds with one JSON value.
 pub(super) fn json(status: StatusCode, body: impl Into<Pieces>) -> Response<Body> {
     let mut response = Response::new(Either::Left(body.into()));
     *response.status_mut() = status;
@@ -73,7 +73,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Pieces>) -> Response<Body
     response
 }
 
-/// A JSON-RPC error.
+/// Responds with a JSON-RPC error.
 pub(super) fn error(
     status: StatusCode,
     id: Option<&RequestId>,
@@ -87,18 +87,18 @@ fn retry_after(response: &mut Response<Body>, wait: Duration) {
     response.headers_mut().insert(RETRY_AFTER, seconds);
 }
 
-/// Notifications and an answer, as they come.
+/// Responds with an event stream.
 pub(super) fn events(events: Events) -> Response<Body> {
     let mut response = Response::new(Either::Right(events));
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
-    // Proxies that collect before they pass on would hold progress back.
+    // Tells proxies not to buffer, which would hold progress back.
     headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-/// Mark of a response that has no end of its own: its client is gone when it has closed its sending side.
+/// Mark of a response without an end: a client that has closed its sending side counts as gone.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct WithoutEnd;
 
@@ -108,10 +108,10 @@ pub(super) fn without_end(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// A request that is refused before it is dispatched, whole.
+/// Response to a request that is refused before it is dispatched.
 pub(super) type Refused = Box<Response<Body>>;
 
-/// A status and, for people, why.
+/// Responds with a status and a reason for people.
 pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Body> {
     let reason = Pieces::from(reason);
     let is_empty = reason.is_empty();
@@ -126,14 +126,14 @@ pub(super) fn text(status: StatusCode, reason: impl Into<Bytes>) -> Response<Bod
     response
 }
 
-/// A call is refused for now, for a client that knows no JSON-RPC.
+/// Responds with 429 to a call, for a client without JSON-RPC.
 pub(super) fn too_many(reason: &str, wait: Duration) -> Response<Body> {
     let mut response = text(StatusCode::TOO_MANY_REQUESTS, reason.to_owned());
     retry_after(&mut response, wait);
     response
 }
 
-/// The head of a response alone, which says how long the body would be.
+/// Removes the body and keeps the head, with its length (for `HEAD`).
 pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
     let (mut head, body) = response.into_parts();
     if let Some(length) = body.size_hint().exact() {
@@ -142,25 +142,25 @@ pub(super) fn without_body(response: Response<Body>) -> Response<Body> {
     Response::from_parts(head, Either::Left(Bytes::new().into()))
 }
 
-/// Accepted, and nothing to say about it.
+/// Responds with 202 and no body.
 pub(super) fn accepted() -> Response<Body> {
     text(StatusCode::ACCEPTED, "")
 }
 
-/// The methods by which what is there is read.
+/// Methods that read.
 pub(super) const READ: &str = "GET, HEAD";
 
-/// Whether it is one of them.
+/// Returns whether the method reads.
 pub(super) fn is_read(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD)
 }
 
-/// The wrong verb.
+/// Responds to a method that is not allowed.
 pub(super) fn not_allowed(allowed: &'static str) -> Response<Body> {
     not_allowed_as(allowed, "this method is not allowed here")
 }
 
-/// The same where there is more to say.
+/// Responds to a method that is not allowed, with a specific reason.
 pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Response<Body> {
     let mut response = text(StatusCode::METHOD_NOT_ALLOWED, reason);
     response
@@ -169,7 +169,7 @@ pub(super) fn not_allowed_as(allowed: &'static str, reason: &'static str) -> Res
     response
 }
 
-/// What the guard says.
+/// Responds with a refusal of the guard.
 pub(super) fn refused(refusal: Refusal) -> Response<Body> {
     let mut response = text(refusal.status, refusal.reason);
     if let Some(challenge) = refusal.challenge {

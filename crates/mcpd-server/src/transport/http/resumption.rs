@@ -1,7 +1,8 @@
-//! Streams of a session that outlive their connections. A task of each writes what the server has to say into the
-//! event log and on to the response that reads the stream just now; a client that comes back names the last event it
-//! had, and gets what followed. An attached reader holds its writer back (backpressure); without one only the log's
-//! bound counts.
+//! Resumable event streams of a session, which outlive their connections. One task per stream
+//! writes each message to the event log, and to the response that reads the stream at the moment;
+//! a client that reconnects names the last event it has received, and gets those after it. An
+//! attached reader holds its writer back (backpressure); without one, only the bound of the log
+//! applies.
 //!
 //! ```text
 //! notifications ─┐                    ┌──► event log ──► reader that comes back, up to the present
@@ -29,10 +30,10 @@ use crate::handler::subscriptions;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 
-/// The event that a client had last of a stream in which it wants to go on.
+/// Header with the last event that a client has received of the stream it resumes.
 static LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// How the stream that answers a POST can be resumed.
+/// Resumption of the stream that answers a POST.
 #[derive(Debug)]
 pub(super) struct Resumable {
     log: Arc<EventLog>,
@@ -41,7 +42,8 @@ pub(super) struct Resumable {
 }
 
 impl Resumable {
-    /// For the answer to `request`, if the session of `visit` keeps events.
+    /// Returns the resumption for the answer to `request`, if the session of `visit` keeps
+    /// events.
     pub(super) fn new(visit: &Visit, request: Option<RequestId>) -> Option<Self> {
         Some(Self {
             log: Arc::clone(visit.event_log()?),
@@ -50,12 +52,13 @@ impl Resumable {
         })
     }
 
-    /// Whether its stream begins with an id.
+    /// Returns whether the stream begins with an id.
     pub(super) fn is_primed(&self) -> bool {
         self.is_primed
     }
 
-    /// A stream of `first`, `notifications` and `answer`, all of which are written whether or not it is read.
+    /// Builds the stream of `first`, `notifications` and `answer`, which are all written whether
+    /// or not it is read.
     pub(super) fn stream(
         self,
         first: Option<Bytes>,
@@ -66,7 +69,7 @@ impl Resumable {
         let (events, _) = writer.read();
         let prelude = match self.is_primed {
             true => Some(events::priming(writer.last)),
-            // There is something to show that the stream has begun.
+            // The first message shows that the stream has begun, or else a comment does.
             false => first.is_none().then_some(events::COMMENT),
         };
         tokio::spawn(writer.answer(first, notifications, answer));
@@ -74,17 +77,18 @@ impl Resumable {
     }
 }
 
-/// Whether clients of this session take an event without data. "The server SHOULD immediately send an SSE event
-/// consisting of an event ID and an empty `data` field in order to prime the client to reconnect"
-/// -- 2025-11-25/basic/transports#sending-messages-to-the-server
+/// Returns whether clients of this session accept an event without data. "The server SHOULD
+/// immediately send an SSE event consisting of an event ID and an empty `data` field in order to
+/// prime the client to reconnect" -- 2025-11-25/basic/transports#sending-messages-to-the-server
 fn is_primed(visit: &Visit) -> bool {
     visit.session.version >= ProtocolVersion::V2025_11_25
 }
 
 impl Router {
-    /// The stream of what a session is told without asking, or another in which its client goes on. "The server MUST
-    /// either return `Content-Type: text/event-stream` in response to this HTTP GET, or else return HTTP 405 Method Not
-    /// Allowed" -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
+    /// Opens the listening stream of a session, or resumes another stream. "The server MUST
+    /// either return `Content-Type: text/event-stream` in response to this HTTP GET, or else
+    /// return HTTP 405 Method Not Allowed"
+    /// -- 2025-11-25/basic/transports#listening-for-messages-from-the-server
     pub(super) fn stream(&self, headers: &HeaderMap, caller: &Principal) -> Response<Body> {
         let visit = match self.named(headers, caller) {
             Ok(Some(visit)) if accepts_events(headers) => visit,
@@ -114,8 +118,8 @@ impl Router {
         reply::without_end(reply::events(events.beginning_with(prelude)))
     }
 
-    /// The rest of the stream of an event. A client has a stream that is over, or unknown, refused rather than an empty
-    /// one, or it would come back for more without end.
+    /// Returns the rest of a stream after an event. A finished or unknown stream is refused: an
+    /// empty one would make the client reconnect without end.
     fn resume(&self, visit: Visit, last: Option<EventId>, caller: &Principal) -> Response<Body> {
         let log = visit.event_log().map(Arc::clone);
         let (Some(log), Some(last)) = (log, last) else {
@@ -142,7 +146,7 @@ impl Router {
         }
     }
 
-    /// What the session is told, and the future that has it come.
+    /// Returns the notifications of the session, and the future that forwards them.
     fn forward(&self, visit: Visit, caller: &Principal) -> (mpsc::Receiver<Bytes>, Answer) {
         let (outbox, notifications) = Outbox::new();
         let stopping = self.server.stopping().clone();
@@ -161,17 +165,18 @@ impl Router {
     }
 }
 
-/// The refusal of an event that is none of this session's, or so old that its stream is forgotten.
+/// Refusal of an event id from another session, or one so old that its stream is forgotten.
 const UNKNOWN_EVENT: &str = "the session has no stream with the event that `Last-Event-ID` names";
 
-/// The events of a stream after `cursor`, those to come included, and their reader. The session is in use as long as they
-/// are read.
+/// Returns the events of a stream after `cursor`, including future ones, and their reader. The
+/// session is in use as long as they are read.
 fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Events, Reader) {
     let (events, receiver) = mpsc::channel(1);
     let ended = CancellationToken::new();
     let reader = Reader { events, ended };
     let followed = reader.clone();
-    // Before anything else is written: from here on the writer waits for this reader, or the log has more for it.
+    // The first lookup happens here, before anything else is written: it either finds events or
+    // attaches the reader, so that none is lost between.
     let mut next = log.next(&mut cursor, &reader);
     let follow = async move {
         let _visit = visit;
@@ -189,7 +194,7 @@ fn follow(log: Arc<EventLog>, mut cursor: EventId, visit: Option<Visit>) -> (Eve
     (Events::of_events(receiver, Box::pin(follow)), followed)
 }
 
-/// The only writer of a stream. Dropped, it ends the stream.
+/// Only writer of a stream. Dropping it ends the stream.
 #[derive(Debug)]
 struct Writer {
     log: Arc<EventLog>,
@@ -206,12 +211,12 @@ impl Writer {
         Self { log, last }
     }
 
-    /// The first response that reads the stream.
+    /// Creates the first response that reads the stream.
     fn read(&self) -> (Events, Reader) {
         follow(Arc::clone(&self.log), self.last, None)
     }
 
-    /// Writes what comes until the answer, and that.
+    /// Writes the notifications until the answer, and the answer.
     async fn answer(
         mut self,
         first: Option<Bytes>,
@@ -234,7 +239,8 @@ impl Writer {
         }
     }
 
-    /// Writes what the session is told, as long as it is read: what is not yet taken then, the next stream tells.
+    /// Writes the notifications of the session as long as they are read. Those not taken then go
+    /// to the next stream.
     async fn listen(
         mut self,
         mut reader: Reader,
@@ -264,14 +270,15 @@ impl Writer {
         }
     }
 
-    /// Writes a message as the next event. It takes up room in its queue until its reader has taken it.
+    /// Writes a message as the next event. It takes up space in its queue until the reader has
+    /// taken it.
     async fn write(&mut self, message: Bytes, is_answer: bool) {
         self.last.sequence += 1;
         let event = events::numbered(self.last, &message);
         let reader = self.log.append(self.last, event.clone(), is_answer);
         if let Some(reader) = reader {
             tokio::select! {
-                // One that is gone comes back for it.
+                // A reader that is gone can resume after this event.
                 _ = reader.events.send(event) => {}
                 () = reader.ended.cancelled() => {}
             }
@@ -296,7 +303,7 @@ mod tests {
 
     const MESSAGE: Bytes = Bytes::from_static(b"{}");
 
-    /// The stream of an answer that never comes.
+    /// Creates the stream of an answer that never comes.
     fn endless(log: &Arc<EventLog>, notifications: mpsc::Receiver<Bytes>) -> Events {
         let resumable = Resumable {
             log: Arc::clone(log),
@@ -313,7 +320,7 @@ mod tests {
         let mut events = endless(&log, notifications);
         let mut sent = 0;
         let mut waiting = 0;
-        // What fits is one event on its way and one before it; the rest waits where it always has.
+        // One event is on its way and one is before it; the rest waits in the outbox.
         while waiting < 3 {
             tokio::task::yield_now().await;
             match outbox.try_send(vec![b'x'; 1000].into()) {

@@ -1,4 +1,4 @@
-//! Which path and verb leads where. The guard stands before all of them.
+//! Router: maps paths and methods to handlers, behind the guard.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -28,17 +28,18 @@ use crate::catalog::ToolNames;
 use crate::outbox::Outbox;
 use crate::principal::Principal;
 
-/// For how long a client waits at least that has asked whether to send its body.
+/// Time for which a client waits for permission to send its body (`Expect: 100-continue`), at
+/// least.
 const ASKING: Duration = Duration::from_millis(500);
 
-/// Who has sent a request, and over which connection.
+/// Sender of a request, and its connection.
 #[derive(Debug)]
 pub(super) struct Client<'a> {
     pub(super) principal: Principal,
     pub(super) peer: &'a Peer,
 }
 
-/// Everything the requests of one listener share.
+/// State shared by all requests of one listener.
 #[derive(Debug)]
 pub(super) struct Router {
     pub(super) server: Server,
@@ -46,9 +47,9 @@ pub(super) struct Router {
     pub(super) intake: Intake,
     pub(super) max_connections: usize,
     pub(super) write_timeout: Duration,
-    /// For requests whose senders want to hear nothing but the answer.
+    /// Outbox for requests whose senders want no notifications.
     pub(super) nowhere: Outbox,
-    /// The paths of 2024-11-05, if they are served.
+    /// Paths of 2024-11-05, if they are served.
     streams: Option<Streams>,
     pub(super) guard: Guard,
     names: Option<ToolNames>,
@@ -79,7 +80,7 @@ impl Router {
         }
     }
 
-    /// The same that serves the metrics and nothing else.
+    /// Restricts the router to the metrics.
     #[cfg(feature = "metrics")]
     pub(super) fn only_metrics(self) -> Self {
         Self {
@@ -93,7 +94,8 @@ impl Router {
         let (parts, mut body) = request.into_parts();
         let sent = body.size_hint().exact();
         let response = self.answer(&parts, &mut body, peer).await;
-        // Who asks before sending does not send what is refused, unless that takes too long.
+        // A client that waits for permission does not send a refused body, unless the answer
+        // takes too long.
         let is_asking = parts.headers.contains_key(EXPECT)
             && sent.is_some()
             && sent == body.size_hint().exact()
@@ -103,7 +105,7 @@ impl Router {
         }
         match (&parts.method, parts.version) {
             (&Method::HEAD, Version::HTTP_2) => reply::without_body(response),
-            // Over HTTP/1 that is done where it is written.
+            // Over HTTP/1 hyper omits the body.
             _ => response,
         }
     }
@@ -121,8 +123,8 @@ impl Router {
         if let Some(origin) = origin {
             cors::allow(&mut response, origin);
         }
-        // "the server MUST close the connection after responding to such a request", one with a Content-Length as well,
-        // which is no longer there to be seen -- RFC 9112, 6.1
+        // "the server MUST close the connection after responding to such a request", meaning one
+        // with a Content-Length as well, which can no longer be seen here -- RFC 9112, 6.1
         if is_in_chunks {
             let close = HeaderValue::from_static("close");
             response.headers_mut().insert(CONNECTION, close);
@@ -158,7 +160,7 @@ impl Router {
                 self.endpoint(parts, body, ToolNames::Portable, &client)
                     .await
             }
-            // The names these two list are promised to their users as paths.
+            // Both list tools by path for compatibility with their clients.
             "/rpc" | "/api/mcp" => self.endpoint(parts, body, ToolNames::Path, &client).await,
             #[cfg(feature = "metrics")]
             metrics::PATH if self.metrics => metrics::answer(&self.server, &parts.method),
@@ -179,8 +181,8 @@ impl Router {
         }
     }
 
-    /// Tells a client why it may not come in. Anybody can have this said as often as they like, so the log has it only
-    /// for whoever looks for it.
+    /// Responds with a refusal. Clients without credentials can cause any number of these, so
+    /// they are logged at debug level only.
     fn refuse(&self, what: Refused, refusal: Refusal, peer: &Peer) -> Response<Body> {
         self.server.metrics().refused(what);
         tracing::debug!(address = %peer.address(), "a client was turned away: {}", refusal.reason);
@@ -216,7 +218,8 @@ impl Router {
         streams.open(&self.server, names, principal)
     }
 
-    /// Where a client without a token can get one. If there is nowhere, it must not look any further.
+    /// Responds with the OAuth metadata. Without any, a 404 keeps the client from looking
+    /// further.
     fn metadata(&self, method: &Method, path: &str) -> Response<Body> {
         match self.guard.metadata(path) {
             Some(_) if !reply::is_read(method) => reply::not_allowed(reply::READ),
@@ -225,8 +228,8 @@ impl Router {
         }
     }
 
-    /// Whether requests are answered at once: there is something to serve, nothing keeps calls from being made, and the
-    /// server does not end.
+    /// Readiness probe: the catalog is complete, calls can be recorded, and the server is not
+    /// stopping.
     fn ready(&self, method: &Method) -> Response<Body> {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ);
@@ -243,7 +246,8 @@ impl Router {
         reply::text(StatusCode::SERVICE_UNAVAILABLE, obstacle)
     }
 
-    /// That the server is alive, and how much is not as it should be. No names: this answer is for everybody.
+    /// Health probe: the server is alive, with the numbers of faults. It contains no names, as it
+    /// needs no credentials.
     fn health(&self, method: &Method) -> Response<Body> {
         if !reply::is_read(method) {
             return reply::not_allowed(reply::READ);
@@ -272,19 +276,20 @@ impl Router {
     }
 }
 
-/// The path as routes spell it. Clients and proxies add a slash to addresses that are configured without one.
+/// Strips a trailing slash, which clients and proxies add to configured addresses.
 pub(super) fn without_last_slash(path: &str) -> &str {
     path.strip_suffix('/').unwrap_or(path)
 }
 
-/// Reads what has not been read of a request that is answered already. An answer that overtakes its request has the
-/// connection reset, or its stream over HTTP/2, and most clients read no answer before they have sent everything.
+/// Reads the rest of a request that is answered already. An answer before the end of its request
+/// resets the connection, or its HTTP/2 stream, and most clients read no answer before they have
+/// sent everything.
 async fn take_in(body: Incoming) {
     const MOST: usize = 64 * 1024 * 1024;
     const PATIENCE: Duration = Duration::from_secs(2);
     if !body.is_end_stream() {
         let mut rest = Limited::new(body, MOST);
-        // Whatever comes of it, the answer is the same.
+        // The response stays the same, so the result is ignored.
         let taken_in = async { while let Some(Ok(_)) = rest.frame().await {} };
         tokio::time::timeout(PATIENCE, taken_in).await.ok();
     }

@@ -1,5 +1,5 @@
-//! Sessions of the stateful wire, by their id. Bounded in number and in time: an abandoned one goes
-//! when it has been idle, or when another needs its place.
+//! Sessions of the stateful wire, by id. Bounded in number, with an idle timeout: an abandoned
+//! session is removed when it expires or when another needs its place.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;
@@ -14,20 +14,21 @@ use crate::principal::Principal;
 use crate::session::Session;
 use crate::sync::lock;
 
-/// How many sessions there may be.
+/// Maximum number of sessions.
 pub(super) const MAX_SESSIONS: usize = 1024;
-/// How long a session lives without being used.
+/// Idle timeout of a session.
 const IDLE: Duration = Duration::from_secs(3600);
 
-/// The sessions of one listener.
+/// Sessions of one listener.
 #[derive(Debug, Default)]
 pub(super) struct Sessions {
     by_id: Mutex<BTreeMap<String, Kept>>,
-    /// Bytes of events that each keeps for clients that come back; 0 for none.
+    /// Size of the events that each session keeps for clients that reconnect, in bytes; 0 for
+    /// none.
     resume_buffer: usize,
 }
 
-/// A session, whose it is, and how it is used.
+/// Session with its owner and its usage.
 #[derive(Debug)]
 struct Kept {
     owner: Principal,
@@ -39,23 +40,23 @@ struct Kept {
 
 #[derive(Debug)]
 struct Usage {
-    /// How many visits there are.
+    /// Number of visits.
     visits: usize,
-    /// When the last one began or ended.
+    /// Time at which the last visit began or ended.
     since: Instant,
 }
 
-/// A conversation that a request takes part in. As long as there is one, its session is in use.
+/// Visit of a request to a conversation. As long as one exists, the session is in use.
 #[derive(Debug)]
 pub(super) struct Visit {
     conversation: Conversation,
-    /// Of the session, if that is kept.
+    /// Usage of the session, if it is stored.
     usage: Option<Arc<Mutex<Usage>>>,
     event_log: Option<Arc<EventLog>>,
 }
 
 impl Sessions {
-    /// No sessions yet; each will keep so many bytes of events for clients that come back.
+    /// Creates an empty store; each session will keep `resume_buffer` bytes of events.
     pub(super) fn new(resume_buffer: usize) -> Self {
         Self {
             by_id: Mutex::default(),
@@ -63,7 +64,8 @@ impl Sessions {
         }
     }
 
-    /// Keeps a session and gives it an id that nobody can guess. `None` if there are too many, and all in use.
+    /// Stores a session under a new, unguessable id. `None` if the maximum is reached, and all
+    /// are in use.
     pub(super) fn insert(
         &self,
         mut session: Session,
@@ -99,7 +101,7 @@ impl Sessions {
         Some(id)
     }
 
-    /// The session of an id, if it is this caller's.
+    /// Visits the session with this id, if it belongs to the caller.
     pub(super) fn get(&self, id: &str, caller: &Principal) -> Option<Visit> {
         let mut sessions = lock(&self.by_id);
         let kept = sessions.get(id).filter(|kept| kept.owner == *caller)?;
@@ -111,7 +113,7 @@ impl Sessions {
         Some(kept.visit())
     }
 
-    /// Ends a session of this caller; says whether there was one.
+    /// Ends a session of this caller. Returns whether it existed.
     pub(super) fn remove(&self, id: &str, caller: &Principal) -> bool {
         let mut sessions = lock(&self.by_id);
         let is_theirs = sessions.get(id).is_some_and(|kept| kept.owner == *caller);
@@ -159,14 +161,14 @@ impl Usage {
         self.visits > 0
     }
 
-    /// Whether it has not been in use for too long.
+    /// Returns whether the idle timeout has expired.
     fn is_over(&self, now: Instant) -> bool {
         !self.is_in_use() && now.duration_since(self.since) >= IDLE
     }
 }
 
 impl Visit {
-    /// A conversation for one request alone.
+    /// Creates a visit to a conversation for one request alone.
     pub(super) fn alone(session: Session) -> Self {
         Self {
             conversation: Conversation::new(session, Arc::default()),
@@ -175,7 +177,7 @@ impl Visit {
         }
     }
 
-    /// The events of the session, if it keeps any.
+    /// Event log of the session, if it keeps events.
     pub(super) fn event_log(&self) -> Option<&Arc<EventLog>> {
         self.event_log.as_ref()
     }
@@ -197,8 +199,9 @@ impl Drop for Visit {
     }
 }
 
-/// The longest unused session of whoever has most: nobody loses one because another opens many. One that is in use goes
-/// only for a newcomer of another name.
+/// Chooses the session to evict: the longest unused one of the owner with the most sessions, so
+/// that no owner loses one because another opens many. A session in use is evicted only for a
+/// newcomer of another name.
 fn expendable(sessions: &BTreeMap<String, Kept>, newcomer: &Principal) -> Option<String> {
     let mut counts = BTreeMap::new();
     for kept in sessions.values() {

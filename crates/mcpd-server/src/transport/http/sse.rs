@@ -1,5 +1,5 @@
-//! The two paths of revision 2024-11-05: a stream that everything comes from, and a place to post to.
-//! Off unless asked for. Each stream is a [`Connection`], and ends it when it ends.
+//! HTTP+SSE transport of revision 2024-11-05: a stream with all messages from the server, and a
+//! path to post to. Off by default. Each stream owns a [`Connection`], and ends it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -19,15 +19,15 @@ use crate::principal::Principal;
 use crate::sync::lock;
 use crate::wire::Transport;
 
-/// Where a client opens its stream.
+/// Path for opening a stream.
 pub(super) const STREAM: &str = "/sse";
-/// Where it posts its messages.
+/// Path for posting messages.
 pub(super) const MESSAGES: &str = "/messages";
 
-/// How many streams may be open.
+/// Maximum number of open streams.
 const MAX_STREAMS: usize = 1024;
 
-/// The open streams, by the id in the address that their clients post to.
+/// Open streams, by the id in the address that their clients post to.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     by_id: Mutex<BTreeMap<String, Weak<Connection>>>,
@@ -63,7 +63,7 @@ impl Streams {
         reply::without_end(reply::events(events.beginning_with(Some(endpoint.into()))))
     }
 
-    /// Takes a message for the stream that the address names; its answer goes there.
+    /// Delivers a message to the stream that the address names; the response goes there.
     pub(super) async fn post(
         &self,
         parts: &Parts,

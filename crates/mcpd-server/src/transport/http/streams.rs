@@ -1,5 +1,6 @@
-//! Requests over HTTP/2, each on a stream of its own. One whose client takes no answer is given up by itself: on its
-//! connection bytes go on being written for others, so that nothing is seen of that there.
+//! Write timeout of HTTP/2: each request has a separate stream, and one whose client does not
+//! read its response is cancelled alone. The connection shows nothing of that, as it is still
+//! written to for other streams.
 
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -17,14 +18,15 @@ use super::peer::Awaited;
 use crate::sync::lock;
 
 tokio::task_local! {
-    /// Of the stream that a task carries.
+    /// Progress of the stream that a task carries.
     static TAKING: Taking;
 }
 
-/// How much of an answer is handed over at a time, in bytes: who takes that much now and then is slow, and no more.
+/// Maximum size of one body frame, in bytes: a client that reads that much within the timeout is
+/// only slow.
 const PART: usize = 64 * 1024;
 
-/// Carries each stream in a task.
+/// Executor that runs each stream in a task.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Carrier;
 
@@ -44,7 +46,7 @@ where
     }
 }
 
-/// Whether a client takes what it is given. All clones are one.
+/// Read progress of a client. All clones share it.
 #[derive(Debug, Clone, Default)]
 struct Taking(Arc<Answer>);
 
@@ -56,9 +58,9 @@ struct Answer {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Since when there may be something to take, if there is.
+    /// Time since which data waits to be read, if any does.
     untaken: Option<Instant>,
-    /// How long that may last.
+    /// Maximum length of that time.
     patience: Duration,
 }
 
@@ -71,7 +73,7 @@ impl Taking {
         self.0.begun.notify_one();
     }
 
-    /// Waits until an answer has not been taken for too long.
+    /// Waits until a response was not read for too long.
     async fn ceased(&self) {
         self.0.begun.notified().await;
         loop {
@@ -88,20 +90,21 @@ impl Taking {
     }
 }
 
-/// The body of a response, which its client has to take, and with it the request it answers. Over HTTP/1 the connection
-/// sees to the former, as it has no other answer then.
+/// Response body with the guards of its request. Each part must be read within a timeout over
+/// HTTP/2; over HTTP/1 the connection has that timeout itself, as it carries one response at a
+/// time.
 #[derive(Debug)]
 pub(super) struct Answering<B> {
     body: B,
     _request: Open,
     _awaited: Option<Awaited>,
-    /// What of a frame comes after what was handed over.
+    /// Rest of a frame after the part that was handed over.
     rest: Bytes,
     taking: Option<Taking>,
 }
 
 impl<B> Answering<B> {
-    /// Each part of it is to be taken within `patience`.
+    /// Creates a body of which each part must be read within `patience`.
     pub(super) fn new(
         body: B,
         request: Open,
@@ -151,7 +154,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Answering<B> {
             None => Pin::new(&mut self.body).poll_frame(cx),
         };
         if let Some(taking) = &self.taking {
-            // Whoever is asked for more has room again.
+            // A poll for more means that the previous part was read.
             let is_given = matches!(part, Poll::Ready(Some(_)));
             lock(&taking.0.state).untaken = is_given.then(Instant::now);
         }
@@ -209,7 +212,7 @@ mod tests {
             assert!(ceased.await.is_err());
         };
         ceases_in(60).await;
-        // Waiting for more is no fault, however long it lasts.
+        // Waiting for more data is not a fault of the client, however long it lasts.
         assert!(answer.frame().now_or_never().is_none());
         goes_on().await;
         sender

@@ -1,16 +1,18 @@
-//! How many connections there are, of how many: when most of a flood is gone, so is the use of the memory they took.
+//! Peak of open connections: when half of a large peak is gone, the memory they took can be
+//! released.
 
-/// How many connections are a flood.
+/// Number of connections from which a peak counts.
 const FLOOD: usize = 256;
 
-/// The most connections there were since they last were half as many.
+/// Peak since the connections last fell to half of it.
 #[derive(Debug, Default)]
 pub(super) struct Tide {
     most: usize,
 }
 
 impl Tide {
-    /// Another connection is gone, and so many are left: whether that is half of what was a flood.
+    /// Updates the peak after a connection has closed and `open` are left. Returns whether they
+    /// fell to half of a large peak.
     pub(super) fn is_out(&mut self, open: usize) -> bool {
         self.most = self.most.max(open);
         let is_out = self.most >= FLOOD && open <= self.most / 2;

@@ -1,4 +1,4 @@
-//! TLS: how the server shows who it is, and which certificates it wants of clients.
+//! TLS: the server's certificate, and verification of client certificates.
 
 use std::fmt;
 use std::io;
@@ -19,36 +19,37 @@ use tokio_rustls::server::TlsStream;
 use super::auth::Hash;
 use crate::Error;
 
-/// HTTP/2 and HTTP/1, as clients ask for them while they encrypt.
+/// HTTP/2 and HTTP/1, negotiated in the TLS handshake (ALPN).
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// What a server shows and wants to be shown, in PEM. No `Debug` shows the key.
+/// Certificate of the server and requirements on clients, in PEM. The key is omitted from
+/// `Debug`.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Identity {
-    /// The server's certificate, and those that lead from it to an authority clients trust.
+    /// Certificate of the server, and the chain to an authority that clients trust.
     pub certificates: Vec<u8>,
-    /// The private key of the first of them.
+    /// Private key of the first certificate.
     pub key: Vec<u8>,
-    /// Whether clients show certificates, too.
+    /// Handling of client certificates.
     pub clients: ClientCertificates,
 }
 
-/// Whether clients show certificates.
+/// Handling of client certificates.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ClientCertificates {
-    /// They are not asked for any.
+    /// No certificate is requested.
     #[default]
     Unasked,
-    /// Those that show one show one of these authorities, whose certificates are in PEM.
+    /// A certificate is optional, and must come from one of these authorities, in PEM.
     Optional(Vec<u8>),
-    /// The same, and who shows none can't connect.
+    /// A certificate of one of these authorities, in PEM, is required to connect.
     Required(Vec<u8>),
 }
 
 impl Identity {
-    /// A certificate and its key, and none of clients.
+    /// Creates an identity without client certificates.
     #[must_use]
     pub fn new(certificates: impl Into<Vec<u8>>, key: impl Into<Vec<u8>>) -> Self {
         Self {
@@ -67,18 +68,19 @@ impl fmt::Debug for Identity {
     }
 }
 
-/// Encryption by TLS 1.2 or 1.3. All clones are one, so that it can be replaced while it is in force.
+/// Encryption by TLS 1.2 or 1.3. All clones share the configuration, so that it can be replaced
+/// while in use.
 #[derive(Debug, Clone)]
 pub struct Tls {
     config: Arc<ArcSwap<ServerConfig>>,
 }
 
 impl Tls {
-    /// Shows and wants what `identity` says.
+    /// Creates the configuration for `identity`.
     ///
     /// # Errors
     ///
-    /// There is no certificate or no key in it, or they don't belong together.
+    /// The certificate or the key is missing, or they do not belong together.
     pub fn new(identity: &Identity) -> Result<Self, Error> {
         let config = config(identity).map_err(Error::Tls)?;
         Ok(Self {
@@ -86,12 +88,12 @@ impl Tls {
         })
     }
 
-    /// Does what `other` does, from the next connection on.
+    /// Switches to the configuration of `other`, from the next connection on.
     pub fn replace(&self, other: &Self) {
         self.config.store(other.config.load_full());
     }
 
-    /// Agrees on keys with a client.
+    /// Performs the handshake with a client.
     pub(super) async fn accept<S>(&self, stream: S) -> io::Result<TlsStream<S>>
     where
         S: AsyncRead + AsyncWrite + Unpin,
@@ -102,14 +104,14 @@ impl Tls {
     }
 }
 
-/// The hash of the certificate that the client has shown, and that has been checked.
+/// Returns the hash of the verified client certificate.
 pub(super) fn certificate<S>(stream: &TlsStream<S>) -> Option<Hash> {
     let (_, connection) = stream.get_ref();
     let shown = connection.peer_certificates()?.first()?;
     Some(Sha256::digest(shown).into())
 }
 
-/// The reasons are said as fragments.
+/// Builds the configuration; an error is a fragment.
 fn config(identity: &Identity) -> Result<ServerConfig, String> {
     let certificates = certificates(&identity.certificates)?;
     let key = PrivateKeyDer::from_pem_slice(&identity.key)
@@ -127,15 +129,15 @@ fn config(identity: &Identity) -> Result<ServerConfig, String> {
         })?;
     config.alpn_protocols = PROTOCOLS.map(<[u8]>::to_vec).into();
     if identity.clients != ClientCertificates::Unasked {
-        // A connection that goes on with the keys of another shows no certificate, and so is not asked whether that has
-        // expired meanwhile.
+        // A resumed TLS session presents no certificate, so an expired one would go unnoticed:
+        // resumption is off.
         config.session_storage = Arc::new(NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
     Ok(config)
 }
 
-/// One at least.
+/// Parses certificates, at least one.
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, String> {
     let certificates: Vec<_> = CertificateDer::pem_slice_iter(pem)
         .collect::<Result<_, _>>()
